@@ -1,10 +1,10 @@
-"""python -m core: what is installed here, and its commands.
+"""python -m core: list the installed parts, or run a command.
 
-    python -m core              backends, frontends, plugins and commands; exit status 0 if all of them
+    python -m core              list backends, frontends, plugins and commands; exit status 0 if all of them
                                 can be imported, else 1
     python -m core COMMAND …    run a command; `python -m core COMMAND --help` shows its arguments
 
-Commands are found by entry point (core/plugins/commands.py). `python -m core.serve` is the server.
+Entry points name the commands (core/plugins/commands.py). `python -m core.serve` is the server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row = tuple[str, str, str]
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Do what the arguments say; return the exit status."""
+    """Run the command of the arguments, or list the installed parts; return the exit status."""
     if not arguments:
         return _installed()
     if arguments[0] in ("-h", "--help"):
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def _installed() -> int:
-    """Print versions and all that is installed; return 0 if all can be imported."""
+    """Print versions and installed parts; return 0 if all can be imported, else 1."""
     print(f"core {core.__version__}, backend ABI {ABI_VERSION}, Python {platform.python_version()}")
     kinds: dict[str, Mapping[str, plugins.Plugin]] = {
         "backends": plugins.available_backends(),

@@ -1,14 +1,14 @@
-"""MemoryAccount: how many bytes the requests and answers of all connections hold together.
+"""MemoryAccount: the bytes that the requests and responses of all connections hold together.
 
-connection ─► Share ─► MemoryAccount.  A frontend takes bytes before it keeps them and gives them back when
-they are gone: bodies and messages that arrive, what decompression makes of them, and answers that wait for
-their clients. Without this account each connection keeps within its own bounds while thousands of them
-together exhaust the memory of the machine.
+connection ─► Share ─► MemoryAccount.  A frontend takes bytes before it keeps data (received bodies and
+messages, decompressed data, responses that wait for their clients), and gives them back after it has freed
+the data. Without this account, thousands of connections within their own limits could exhaust the memory of
+the machine.
 
 The split is fair without a count of connections: a share may hold as many bytes as are still free. One
-connection alone can hold half of the limit; each of n greedy ones gets 1/(n + 1) of it, and as much stays
-free for those that come next. (Choudhury and Hahne describe this rule for packet buffers as "dynamic
-queue length thresholds", IEEE/ACM Transactions on Networking 6(2), 1998.)
+connection alone can hold half of the limit. Each of n greedy connections gets 1/(n + 1) of it, and the same
+part stays free for new ones. (Choudhury and Hahne describe this rule for packet buffers as "dynamic queue
+length thresholds", IEEE/ACM Transactions on Networking 6(2), 1998.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.errors import MemoryExhausted
 from core.options import Options
 from core.system_memory import available_bytes
 
-# A frontend counts what a connection holds beyond this many bytes, so that small requests cost nothing here.
+# A frontend counts the bytes of a connection beyond this number, so that small requests cost nothing here.
 UNCOUNTED = 64 * 1024
 
 
@@ -27,11 +27,11 @@ class MemoryAccount:
     """The account of one server process. Event loop thread only.
 
     limit          bytes that all shares may hold
-    unpaid_limit   bytes that all shares may hold of decompressed data that their senders did not pay for
+    unpaid_limit   decompressed bytes beyond the allowed ratio to the compressed size that all shares may hold
     held, unpaid   bytes of both kinds that are held now
-    refusals       how often a share asked for more than it may hold
-    on_give        called with the number of bytes when some are given back; the server gives freed memory
-                   back to the system with it
+    refusals       number of refused calls of `take`, `try_take` and `take_unpaid`
+    on_give        called with the number of bytes that `give` gives back; the server uses it to return freed
+                   memory to the system
     """
 
     def __init__(self, limit: int, unpaid_limit: int):
@@ -44,22 +44,24 @@ class MemoryAccount:
 
     @classmethod
     def of(cls, options: Options) -> MemoryAccount:
-        """Make the account that the options describe: by default half of the memory there is, split
-        evenly over the worker processes."""
+        """Return the account that the options describe, split evenly over the worker processes.
+
+        The default limit is half of the available memory.
+        """
         limit = options.request_memory_byte_size or available_bytes() // 2
         workers = max(1, options.workers)
         return cls(limit // workers, options.unpaid_memory_byte_size // workers)
 
     def share(self) -> Share:
-        """Open the share of a new connection."""
+        """Return the share of a new connection."""
         return Share(self)
 
 
 class Share:
-    """What one connection holds. Event loop thread only.
+    """The bytes that one connection holds. Event loop thread only.
 
-    held     bytes that it has taken and not given back
-    unpaid   bytes of decompressed data that it has taken beyond what it paid for
+    held     bytes taken and not given back
+    unpaid   decompressed bytes taken beyond the allowed ratio to the compressed size
     """
 
     __slots__ = ("_account", "held", "unpaid")
@@ -70,7 +72,7 @@ class Share:
         self.unpaid = 0
 
     def try_take(self, size: int) -> bool:
-        """Take `size` bytes if there is room for them; return whether there was."""
+        """Take `size` bytes if that many are free for this share; return whether they were."""
         account = self._account
         if self.held + size > account.limit - account.held - size:
             account.refusals += 1
@@ -98,10 +100,9 @@ class Share:
             account.on_give(size)
 
     def take_unpaid(self, size: int, what: str) -> None:
-        """Take `size` bytes of `what` that decompression made and the sender did not pay for. Raises
-        MemoryExhausted.
+        """Take `size` decompressed bytes of `what` beyond the allowed ratio. Raises MemoryExhausted.
 
-        These bytes have a small limit of their own. `take` counts the same bytes as memory.
+        These bytes have a separate, small limit. `take` counts the same bytes as memory.
         """
         account = self._account
         if self.unpaid + size > account.unpaid_limit - account.unpaid - size:
@@ -121,6 +122,6 @@ class Share:
         self._account.unpaid -= size
 
     def close(self) -> None:
-        """Give back everything: the connection is gone. A closed share may be closed again."""
+        """Give back all bytes of a closed connection. A second call does nothing."""
         self.give(self.held)
         self.give_unpaid(self.unpaid)

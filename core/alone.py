@@ -1,7 +1,7 @@
-"""A model with one instance and no server around it: for a process that runs nothing else.
+"""ModelAlone: a model with one instance and without a server, for a process that runs nothing else.
 
-Who has given a model a process of its own uses it there; what core does with requests before and after
-an execution is done where they came in. One thread, unless something else is said.
+Child processes of models and `python -m core config` use it. The server's process does all other work of a
+request, before and after the execution. Call from one thread.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from core.pipeline.instances.specs import instance_specs
 
 
 def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str]) -> None:
-    """Write what the backend knows of a model's files into its configuration.
+    """Let the backend complete a configuration from the model's files, in place.
 
     path       the version's directory
-    settings   what --backend-config says for the backend
-    Raises what its import, open and complete raise.
+    settings   settings of --backend-config for the backend
+    Raises what the import, `open` and `complete` of the backend raise.
     """
     backend = _opened(config, settings)
     try:
@@ -35,15 +35,15 @@ def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str])
 
 
 class ModelAlone:
-    """A version of a model and the instance of one of its seats, opened in the order that core.backend tells.
+    """A model version and one of its instances, opened in the order that core.backend defines.
 
     config      completed and normalised
-    settings    what --backend-config says for the backend
+    settings    settings of --backend-config for the backend
     path        the version's directory
     directory   the model's directory
-    seat        name and device of the instance, as the configuration's groups ask for them
-    loop        for an instance that wants one; run it while the instance executes
-    Raises what the backend raises, after it has given back what was opened.
+    seat        name and device of the instance, from the instance groups of the configuration
+    loop        event loop for the instance; run it while the instance executes
+    Raises what the backend raises, after it has closed what was opened.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ModelAlone:
         try:
             model.load()
             try:
-                # It is bound to its cores already: whoever made the process has done so.
+                # No host policies: the parent process has bound this process to its cores.
                 seats = instance_specs(config, HostPolicies({}))
                 found = next(each for each in seats if (each.name, each.device) == seat)
                 self.instance = found.instance(model)
@@ -80,7 +80,7 @@ class ModelAlone:
             raise
 
     def close(self) -> None:
-        """The way back; each step is taken, also when one before it raises."""
+        """Close instance, model and backend; each step runs even if the one before it raises."""
         try:
             self.instance.close()
         finally:

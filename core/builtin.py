@@ -1,4 +1,4 @@
-"""What core itself brings for the hooks of plugins. It is registered as a plugin that is asked last."""
+"""Core's own implementations of plugin hooks, called after those of plugins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.hookspecs import hookimpl
 
-# Each module is imported when it is asked for: the process that only starts workers needs none of them.
+# Each module is imported on first use: the supervisor of workers needs none of them.
 if TYPE_CHECKING:
     from core.caches import Cache
     from core.repository import Repository
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @hookimpl(trylast=True)
 def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
-    """Return the cache `local`. Raises CoreError(INVALID) for a setting that is wrong."""
+    """Return the cache `local`; None for another name. Raises CoreError(INVALID) for an invalid setting."""
     if name != "local":
         return None
     from core.caches.local import local_cache
@@ -25,7 +25,7 @@ def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
 
 @hookimpl(trylast=True)
 def core_open_repository(url: str) -> Repository | None:
-    """Return the folder of a file:/// URL."""
+    """Return the repository of a file:/// URL; None for another URL."""
     if not url.startswith("file:///"):
         return None
     from core.repository import FolderRepository
@@ -35,7 +35,7 @@ def core_open_repository(url: str) -> Repository | None:
 
 @hookimpl(trylast=True)
 def core_open_repository_agent(name: str) -> RepositoryAgent | None:
-    """Return the agent `checksum`."""
+    """Return the agent `checksum`; None for another name."""
     if name != "checksum":
         return None
     from core.repository.agents.checksum import ChecksumAgent

@@ -28,7 +28,10 @@ def is_described(config: ModelConfig) -> bool:
 
 
 def tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
-    """Return the names of inputs that the server sends, and of outputs that it keeps: controls, states, …"""
+    """Return the names of inputs that the server creates, and of outputs that it keeps.
+
+    The inputs are controls, states and batch inputs; the outputs are states.
+    """
     sequence = config.sequence_batching
     inputs = {control.name for control in sequence.control_input}
     inputs |= {state.input_name for state in sequence.state}
@@ -59,7 +62,7 @@ def default_max_batch_size(
     """Return the default of --backend-config, or `otherwise`; 0 for no batching.
 
     name   of the backend in --backend-config
-    Raise CoreError(INVALID) if the value is not a number.
+    Raises CoreError(INVALID) if the value is not a whole number.
     """
     text = backend.config.get(MAX_BATCH_SIZE, str(otherwise))
     if not text.isascii() or not text.isdigit():

@@ -1,7 +1,7 @@
-"""infer_with_deadline: ends a request when its deadline has passed.
+"""infer_with_deadline: end a request when its deadline has passed.
 
 frontend ─► [infer_with_deadline] ─► Server.infer ─► Reply.  For frontends whose transport does not enforce
-deadlines itself, as gRPC does. The deadline covers the queue, the execution and all responses.
+deadlines (gRPC does). The deadline covers the queue, the execution and all responses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def infer_with_deadline(
 ) -> Reply:
     """Call infer(request), and end its reply with DeadlineExceeded when `deadline_ns` has passed.
 
-    The request is then cancelled: it leaves its queue, or the running model is notified. Raise
+    The request is then cancelled: it leaves its queue, or the running model is notified. Raises
     DeadlineExceeded without a call if the deadline has passed already. Not thread-safe: call from the event
     loop only.
     """

@@ -34,7 +34,7 @@ class DeviceMemory:
 
     @property
     def is_on_host(self) -> bool:
-        """Whether there is a copy on the host."""
+        """Return whether there is a copy on the host."""
         return self._host is not None
 
     def part(self, first: int, rows: int, shape: tuple[int, ...]) -> Any:
@@ -60,7 +60,7 @@ class DeviceMemory:
         """Return the whole array in host memory, copied once and read-only. Blocks; thread-safe.
 
         name   of the tensor, for errors
-        Raise CoreError(INTERNAL) if the array cannot be copied.
+        Raises CoreError(INTERNAL) if the array cannot be copied.
         """
         with self._copying:
             if self._host is None:
@@ -71,7 +71,7 @@ class DeviceMemory:
         found: np.ndarray
         try:
             found = dlpack.to_host(self.array).view()
-        except Exception as error:  # each library raises errors of its own
+        except Exception as error:  # each library has its own errors
             raise internal(
                 f"tensor '{name}' is on device {self.device} and cannot be copied to host memory: "
                 f"{type(error).__name__}: {error}"

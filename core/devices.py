@@ -1,6 +1,6 @@
-"""Which GPUs instances may be placed on.
+"""The numbers of the GPUs that instances may use, read without a driver library.
 
-Only their numbers, read without a driver library: what a GPU can do is the backends' business.
+Backends check the capabilities of a GPU.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from pathlib import Path
 def gpus(
     devices: Path = Path("/dev"), environment: dict[str, str] | None = None
 ) -> tuple[int, ...]:
-    """Numbers of the NVIDIA GPUs that this process sees, as frameworks number them: 0, 1, …
+    """Return the numbers of the visible NVIDIA GPUs in the numbering of frameworks: 0, 1, …
 
-    CUDA_VISIBLE_DEVICES bounds how many there are; TRITON_SERVER_CPU_ONLY set means none, as in Triton.
+    devices       folder of device files
+    environment   variables; None for those of the process
+    CUDA_VISIBLE_DEVICES limits their number. TRITON_SERVER_CPU_ONLY hides all GPUs, as in Triton, unless it
+    is "" or "0".
     """
     found = environment if environment is not None else dict(os.environ)
     if found.get("TRITON_SERVER_CPU_ONLY") not in (None, "", "0"):

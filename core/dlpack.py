@@ -69,7 +69,7 @@ class ArrayInfo(NamedTuple):
 
     @property
     def in_order(self) -> bool:
-        """Whether the elements are in C order, without gaps."""
+        """Return whether the elements are in C order, without gaps."""
         if self.steps is None or 0 in self.shape:
             return True
         step = 1
@@ -81,7 +81,7 @@ class ArrayInfo(NamedTuple):
 
 
 def array_info(capsule: Any) -> ArrayInfo:
-    """Describe the array of a capsule, without consuming it. Raise TypeError for an unsupported datatype."""
+    """Describe the array of a capsule without consuming it. Raises TypeError for an unsupported datatype."""
     kind, shape, steps, address, device = native.array_info(capsule)
     dtype = _DTYPES.get(kind[:2])
     if dtype is None or kind[2] != 1:
@@ -93,17 +93,17 @@ def array_info(capsule: Any) -> ArrayInfo:
 
 
 def exported(array: Any) -> Any:
-    """Return the capsule of an array that is completely computed: nothing is synchronised."""
+    """Return the capsule of an array that is completely computed; it does not synchronise streams."""
     if int(array.__dlpack_device__()[0]) in (CUDA, ROCM, CUDA_MANAGED):
         return array.__dlpack__(stream=-1)
     return array.__dlpack__()
 
 
 def described(array: Any) -> tuple[DataType, tuple[int, ...]]:
-    """Return datatype and shape of an array with `__dlpack__`. Raise TypeError for an unsupported datatype.
+    """Return datatype and shape of an array with `__dlpack__`. Raises TypeError for an unsupported datatype.
 
-    Use the attributes of the array API if there are some, since some arrays cannot be exported on every
-    thread (PyTorch's only on a thread whose current device is theirs).
+    It prefers the attributes of the array API, since some arrays cannot be exported on every thread
+    (PyTorch's only on a thread whose current device is theirs).
     """
     dtype, shape = getattr(array, "dtype", None), getattr(array, "shape", None)
     if dtype is None or shape is None or callable(shape):
@@ -128,11 +128,11 @@ def lend(
 
 
 class View:
-    """View of a part of an array, or of the whole with another shape, if the array has no such operation.
+    """View of a part of an array, or of the whole with another shape, for arrays without such an operation.
 
     `from_dlpack` of any library creates an array from it.
 
-    first   index of the element of `source`, which is in C order, at which the view starts
+    first   index of the first element of the view in `source`, which is in C order
     """
 
     def __init__(self, source: Any, dtype: DataType, shape: tuple[int, ...], first: int = 0):
@@ -182,7 +182,7 @@ class _Memory:
 def host_view(capsule: Any) -> np.ndarray:
     """Return a read-only array over host memory; BF16 as bit patterns.
 
-    Raise TypeError for other datatypes.
+    Raises TypeError for other datatypes.
     """
     found = array_info(capsule)
     if 0 in found.shape:
@@ -193,9 +193,9 @@ def host_view(capsule: Any) -> np.ndarray:
 def to_host(array: Any) -> np.ndarray:
     """Return a copy of an array in host memory. Blocks until the copy is complete; thread-safe.
 
-    Use the first of these that the array has: `__dlpack__(dl_device=…, copy=…)` (array API 2023.12), `get()`
-    (CuPy), `cpu()` (PyTorch), `to_device("cpu")` (array API), `numpy()` (ONNX Runtime, TensorFlow),
-    `__array__` (JAX). Raise TypeError if it has none of them; pass on what they raise.
+    It uses the first of these that the array has: `__dlpack__(dl_device=…, copy=…)` (array API 2023.12),
+    `get()` (CuPy), `cpu()` (PyTorch), `to_device("cpu")` (array API), `numpy()` (ONNX Runtime, TensorFlow),
+    `__array__` (JAX). Raises TypeError if the array has none of them, and what they raise.
     """
     try:
         return host_view(array.__dlpack__(dl_device=(CPU, 0), copy=True))
@@ -218,5 +218,5 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def _patterns(array: np.ndarray) -> np.ndarray:
-    """Return BF16 arrays of ml_dtypes as bit patterns, as everywhere in core; other arrays unchanged."""
+    """Return a BF16 array of ml_dtypes as bit patterns, core's form of BF16; other arrays unchanged."""
     return array.view(dtypes.BF16.numpy) if array.dtype.name == "bfloat16" else array

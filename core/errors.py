@@ -26,7 +26,7 @@ class Kind(enum.Enum):
 
     @property
     def title(self) -> str:
-        """The kind as logs and the repository index write it."""
+        """Return the kind in the form of logs and of the repository index."""
         if self is Kind.INVALID:
             return "Invalid argument"
         return self.name.capitalize().replace("_", " ")
@@ -48,7 +48,7 @@ class CoreError(Exception):
 
 
 class Fatal(CoreError):
-    """Error of a ModelInstance that cannot serve any more: its batch fails and it leaves service."""
+    """Error of a ModelInstance that cannot serve any more: the batch fails, the instance leaves service."""
 
     def __init__(self, message: str):
         super().__init__(Kind.INTERNAL, message)
@@ -81,7 +81,7 @@ class Exhausted(CoreError):
 
 
 class MemoryExhausted(Exhausted):
-    """Error of a request for which the memory limit of all connections (core.account) leaves no room."""
+    """Error of a request that would exceed the memory limit of all connections (core.account)."""
 
     def __init__(self, message: str):
         super().__init__(message, retry_after_s=1.0)

@@ -1,14 +1,13 @@
-"""What a frontend author reads: the class behind an entry point of group `core.frontends`.
+"""Frontend: the interface for authors of frontends, the class of an entry point in group `core.frontends`.
 
     [project.entry-points."core.frontends"]
     mqtt = "my_package:MqttFrontend"
 
 Frontends of one server share objects through `server.shared(factory)`: one object per server and factory,
-which the server closes when it stops. `server.on_reload(listener)` calls a listener
-when the server shall read files again.
+which the server closes when it stops. `server.on_reload(listener)` registers a listener, which the server
+calls when it reads its files again.
 
-A frontend speaks to core.server.InferenceServer only. `--allow-NAME=false` keeps
-it from being imported.
+A frontend uses core.server.InferenceServer only. With `--allow-NAME=false` the server does not import it.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 class Frontend(Protocol):
     """One protocol on one port. Loop thread only.
 
-    name      as its entry point has it
-    enabled   whether the options ask for it; one that is not is never started
+    name      name of its entry point
+    enabled   whether the options enable it; the server never starts a disabled frontend
     """
 
     name: str
@@ -34,13 +33,13 @@ class Frontend(Protocol):
     def enabled(self) -> bool: ...
 
     async def start(self) -> None:
-        """Listen. The server may still load models; it tells whether it is ready.
+        """Listen. The server may still load models; ask it whether it is ready.
 
-        Logs "Started … at ADDRESS:PORT"; raises CoreError(UNAVAILABLE) when it cannot listen.
+        Logs "Started … at ADDRESS:PORT". Raises CoreError(UNAVAILABLE) if it cannot listen.
         """
 
     async def stop(self, timeout_s: float) -> None:
-        """Take nothing new, wait at most `timeout_s` for what is in flight, close everything.
+        """Refuse new requests, wait at most `timeout_s` for the running ones, then close all connections.
 
-        Never raises; a second call does nothing.
+        Never raises. A second call does nothing.
         """

@@ -1,13 +1,12 @@
-"""How much freed memory a server keeps for what comes next, and when it gives memory back.
+"""Heap settings: keep freed memory for later requests, and return large amounts to the system.
 
-process ─► [keep] ─► the C library ◄─ [Trimmer] ◄─ MemoryAccount.  A framework takes the memory of a batch
-piece by piece and frees it again. glibc gives what is free at the end of its heap back to the system, by
-default from 128 KB on, and gets it again for the next batch: each page with a fault, and filled with zeros.
-It learns better from large blocks that are freed (mallopt(3), M_MMAP_THRESHOLD), but only from larger ones
-than the batches'.
+process ─► [keep] ─► the C library ◄─ [Trimmer] ◄─ MemoryAccount.  A framework allocates and frees the memory
+of each batch. By default glibc returns free memory at the end of its heap to the system from 128 KB on, and
+gets it again for the next batch, with a page fault and zeros for each page. glibc raises its thresholds only
+when larger blocks than those of a batch are freed (mallopt(3), M_MMAP_THRESHOLD).
 
-Only the end of the heap goes back by itself. One block in use there keeps all that is free below it, so
-the memory of requests that are gone would stay. A Trimmer asks for it (malloc_trim(3)) when much was freed.
+glibc returns only the end of the heap by itself: one used block there keeps all free memory below it. A
+Trimmer therefore calls malloc_trim(3) after much memory was freed.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ import ctypes
 import os
 from collections.abc import Callable
 
-# The most that glibc comes to by itself, on machines of 64 bits.
+# The maximum that glibc's own adaptation reaches on 64-bit machines.
 LARGEST = 32 << 20
-"""Bytes of a block from which on it is the system's, and goes back to it as soon as it is freed."""
+"""Size in bytes from which malloc maps a block separately; such a block returns to the system when freed."""
 KEPT = 64 << 20
 """Bytes that may be free at the end of the heap."""
 WORTH_A_TRIM = 64 << 20
-"""Bytes that requests and answers must have freed before a Trimmer gives memory back."""
+"""Bytes that requests and responses must have freed before a Trimmer returns memory to the system."""
 TRIM_DELAY_S = 2.0
-"""Seconds from then until it does: what was freed may be needed again, and is freed a little later."""
+"""Delay in seconds before the trim: MemoryAccount counts bytes as freed a little before they are."""
 LOOK_S = 5.0
-"""Seconds between two looks of a FreeMemoryWatch."""
+"""Seconds between two checks of a FreeMemoryWatch."""
 
 _SETTINGS = (  # the number in malloc.h, the variable of other processes, the value
     (-3, "MALLOC_MMAP_THRESHOLD_", LARGEST),
@@ -36,10 +35,10 @@ _SETTINGS = (  # the number in malloc.h, the variable of other processes, the va
 
 
 def keep() -> None:
-    """Keep freed memory, here and in the processes that are started from here.
+    """Make glibc keep freed memory, in this process and in its child processes.
 
-    Whoever starts a server may choose something else: where one of these variables is set, or GLIBC_TUNABLES
-    for malloc, nothing is changed. With another C library than glibc there is nothing to change.
+    Does nothing if the environment already configures malloc, with one of these variables or GLIBC_TUNABLES,
+    and with another C library than glibc.
     """
     chosen = any(name in os.environ for _, name, _ in _SETTINGS)
     if chosen or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
@@ -54,9 +53,9 @@ def keep() -> None:
 
 
 class Trimmer:
-    """Gives freed memory back to the system some time after much was freed. Event loop thread only.
+    """Returns freed memory to the system after WORTH_A_TRIM bytes were freed. Event loop thread only.
 
-    trim   what gives it back, on a thread, for it takes about a millisecond for each 4 MB that it finds
+    trim   function that returns it; runs on a thread, since it takes about 1 ms per 4 MB
     """
 
     def __init__(self, trim: Callable[[], None] | None = None):
@@ -65,7 +64,7 @@ class Trimmer:
         self._waits = False
 
     def freed(self, size: int) -> None:
-        """Count `size` bytes that requests or answers do not hold any more."""
+        """Count `size` bytes that requests or responses no longer hold."""
         self._freed += size
         if self._freed < WORTH_A_TRIM or self._waits or self._trim is None:
             return
@@ -81,7 +80,7 @@ class Trimmer:
         assert self._trim is not None
         try:
             done = loop.run_in_executor(None, self._trim)
-        except RuntimeError:  # the loop closes
+        except RuntimeError:  # the loop is closing
             return
         done.add_done_callback(self._end)
 
@@ -90,7 +89,7 @@ class Trimmer:
 
 
 def _system_trim() -> Callable[[], None] | None:
-    """What gives freed memory back; None with another C library than glibc."""
+    """Return a function that calls malloc_trim(0); None with another C library than glibc."""
     try:
         malloc_trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
@@ -103,12 +102,12 @@ def _system_trim() -> Callable[[], None] | None:
 
 
 class FreeMemoryWatch:
-    """Gives freed memory back that no account counts, such as that of a library with its own connections.
+    """Returns freed memory that no account counts, such as memory of a library with its own connections.
 
-    Event loop only.
+    Call from the event loop only.
 
-    free   returns how many freed bytes the C library keeps; None if it cannot tell
-    trim   gives them back, on a thread
+    free   returns the number of freed bytes that the C library keeps
+    trim   returns them to the system; runs on a thread
     """
 
     def __init__(
@@ -119,12 +118,12 @@ class FreeMemoryWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look every LOOK_S seconds."""
+        """Check every LOOK_S seconds, unless the C library is not glibc."""
         if self._free is not None and self._trim is not None:
             self._timer = loop.call_later(LOOK_S, self._look, loop)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -148,7 +147,7 @@ class _MallInfo(ctypes.Structure):
 
 
 def _free_bytes() -> Callable[[], int] | None:
-    """What counts freed memory; None with another C library than glibc 2.33 and later."""
+    """Return a function that counts freed bytes; None with a C library other than glibc 2.33 or later."""
     try:
         mallinfo = ctypes.CDLL(None).mallinfo2
     except (AttributeError, OSError, TypeError):

@@ -1,8 +1,8 @@
-"""Host policies: which cores of the machine the threads of an instance run on.
+"""Host policies: bind the threads of an instance to cores of the machine.
 
---host-policy=<name>,<setting>=<value> ─► [HostPolicies] ─► HostPolicy ─► the instance's thread, or the
-process of a backend that runs its models in others. Source of names and settings: Triton's --host-policy
-and ModelInstanceGroup.host_policy in its model_config.proto.
+--host-policy=<name>,<setting>=<value> ─► [HostPolicies] ─► HostPolicy ─► the instance's thread, or the child
+process of a backend that runs its models in child processes. Names and settings are those of Triton's
+--host-policy and of ModelInstanceGroup.host_policy in its model_config.proto.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _NODES = Path("/sys/devices/system/node")
 
 @dataclass(frozen=True)
 class HostPolicy:
-    """What holds for the instances of one policy. Any thread.
+    """The settings of one policy. Any thread.
 
-    name      as the configuration names it, or "cpu", "gpu_<id>", "model" by the kind of the instance
-    settings  what --host-policy says of it: "numa-node", "cpu-cores" → value; most have none
-    cores     that its threads run on; empty for any
+    name      name in the configuration, or "cpu", "gpu_<id>", "model" by the kind of the instance
+    settings  settings of --host-policy, by name: "numa-node", "cpu-cores"; most policies have none
+    cores     cores for the threads; empty for all cores
     """
 
     name: str = ""
@@ -38,11 +38,11 @@ class HostPolicy:
     cores: frozenset[int] = frozenset()
 
     def bind(self, thread: int = 0) -> None:
-        """Let a thread run on the policy's cores only: the calling one, or that with this number.
+        """Bind a thread to the policy's cores; does nothing without cores.
 
-        Threads that it starts afterwards do the same. The number of a process means its main thread.
-        Does nothing without cores. Raises CoreError(INTERNAL) where the system refuses, and
-        ProcessLookupError where there is no such thread.
+        thread   id of the thread, or of a process for its main thread; 0 for the calling thread
+        Threads that it starts later inherit the binding. Raises CoreError(INTERNAL) if the system refuses,
+        and ProcessLookupError if there is no such thread.
         """
         if not self.cores:
             return
@@ -57,7 +57,7 @@ class HostPolicy:
             ) from error
 
     def tell_loop(self, instance: str) -> None:
-        """Log that an instance executes on the event loop, which is bound to no policy's cores."""
+        """Log a warning that an instance executes on the event loop, which has no policy's cores."""
         if self.cores:
             logger.warning(
                 "host policy '%s' has no effect on instance '%s': it executes on the event loop",
@@ -67,12 +67,13 @@ class HostPolicy:
 
 
 class HostPolicies:
-    """What --host-policy says, read once. Any thread.
+    """The policies of --host-policy. Any thread.
 
     given     name → setting → value
-    allowed   the cores that this process may use
-    nodes     the folder in which Linux tells its NUMA nodes
-    Raises CoreError for what cannot be followed on this machine: names option, value, what is expected.
+    allowed   cores that this process may use; None asks the system
+    nodes     folder of the NUMA nodes in Linux
+    Raises CoreError(INVALID) for an unknown setting, an invalid value, and cores or a node that this process
+    does not have.
     """
 
     def __init__(
@@ -87,14 +88,14 @@ class HostPolicies:
         }
 
     def named(self, name: str) -> HostPolicy:
-        """The policy of that name; one without settings where the server was not told of it."""
+        """Return the policy of that name; a policy without settings if --host-policy has none."""
         return self._found.get(name) or HostPolicy(name)
 
 
 def _cores_of(
     name: str, settings: Mapping[str, str], allowed: frozenset[int] | None, nodes: Path
 ) -> frozenset[int]:
-    """The cores that settings mean: those of `cpu-cores`, else those of the NUMA node."""
+    """Return the cores of `cpu-cores`, else those of the NUMA node; empty without both."""
     for key in settings:
         if key not in (NUMA_NODE, CPU_CORES):
             raise invalid(
@@ -123,7 +124,7 @@ def _cores_of(
 
 
 def _cores_in(ranges: str, option: str) -> frozenset[int]:
-    """The cores of `<lower>-<upper>[,…]`."""
+    """Return the cores of `<lower>-<upper>[,…]`."""
     found: set[int] = set()
     for part in ranges.split(","):
         match = re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})", part)
@@ -159,7 +160,7 @@ def _no_node(option: str, node: int, nodes: Path) -> CoreError:
 
 
 def _text(cores: frozenset[int]) -> str:
-    """Cores as ranges: "0-3,8"."""
+    """Return the cores as ranges: "0-3,8"."""
     parts: list[list[int]] = []
     for core in sorted(cores):
         if parts and parts[-1][1] == core - 1:

@@ -1,7 +1,7 @@
 """Layout of a batch's tensors in one run of bytes, for backends whose models run in other processes.
 
-Batch ─► [LayoutCache] ─► bytes of a message … bytes of the answer ─► [tensors_of] ─► Batch.respond_all.
-Most batches are alike, so the description of a request's tensors is created once for all alike requests.
+Batch ─► [LayoutCache] ─► bytes of a message … bytes of the response ─► [tensors_of] ─► Batch.respond_all.
+Most requests have the same names, datatypes and shapes: they share one cached description of their tensors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_ITEM_BYTES = 1 << 13  # bytes of an item
 
 
 class TensorSlice:
-    """One tensor in a run of bytes: `size` bytes from `start` on."""
+    """One tensor in a run of bytes: `size` bytes at offset `start`."""
 
     def __init__(self, name: str, dtype: DataType, shape: tuple[int, ...], start: int, size: int):
         self.name = name
@@ -34,8 +34,8 @@ class TensorSlice:
 class ByteLayout:
     """A batch as bytes.
 
-    items   the description of the tensors of each request
-    parts   bytes of the tensors, in the order of the items, not copied
+    items   description of the tensors, one for each request
+    parts   bytes of the tensors in the order of the items, not copied
     size    total size of the parts, each padded to a multiple of the alignment
     plain   whether the requests have only tensors
     named   whether the requests have only tensors and ids
@@ -52,9 +52,9 @@ class ByteLayout:
 class LayoutCache:
     """Creates layouts, and caches descriptions of tensors. Not thread-safe: one thread at a time.
 
-    describe    returns the description of a request's tensors for the other process, not b""
+    describe    returns the description of a request's tensors for the other process; must not be b""
     alignment   tensors start at multiples of it
-    outputs     names of all outputs of the model: requesting all of them equals requesting none
+    outputs     names of all outputs of the model: a request for all of them equals a request for none
     """
 
     def __init__(

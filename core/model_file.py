@@ -1,4 +1,4 @@
-"""The file of a version: what is said of one that is not there, or that cannot be read.
+"""The errors for the file of a version that is missing or cannot be read.
 
 Model.load ─► [model_file] ─► the framework.
 """
@@ -13,7 +13,7 @@ _LFS_POINTER = b"version https://git-lfs"
 
 
 def not_found(path: Path, model: str) -> CoreError:
-    """The refusal of a version without its file, with what is there instead."""
+    """Return the error for a version without its file; it lists the entries of the folder."""
     folder = path.parent
     there = sorted(map(_described, folder.iterdir())) if folder.is_dir() else []
     return unavailable(
@@ -31,8 +31,10 @@ def _described(entry: Path) -> str:
 
 
 def check_readable(path: Path, model: str) -> None:
-    """Raises CoreError(INTERNAL) for a file that the server may not read, and for one that only says where
-    the model is. Frameworks tell neither."""
+    """Raise CoreError(INTERNAL) for a file that the server may not read, and for a pointer of Git LFS.
+
+    The errors of frameworks do not show these causes.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(len(_LFS_POINTER))

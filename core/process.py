@@ -2,7 +2,8 @@
 
     options ─► plugins ─► InferenceServer ─► frontends open ─► models load ─► tables ─► signal ─► drain
 
-A role says what else the process does: OnlyProcess is the whole server, a plugin may have several processes.
+A role defines the steps that differ between processes: OnlyProcess is the role of the only process of a
+server. A plugin that serves with several processes has its own roles.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ from core.telemetry import tables
 logger = logging.getLogger("core")
 
 YOUNG = 5000
-"""Objects that are made before the garbage collector looks at the young ones.
+"""Threshold of the garbage collector's youngest generation, in allocated objects.
 
-Sixteen requests together are over 700, the interpreter's own number: it looked after each such batch, and
-found nothing, for what is made for a request lies in no circle.
+A batch of sixteen requests allocates more than 700 objects, Python's default threshold. A collection would
+follow each such batch and free nothing, since the objects of a request are in no reference cycle.
 """
 
 
 class OnlyProcess:
     """The role of a process that is the whole server. A plugin inherits it for one process of several.
 
-    end        set when the process shall end
-    exchange   with the other processes; None without any
-    signals    that end the process; the others are ignored
+    end        set this event to end the process
+    exchange   connection to the other processes; None if this is the only one
+    signals    signals that end the process; without SIGINT, the process ignores SIGINT
     last       whether frontends open only after the models are loaded and `admitted` has returned
     """
 
@@ -57,30 +58,30 @@ class OnlyProcess:
         self.end = asyncio.Event()
 
     async def load(self, work: Awaitable[None]) -> None:
-        """Await the load of the models. Raises what it raises."""
+        """Await the load of the models. Raises the errors of the load."""
         await work
 
     def loaded(self, server: InferenceServer) -> None:
-        """Show what there is: the models are loaded, or could not be."""
+        """Log the startup tables, after the models are loaded or have failed."""
         show_tables(server)
 
     async def admitted(self) -> None:
-        """Wait until the frontends may open, with `last`."""
+        """Wait until the frontends may open. Called only if `last` is True."""
 
     def ready(self) -> None:
-        """Announce that the server takes requests."""
+        """Announce that the server is ready for requests."""
         service_manager.ready()
 
     def stopping(self) -> None:
-        """Announce that the server begins to end."""
+        """Announce that the server begins to stop."""
         service_manager.stopping()
 
     def reloading(self) -> contextlib.AbstractContextManager[None]:
-        """Enclose the reload of files."""
+        """Return a context for the reload of files."""
         return service_manager.reloading()
 
     def failed(self, error: CoreError) -> None:
-        """Report that there is no server, or no more."""
+        """Report that the server could not start, or has failed."""
         print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
 
 
@@ -94,7 +95,7 @@ def run(options: Options) -> int:
 
 
 async def serve(options: Options, role: OnlyProcess) -> int:
-    """Serve until a signal comes or the role says so; return the exit status."""
+    """Serve until a signal comes or the role sets `end`; return the exit status."""
     _end_on_signals(role)
     try:
         check_server(options)
@@ -133,7 +134,8 @@ async def serve(options: Options, role: OnlyProcess) -> int:
 
 
 def frontends_of(server: InferenceServer) -> list[Frontend]:
-    """The frontends that the options ask for, by name, not started; no other one is imported."""
+    """Return the frontends that the options enable, not started. Frontends of --allow-NAME=false stay
+    unimported."""
     wanted = [
         plugin
         for name, plugin in plugins.frontends().items()
@@ -144,7 +146,7 @@ def frontends_of(server: InferenceServer) -> list[Frontend]:
 
 
 async def _open(frontends: Sequence[Frontend]) -> None:
-    """Let all frontends listen. Raises the CoreError of one that cannot."""
+    """Start all frontends. Raises the CoreError of one that cannot listen."""
     for frontend in frontends:
         try:
             await frontend.start()
@@ -182,16 +184,16 @@ async def _until_either(*waits: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _stop(server: InferenceServer, frontends: Sequence[Frontend], timeout_s: float) -> bool:
-    """End frontends, then the server, within one time; whether everything ended."""
+    """Stop frontends, then the server, within `timeout_s`; return whether all requests have ended."""
     deadline = time.monotonic() + timeout_s
     await asyncio.gather(*(frontend.stop(timeout_s) for frontend in frontends))
     return not await server.stop(max(0.0, deadline - time.monotonic()))
 
 
 def _end_on_signals(role: OnlyProcess) -> None:
-    """Let the signals of the role set `role.end`; the next of them ends the process at once.
+    """Let the first signal of the role set `role.end`; the next one ends the process at once.
 
-    ^C reaches every process of a terminal: a process that another one ends ignores SIGINT.
+    ^C reaches every process of a terminal: a process that its parent ends ignores SIGINT.
     """
     loop = asyncio.get_running_loop()
 
@@ -199,7 +201,7 @@ def _end_on_signals(role: OnlyProcess) -> None:
         role.end.set()
         for each in role.signals:
             loop.remove_signal_handler(each)
-            # A handler of Python and not of the loop: it must work while the loop is blocked.
+            # A Python handler, not one of the loop: it must run while the loop is blocked.
             signal.signal(each, lambda *_: _leave_at_once("Exiting immediately."))
         print(f"Signal ({number}) received.", flush=True)
 
@@ -213,7 +215,8 @@ def _end_on_signals(role: OnlyProcess) -> None:
 def _reload_on_signal(server: InferenceServer, role: OnlyProcess) -> None:
     """Call the listeners of `InferenceServer.on_reload` on SIGHUP.
 
-    Without files to read again, SIGHUP ends the process. A service manager that listens may always send it.
+    Without files to read again, SIGHUP keeps its default and ends the process. With a service manager that
+    listens, it always reloads.
     """
 
     def reload() -> None:
@@ -222,7 +225,7 @@ def _reload_on_signal(server: InferenceServer, role: OnlyProcess) -> None:
 
     if reads_again(server.options) or service_manager.listens():
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
-    # The starting process may block it: what came before is handled now.
+    # The starting process may block it: a signal that came before is handled now.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
 
 
@@ -235,7 +238,7 @@ def _leave_at_once(text: str) -> NoReturn:
 
 
 def show_tables(server: InferenceServer) -> None:
-    """Print what the server consists of, and the models with their state."""
+    """Log tables of agents, backends, models with their state, and options."""
     identity = server.metadata()
     complete = not server.options.disable_auto_complete_config
     defaults = {"auto-complete-config": str(complete).lower(), "default-max-batch-size": "4"}
@@ -263,13 +266,13 @@ def _file_of(plugin: plugins.Plugin, backend: Backend) -> str:
 
 
 def run_on_loop(service: Coroutine[Any, Any, int]) -> int:
-    """Run a coroutine on the event loop of this process, and return its result."""
+    """Run a coroutine on a new event loop, and return its result; sets up garbage collector and heap."""
     young, *older = gc.get_threshold()
-    if 0 < young < YOUNG:  # 0 is a collector that somebody has switched off
+    if 0 < young < YOUNG:  # 0: the collector is switched off
         gc.set_threshold(YOUNG, *older)
     heap.keep()
     try:
         import uvloop
-    except ImportError:  # not on Windows; asyncio's own loop does the same, slower
+    except ImportError:  # not available on Windows; asyncio's loop works, but slower
         return asyncio.run(service)
     return int(uvloop.run(service))

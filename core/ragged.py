@@ -1,7 +1,7 @@
-"""Ragged batches, for any backend: inputs that describe requests of different shapes, divided outputs.
+"""Ragged batches, for any backend: inputs that describe requests of different shapes, and split outputs.
 
 batch ─► [batch_inputs] ─► execute,   outputs ─► [scattered] ─► a part for each request.
-A ragged input itself is `batch["x"]`: the elements of the first request, then of the second, ….
+`batch["x"]` of a ragged input has the elements of the first request, then of the second, and so on.
 Source: BatchInput and BatchOutput in Triton's model_config.proto.
 """
 

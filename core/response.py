@@ -53,11 +53,11 @@ class InferenceResponse:
 
     @property
     def has_parameters(self) -> bool:
-        """Whether there are custom parameters."""
+        """Return whether there are custom parameters."""
         return bool(self._parameters)
 
     def output(self, name: str) -> Tensor:
-        """Return the output `name`. Raise KeyError if the response lacks it."""
+        """Return the output `name`. Raises KeyError if the response lacks it."""
         for tensor in self.outputs:
             if tensor.name == name:
                 return tensor
@@ -135,13 +135,13 @@ class Reply:
 
     @property
     def finished(self) -> bool:
-        """Whether the final item has been sent."""
+        """Return whether the final item has been sent."""
         return self._finished
 
     def send(self, item: InferenceResponse | CoreError | None, final: bool = True) -> None:
         """Send a response, an error, or None to end the responses.
 
-        Items after the final one are dropped, for example those of a model whose request was cancelled.
+        Items after the final one are dropped, for example responses of a model to a cancelled request.
         """
         if self._finished:
             return

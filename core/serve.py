@@ -1,8 +1,8 @@
-"""python -m core.serve: from the command line to a server that has ended.
+"""python -m core.serve: parse the command line and run the server.
 
     flags ─► log ─► hook core_run_server: a plugin may serve with several processes ─► core/process.py
 
-`core-serve` is the same as a program. Exit status: 0 after a signal and a complete drain, 1 otherwise.
+The program `core-serve` does the same. Exit status: 0 after a signal and a complete drain, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ logger = logging.getLogger("core")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until a signal comes; the exit status.
+    """Serve until a signal comes; return the exit status.
 
-    arguments   of the command line, without the program; None: those of this process
+    arguments   of the command line, without the program; None for those of this process
     """
     try:
         return _main(sys.argv[1:] if arguments is None else arguments)
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str]) -> int:
     try:
-        plugins.load_hooks(quiet=True)  # there is no log yet; the server says what is left out
+        plugins.load_hooks(quiet=True)  # there is no log yet; the server logs skipped plugins later
         added = plugins.added_flags()
     except CoreError as error:
         print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
@@ -61,15 +61,17 @@ def _main(arguments: Sequence[str]) -> int:
         return 1
     if status is not None:
         return status
-    # Imported here: a process that only starts others needs nothing of a server, numpy to begin with.
+    # Imported here: a supervisor needs no module of a server, and no numpy.
     from core.process import run
 
     return run(options)
 
 
 def _let_go_of_broken_pipes() -> None:
-    """Who read the output may have ended first: what could not be written to it would make the exit
-    status 120, since the interpreter tries again."""
+    """Redirect stdout and stderr to /dev/null if their reader has ended.
+
+    Otherwise the interpreter tries to flush them again at exit, fails, and exits with status 120.
+    """
     for stream in (sys.stdout, sys.stderr):
         if stream is None or stream.closed:
             continue

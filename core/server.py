@@ -1,7 +1,7 @@
-"""InferenceServer: one server in one process, put together from its parts.
+"""InferenceServer: the parts of one server in one process.
 
 frontend ─► [InferenceServer] ─► models (for requests), control (for operators).  It knows no protocol: names,
-versions and parameters come as values, results leave as dicts in the shape of the v2 protocol's JSON.
+versions and parameters are Python values, results are dicts in the shape of the v2 protocol's JSON.
 """
 
 from __future__ import annotations
@@ -54,16 +54,15 @@ T = TypeVar("T")
 class InferenceServer:
     """One server. Not thread-safe: call from the event loop only.
 
-    find_backend         name → Backend; may block; None for those that are installed or lie in
-                         --backend-directory
-    exchange             this process among several that serve as one; None if it is the whole server
-    repositories         more of them than the options name, opened
-    models               what requests need: signatures, inference
-    control              what operators do: load, unload, settings, statistics, for all processes
+    find_backend         name → Backend; may block; None for installed backends and --backend-directory
+    exchange             connection to the other processes of the server; None if this is the only one
+    repositories         opened repositories in addition to those of the options
+    models               operations of requests: signatures, inference
+    control              control operations: load, unload, settings, statistics, for all processes
     manager              loads and unloads the models of this process
     shared_memory        regions that clients have registered, for inputs and outputs of requests
-    tracing              traces requests; frontends look at `tracing.on`
-    watch                looks at machine and process from the time on that metrics are served
+    tracing              traces requests; frontends check `tracing.on`
+    watch                measures machine and process; the frontend that serves metrics starts it
     """
 
     def __init__(
@@ -117,17 +116,17 @@ class InferenceServer:
         )
 
     async def start(self) -> None:
-        """Load the models that the control mode says; frontends may be open already.
+        """Load the startup models of the control mode; frontends may be open already.
 
-        Raises CoreError if a model fails and options.exit_on_error.
+        Raises CoreError if a model fails and options.exit_on_error is set.
         """
         await self.manager.start()
         self._health.loaded = True
 
     async def stop(self, timeout_s: float) -> int:
-        """Refuse new requests, finish those in flight, unload all models.
+        """Refuse new requests, finish the running ones, unload all models.
 
-        Returns the number of model versions that still had requests in flight after `timeout_s`.
+        Returns the number of model versions that still had running requests after `timeout_s`.
         """
         self._health.exiting = True
         loop = asyncio.get_running_loop()
@@ -144,9 +143,9 @@ class InferenceServer:
                 await self._shared.popitem()[1].close()
 
     def shared(self, factory: Callable[[InferenceServer], T]) -> T:
-        """Return the object that `factory(server)` makes: one per server and factory, made by the first call.
+        """Return the object of `factory(server)`: one per server and factory, created by the first call.
 
-        Frontends use it for what they have in common. The server awaits its `close()` after the last model is
+        Frontends use it to share objects. The server awaits the object's `close()` after the last model is
         unloaded. Raises what the factory raises.
         """
         if factory not in self._shared:
@@ -155,7 +154,7 @@ class InferenceServer:
         return found
 
     def on_reload(self, listener: Callable[[], object]) -> None:
-        """Call `listener` when the server is asked to read its files again (SIGHUP)."""
+        """Register a listener, called when the server reads its files again (SIGHUP)."""
         self._reload.append(listener)
 
     def reload(self) -> None:
@@ -164,7 +163,7 @@ class InferenceServer:
             listener()
 
     def shared_table(self, name: str) -> Any:
-        """Return the table of that name that all processes share, None if this is the only one."""
+        """Return the table of that name that all processes share; None if this is the only process."""
         return None if self._exchange is None else self._exchange.table(name)
 
     def metadata(self) -> dict[str, Any]:

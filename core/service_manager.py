@@ -1,7 +1,7 @@
-"""What the service manager that started the process is told: systemd, or whoever listens at $NOTIFY_SOCKET.
+"""Notifications to the service manager that started the process: systemd, or any listener at $NOTIFY_SOCKET.
 
-process, supervisor ─► [tell] ─► a datagram.  Without that variable nothing happens. The words are those of
-sd_notify(3); a unit that waits for them has Type=notify.
+process, supervisor ─► [tell] ─► a datagram.  Without $NOTIFY_SOCKET these functions do nothing. The messages
+are those of sd_notify(3). A systemd unit that waits for them has Type=notify.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from contextlib import contextmanager
 
 logger = logging.getLogger("core")
 
-_WAIT_S = 1.0  # for a manager whose queue is full; who does not read must not hold up the server
+_WAIT_S = 1.0  # for a manager whose queue is full: it must not delay the server for longer
 
 
 def ready() -> None:
-    """All that shall be served is."""
+    """Notify the manager that the server is ready."""
     tell("READY=1", "STATUS=Serving")
 
 
 @contextmanager
 def reloading() -> Iterator[None]:
-    """What is read again at run time is read inside."""
+    """Notify the manager of the start and the end of a reload; reload the files inside this context."""
     tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
     try:
         yield
@@ -34,17 +34,17 @@ def reloading() -> Iterator[None]:
 
 
 def listens() -> bool:
-    """Whether somebody wants to be told."""
+    """Return whether there is a service manager to notify."""
     return bool(os.environ.get("NOTIFY_SOCKET"))
 
 
 def stopping() -> None:
-    """Nothing more is taken; what is in flight is finished."""
+    """Notify the manager that the server stops: it refuses new requests and finishes the running ones."""
     tell("STOPPING=1", "STATUS=Finishing what is in flight")
 
 
 def tell(*assignments: str) -> None:
-    """Send these lines, such as "READY=1". Any thread; waits a second at most. An error is logged."""
+    """Send these lines, such as "READY=1". Any thread; waits at most one second. An error is logged."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return

@@ -1,13 +1,13 @@
-"""How much memory this process may use: that of the machine, or less in a container."""
+"""The memory that this process may use: the machine's, or the limit of a container."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-# Where the limits of a control group are: version 2 shows the group's own root to a container, version 1 too.
+# Files with the limit of a control group, in versions 2 and 1: a container sees its own group as the root.
 _LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
-# When nothing tells, a small machine is assumed.
+# Assumed if the system does not report its memory.
 _UNKNOWN = 4 * 2**30
 
 
@@ -28,5 +28,5 @@ def available_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
 def _physical_bytes() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # Windows, or a system that does not tell
+    except (AttributeError, OSError, ValueError):  # Windows, or a system that does not report it
         return _UNKNOWN

@@ -1,7 +1,7 @@
 """Tensor: a named array, as bytes or as numpy. DeviceTensor: a tensor in the memory of a device.
 
 A frontend creates tensors from wire bytes, a backend from arrays. The other form is created once, on first
-use, so bytes that are only passed on are never parsed.
+use: bytes that are only passed on are never parsed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Tensor:
         """Return a tensor of an array: numpy, or any object with `__dlpack__`. Device arrays are not copied.
 
         dtype   only for BF16 bit patterns in uint16; otherwise it follows from the array
-        Raise CoreError(INVALID) for a datatype that the protocol does not have.
+        Raises CoreError(INVALID) for a datatype that the protocol does not have.
         """
         if not isinstance(array, np.ndarray):
             if is_on_device(array):
@@ -74,12 +74,12 @@ class Tensor:
 
     @property
     def count(self) -> int:
-        """Number of elements; 1 for a scalar."""
+        """Return the number of elements; 1 for a scalar."""
         return math.prod(self.shape)
 
     @property
     def raw(self) -> Buffer:
-        """The wire bytes: a flat, contiguous object with the buffer protocol."""
+        """Return the wire bytes: a flat, contiguous object with the buffer protocol."""
         return self._as_raw()
 
     def _as_raw(self) -> Buffer:
@@ -95,7 +95,7 @@ class Tensor:
 
     @property
     def array(self) -> np.ndarray:
-        """The numpy form, of `shape`; read-only when it views wire bytes."""
+        """Return the numpy form, of `shape`; read-only if it is a view of wire bytes."""
         return self._as_array()
 
     def _as_array(self) -> np.ndarray:
@@ -110,22 +110,22 @@ class Tensor:
 
     @property
     def device(self) -> tuple[int, int] | None:
-        """None for host memory, else DLDeviceType and number of the device."""
+        """Return DLDeviceType and number of the device; None for host memory."""
         return None
 
     @property
     def value(self) -> Any:
-        """The producer's array if it is on a device, else the numpy form."""
+        """Return the producer's array if it is on a device, else the numpy form."""
         return self.array
 
     @property
     def has_raw(self) -> bool:
-        """Whether the wire form exists already."""
+        """Return whether the wire form exists already."""
         return self._raw is not None
 
     @property
     def byte_size(self) -> int:
-        """Length of the wire form."""
+        """Return the length of the wire form in bytes."""
         if self.dtype.byte_size:
             return self.count * self.dtype.byte_size
         return memoryview(self.raw).nbytes
@@ -175,7 +175,7 @@ class DeviceTensor(Tensor):
 
     @property
     def value(self) -> Any:
-        """The array on the device, of `shape`: the producer's array, its rows, or a view of it."""
+        """Return the array on the device, of `shape`: the producer's array, its rows, or a view of it."""
         if self._value is None:
             self._value = self.memory.part(self._first, self._rows, self.shape)
         return self._value
@@ -245,7 +245,7 @@ def _device_tensor(name: str, array: Any, dtype: DataType | None) -> DeviceTenso
     """Return a tensor of an array that is on a device.
 
     dtype   BF16 for an array of its bit patterns; otherwise it follows from the array
-    Raise CoreError(INVALID) for a datatype that the protocol does not have.
+    Raises CoreError(INVALID) for a datatype that the protocol does not have.
     """
     try:
         found, shape = dlpack.described(array)

@@ -1,4 +1,4 @@
-"""Termination: stops the run of an instance when all requests of its batch are cancelled.
+"""Termination: stop the run of an instance when all requests of its batch are cancelled.
 
 ModelInstance.execute, cancelled ─► [Termination] ─► the framework's way to stop a run
 """
@@ -26,7 +26,7 @@ class Termination:
         self._changing = threading.Lock()
 
     def begin(self, batch: Batch) -> None:
-        """Announce a run of `batch`. Raise CoreError(CANCELLED) if all of its requests are cancelled."""
+        """Announce a run of `batch`. Raises CoreError(CANCELLED) if all of its requests are cancelled."""
         with self._changing:
             for request in batch.requests:
                 if not request.cancelled:
@@ -37,7 +37,7 @@ class Termination:
     def end(self) -> CoreError | None:
         """End the run.
 
-        Return the error to raise if it was stopped, whatever the framework raised; or None.
+        Return the error to raise in place of the framework's if the run was stopped; else None.
         """
         with self._changing:
             self._running = None

@@ -1,6 +1,6 @@
-"""Unix domain sockets that the server listens at: for clients on the same machine, without a port.
+"""Unix domain sockets on which the server listens: for clients on the same machine, without a port.
 
-"unix:/path" ─► [listen] ─► a listening socket, whose file goes when it is closed
+"unix:/path" ─► [listen] ─► a listening socket, whose file is removed when it is closed
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from core.errors import CoreError, invalid, unavailable
 PREFIX = "unix:"
 BACKLOG = 1024
 
-# Address → descriptor of a socket that listens already: what a worker has from its supervisor, which keeps
-# the file. Written once, before anything listens.
+# Address → descriptor of a listening socket that a worker inherits from its supervisor, which owns the file.
+# Written once, before any listener opens.
 inherited: dict[str, int] = {}
 
 
 def is_unix(address: str) -> bool:
-    """Whether an address is the path of a Unix domain socket."""
+    """Return whether an address is the path of a Unix domain socket."""
     return address.startswith(PREFIX)
 
 
 def with_prefix(path: str) -> str:
-    """The address of a path, which may be an address already."""
+    """Return the address of a path; an address unchanged."""
     return path if is_unix(path) else f"{PREFIX}{path}"
 
 
 class SocketFile:
-    """The file of a socket that is bound. It removes that file only, never that of who took its place."""
+    """The file of a bound socket. `remove` removes only this file, never a later one at the same path."""
 
     def __init__(self, path: str):
         found = os.stat(path)
@@ -43,20 +43,20 @@ class SocketFile:
         self._file = (found.st_dev, found.st_ino)
 
     def remove(self) -> None:
-        """The socket is closed, or will be."""
+        """Remove the file, because its socket is closed or about to close."""
         try:
             found = os.stat(self._path)
             if (found.st_dev, found.st_ino) == self._file:
                 os.unlink(self._path)
         except OSError:
-            pass  # somebody has removed it
+            pass  # it is removed already
 
 
 class UnixListener:
     """A listening socket.
 
-    socket   not blocking
-    file     None if another process made it, and others listen there too
+    socket   in non-blocking mode
+    file     None if another process owns it: several processes listen there
     """
 
     def __init__(self, listening: socket.socket, file: SocketFile | None):
@@ -64,12 +64,12 @@ class UnixListener:
         self._file = file
 
     def close(self) -> None:
-        """Listen no more, and remove the file."""
+        """Close the socket and remove the file."""
         self.socket.close()
         self.remove()
 
     def remove(self) -> None:
-        """Remove the file, for who has given the socket to somebody that closes it."""
+        """Remove the file only, if another object closes the socket."""
         if self._file is not None:
             self._file.remove()
 
@@ -77,9 +77,9 @@ class UnixListener:
 def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> UnixListener:
     """Listen at `address`, "unix:" and a path.
 
-    mode   permissions of the file, in octal: who may connect
-    A socket there that nobody listens at is replaced. Raises CoreError: UNAVAILABLE for one that somebody
-    listens at, for another file and for what the system refuses, INVALID for an address without a path.
+    mode   permissions of the file in octal; write permission allows to connect
+    A stale socket at the path is replaced. Raises CoreError(UNAVAILABLE) if a process listens there, if the
+    path is another kind of file and if the system refuses; CoreError(INVALID) for an address without a path.
     """
     if address in inherited:
         listening = socket.socket(fileno=os.dup(inherited[address]))
@@ -88,10 +88,10 @@ def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM
     path = make_free(address, kind)
     listening = socket.socket(socket.AF_UNIX, kind)
     try:
-        # The file is made with the permissions of the socket: it is never open to more than `mode` says.
+        # The file gets the permissions of the socket: it never has more than `mode`.
         os.fchmod(listening.fileno(), int(mode, 8))
         listening.bind(path)
-        os.chmod(path, int(mode, 8))  # what the umask has taken away
+        os.chmod(path, int(mode, 8))  # restore the bits that the umask has cleared
         listening.listen(BACKLOG)
         listening.setblocking(False)
         return UnixListener(listening, SocketFile(path))
@@ -103,10 +103,12 @@ def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM
 
 
 def make_free(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> str:
-    """The path of an address, where nothing is: a socket that nobody listens at is removed, its server has
-    ended without a chance to do so. Raises as `listen`."""
+    """Return the path of an address, after removing a stale socket there.
+
+    A killed server leaves its socket behind. Raises the errors of `listen`.
+    """
     path = address.removeprefix(PREFIX)
-    if path.startswith("///"):  # as gRPC writes it, unix:///run/core.sock
+    if path.startswith("///"):  # gRPC's form: unix:///run/core.sock
         path = path[2:]
     if not path:
         raise invalid(
@@ -131,10 +133,10 @@ def _remove_stale(address: str, path: str, kind: socket.SocketKind) -> None:
             asking.connect(path)
         except ConnectionRefusedError:
             pass
-        except FileNotFoundError:  # removed just now
+        except FileNotFoundError:  # removed meanwhile
             return
         except OSError as error:
-            # EAGAIN: more wait there than it takes at a time. EPROTOTYPE: a socket of another kind.
+            # EAGAIN: its backlog is full. EPROTOTYPE: a socket of another type.
             if error.errno in (errno.EAGAIN, errno.EPROTOTYPE):
                 raise _in_use(address) from None
             raise _refused(address, error) from None
@@ -159,11 +161,11 @@ def _refused(address: str, error: OSError) -> CoreError:
 async def serve(
     protocol: Callable[[], asyncio.BaseProtocol], listener: UnixListener, **secure: Any
 ) -> asyncio.Server:
-    """Serve who connects. Who closes the server calls `listener.remove`.
+    """Serve the connections of a listener. The caller closes the server, then calls `listener.remove`.
 
-    secure   what asyncio takes for TLS
+    secure   asyncio's arguments for TLS
     """
     loop = asyncio.get_running_loop()
     if sys.version_info >= (3, 13) and isinstance(loop, asyncio.SelectorEventLoop):
-        secure["cleanup_socket"] = False  # the file is the listener's, and maybe another process's
+        secure["cleanup_socket"] = False  # the listener or another process owns the file
     return await loop.create_unix_server(protocol, sock=listener.socket, backlog=BACKLOG, **secure)

@@ -2,8 +2,8 @@
 
     HTTP, gRPC, a call in the process, a call of a model ─► [v2] ─► InferenceRequest
 
-A reader of a wire checks the type of a value, and words that error itself; this module says what a parameter
-means. The compiled readers (infer_request.hpp of HTTP, infer_codec.pyx of gRPC) hold the same rules.
+A protocol's parser checks the type of a value and has its own error text for it; this module gives parameters
+their meaning. The compiled parsers (infer_request.hpp of HTTP, infer_codec.pyx of gRPC) have the same rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from core.errors import CoreError, invalid
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 
-# A request of some megabytes can hold a million of anything, and each would cost a Python object.
+# A request of a few megabytes can have a million entries, and each would become a Python object.
 MOST_ENTRIES = 10_000  # inputs, outputs and parameters, each
 MOST_DIMENSIONS = 100
 
@@ -31,7 +31,7 @@ PARAMETERS = {
     "timeout": "number",
 }
 
-# Parameters with a meaning of their own: no header may be forwarded under these names.
+# Parameters with a defined meaning: forward_header refuses headers of these names.
 RESERVED = frozenset((*PARAMETERS, "headers", "binary_data_output"))
 
 
@@ -62,7 +62,7 @@ def forward_header(request: InferenceRequest, name: str, value: str) -> None:
 def reserved_parameter(allowed: str = "") -> CoreError:
     """Return the error for a parameter whose name begins with OWN_PREFIX.
 
-    allowed   the one such name that the protocol has; "" for none
+    allowed   the only such name that the protocol allows; "" for none
     """
     only = (
         f"Only the following keys starting with '{OWN_PREFIX}' are allowed: {allowed}"
@@ -74,7 +74,7 @@ def reserved_parameter(allowed: str = "") -> CoreError:
 
 
 def labelled(id: str, text: str) -> CoreError:
-    """Return the error of a request, with the id that the client has given it, "" for none."""
+    """Return the error of a request, with the id that the client gave it; "" for none."""
     return invalid(f"[request id: {id or '<id_unknown>'}] {text}")
 
 

@@ -1,4 +1,4 @@
-"""The configuration of one model: from config.pbtxt to what the server works with.
+"""The configuration of one model: read config.pbtxt, complete it and check it.
 
     config.pbtxt ─► parse_text ┐
                                ├─► fill ─► complete ─► normalise ─► validate ─► signature_of
@@ -6,14 +6,16 @@
 
 text.py json_form.py     parse_text · parse_json, to_json
 suggestion.py            "did you mean …?" in their errors
-autofill.py              fill: name, backend, platform, file name from the files' names
-formats.py               Formats: which file name belongs to which backend
-conditions.py            conditions_of: which steps of an ensemble run on a condition
-complete.py              complete: what a backend may add
-normalise.py             normalise: defaults written out, instance groups resolved
+autofill.py              fill: set name, backend, platform and file name from the files' names
+formats.py               Formats: map file names to backends
+conditions.py            conditions_of: read the conditions of an ensemble's steps
+complete.py              complete: copy the fields that a backend may change
+normalise.py             normalise: write the defaults out, resolve instance groups
 validation/              validate, validate_source: one file for each area of rules
-signature.py labels.py   signature_of: inputs and outputs for the rooms of a request
-proto.py messages.py     the message classes, in a descriptor pool of our own
+signature.py labels.py   signature_of: describe inputs and outputs for the request pipeline
+states.py                StateSpec: describe the implicit states of sequences
+model_version.py         parse_version: read a version number that a client sends
+proto.py messages.py     the message classes, in a private descriptor pool
 *.proto                  their source; `make proto` compiles each to a .binpb
 """
 

@@ -1,7 +1,7 @@
-"""Fill in what a configuration leaves to the files: name, backend, platform, default file name.
+"""Derive name, backend, platform and default file name of a model from the names of its files.
 
-config.pbtxt ─► parse ─► [fill] ─► complete ─► normalise ─► validate.  Only the names of files in one version
-directory count here; the backend reads what is inside (`complete`).
+config.pbtxt ─► parse ─► [fill] ─► complete ─► normalise ─► validate.  This step uses only the names of the
+files in one version directory. The backend reads their content in the next step (`complete`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENSEMBLE = "ensemble"
 
 
 def entries(version_directory: Path) -> frozenset[str]:
-    """Names in a directory as `fill` wants them: folders end with "/". Raises OSError."""
+    """Return the names in a directory as `fill` expects them: folders end with "/". Raises OSError."""
     return frozenset(
         f"{each.name}/" if each.is_dir() else each.name for each in version_directory.iterdir()
     )
@@ -32,12 +32,12 @@ def fill(
     formats           of the installed backends
     version_entries   names in the first version directory (first in string order, as in Triton),
                       folders with a "/" at the end; empty if there is no version
-    Raises CoreError(INVALID) if the configuration names no backend and the files identify none, or several.
+    Raises CoreError(INVALID) if the configuration names no backend and the files identify none or several.
     """
     if not config.name:
         config.name = model_name
     if config.backend == ENSEMBLE and config.platform in ("", ENSEMBLE):
-        # Triton refuses this; published examples have it, and there is nothing else it can mean.
+        # Triton refuses this. Published examples contain it, and its meaning is unambiguous.
         config.backend, config.platform = "", ENSEMBLE
     if config.platform == ENSEMBLE or config.HasField("ensemble_scheduling"):
         return
@@ -47,7 +47,7 @@ def fill(
     elif platform or file:
         found = formats.named_by(platform, file)
     else:
-        # A dot in the name goes before what Triton does not know.
+        # A dot in the name takes precedence over formats that Triton does not know.
         found = formats.found_in(version_entries, only_ordered="." in model_name)
         if found is None:
             _fill_from_name(config, model_name, formats, version_entries)
@@ -67,7 +67,7 @@ def _write(config: ModelConfig, found: Format) -> None:
 def _fill_from_name(
     config: ModelConfig, model_name: str, formats: Formats, version_entries: Collection[str]
 ) -> None:
-    """Take the backend from the name: a model called x.identity is one of the backend identity."""
+    """Take the backend from the model's name: the model `x.identity` uses the backend `identity`."""
     _, dot, backend = model_name.partition(".")
     if not dot:
         there = ", ".join(sorted(version_entries)) or "no file"

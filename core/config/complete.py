@@ -1,4 +1,4 @@
-"""Take over what a backend found in the model's file.
+"""Copy the fields that a backend read from the model's file into the configuration.
 
 config.pbtxt ─► parse ─► fill ─► [complete] ─► normalise ─► validate.
 """
@@ -10,10 +10,10 @@ from core.errors import internal
 
 
 def complete(config: ModelConfig, updated: ModelConfig) -> None:
-    """Take over from a backend's version of the configuration what a backend may change, in place.
+    """Copy the fields that a backend may change from `updated` to `config`, in place.
 
-    That is max_batch_size, inputs, outputs, whether the model is decoupled, and a scheduler if
-    `config` has none; everything else in `updated` is ignored.
+    These are max_batch_size, input, output, decoupled, and the scheduler if `config` has none. All other
+    fields of `updated` are ignored.
     Raises CoreError(INTERNAL) if `updated` has another scheduler than `config`.
     """
     before = config.WhichOneof("scheduling_choice")

@@ -1,6 +1,7 @@
 """Conditions of an ensemble's steps: `parameters { key: "step[1].if" … }` of its configuration.
 
-Triton's configuration has no place in a step for it; as parameters of the ensemble they are valid there too.
+Triton's configuration has no field for a condition in a step. Parameters of the ensemble keep the file valid
+for Triton.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ class Condition(NamedTuple):
 
 
 def conditions_of(config: ModelConfig) -> dict[int, Condition]:
-    """Index of a step → its condition, for those that have one.
+    """Return the conditions of an ensemble's steps, by index of the step.
 
-    Raises CoreError(INVALID) for a key that looks like a condition and is none, for a step that there
-    is not, and for two conditions of one step.
+    Raises CoreError(INVALID) if a key begins with "step[" and is no condition, if the step does not exist,
+    if a step has two conditions, or if a condition names no tensor.
     """
     found: dict[int, Condition] = {}
     count = len(config.ensemble_scheduling.step)

@@ -1,6 +1,6 @@
-"""Formats: which file of a version directory belongs to which backend, and what Triton calls it.
+"""Formats: map the files of a version directory to backends and to Triton's platform words.
 
-core.plugins.formats reads the declarations of installed distributions; here is what follows from them.
+core.plugins.formats reads the formats that installed distributions declare. This module searches them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from core.errors import invalid
 
 TENSORRT_PLAN = "tensorrt_plan"
-"""The platform of which some fields of the configuration language are."""
+"""The platform of TensorRT models; some fields of a configuration are valid only with it."""
 
 _NEEDS_FILES = "tensorflow"  # in Triton this backend has no default format
 
@@ -27,7 +27,7 @@ class Format:
     words           further platform words that mean the same
     may_be_file     the model may be a file of that name
     may_be_folder   the model may be a folder of that name
-    order           place in the search of a version directory; math.inf: after all that Triton knows
+    order           position in the search of a version directory; math.inf: after all formats of Triton
     """
 
     file: str
@@ -54,7 +54,8 @@ def _no_advice(names: Iterable[str]) -> str:
 class Formats:
     """The known formats, in the order in which a version directory is searched.
 
-    advice   (names of files or platforms) → the end of an error text: what to install for them; "" for none
+    advice   (names of files or platforms) → the end of an error text that names the package to install;
+             "" if there is none
     """
 
     def __init__(
@@ -67,34 +68,34 @@ class Formats:
         return iter(self._formats)
 
     def words_of(self, backend: str) -> list[str]:
-        """Platform words that may go with a backend; empty if any word may."""
+        """Return the platform words that are valid with a backend; an empty list if every word is."""
         found = (each for each in self if each.backend == backend and each.platform)
         return list(dict.fromkeys(word for each in found for word in (each.platform, *each.words)))
 
     def of_backend(
         self, backend: str, platform: str, file: str, entries: Collection[str]
     ) -> Format | None:
-        """The format of a model whose configuration names its backend."""
+        """Return the format of a model whose configuration names its backend; None if it has none."""
         known = [each for each in self if each.backend == backend]
         present = [each for each in known if each.is_in(entries)]
         if backend == _NEEDS_FILES:
             named = [each for each in known if each.is_named_by(platform, file)]
             return _first(named if platform or file else present)
-        # A .pt2 file may well be TorchScript: only the platform says otherwise.
+        # A .pt2 file may hold TorchScript: only the platform distinguishes the two.
         named = [each for each in known if each.is_named_by(platform, "")]
         ordered = [each for each in known if each.order < math.inf]
         return _first([*named, *ordered, *present, *known])
 
     def named_by(self, platform: str, file: str) -> Format | None:
-        """The format of a model whose configuration names a platform or a file."""
+        """Return the format of a model whose configuration names a platform or a file; None if unknown."""
         return _first(each for each in self if each.is_named_by(platform, file))
 
     def found_in(self, entries: Collection[str], only_ordered: bool = False) -> Format | None:
-        """The format that the names in a version directory show.
+        """Return the format that the names in a version directory identify; None if there is none.
 
         only_ordered   search only for formats that have an order: those of Triton
 
-        Raises CoreError(INVALID) if files of several backends have the same place in the search.
+        Raises CoreError(INVALID) if files of several backends have the same position in the search.
         """
         found = [each for each in self if each.is_in(entries)]
         best = [each for each in found if each.order == found[0].order]
@@ -106,7 +107,7 @@ class Formats:
                 f"the files of the model are for several backends: {names}; name one with 'backend' in "
                 "config.pbtxt"
             )
-        if best and best[0].order == math.inf:  # the backend may have a default file of its own
+        if best and best[0].order == math.inf:  # the backend may have a default file
             return self.of_backend(best[0].backend, "", "", entries)
         return _first(best)
 

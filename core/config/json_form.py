@@ -1,7 +1,7 @@
-"""ModelConfig ◄─► JSON, as the model configuration and load requests use it.
+"""ModelConfig ◄─► JSON, in the form of the model configuration extension and of load requests.
 
-Proto field names, enums as names, every field that can be absent without meaning printed with its
-default, 64-bit integers as numbers and not as protobuf's strings.
+Fields have their names of the .proto, enums are names, 64-bit integers are numbers (protobuf writes
+strings). A field without presence is printed with its default value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.config.messages import ModelConfig
 from core.config.suggestion import field_hint, value_hint
 from core.errors import CoreError, invalid
 
-# Of protobuf's C or Python implementation, which have no type in common.
+# The C and the Python implementation of protobuf have no type in common.
 MessageDescriptor = Any
 Field = Any
 
@@ -29,21 +29,22 @@ _MOST_SIGNS = 100_000  # brackets, braces and commas in it, each of which become
 
 
 def config_too_large(origin: str, size: int) -> CoreError:
-    """The refusal of JSON of more than MOST_JSON_BYTES."""
+    """Return the error for JSON of more than MOST_JSON_BYTES."""
     return invalid(f"{origin} has {size} bytes; {MOST_JSON_BYTES} are the most of a configuration")
 
 
 def parse_json(text: str, origin: str) -> ModelConfig:
-    """A ModelConfig from JSON; what the text leaves out has its default.
+    """Parse JSON into a ModelConfig; absent fields have their defaults.
 
     origin   how errors name the text
-    Field names as in the .proto or in camel case; enum values by name in any case, or by number.
-    Raises CoreError(INVALID) for JSON that is none or too large, unknown fields and values, wrong types.
+    Field names are those of the .proto or in camel case. Enum values are names in any case, or numbers.
+    Raises CoreError(INVALID) if the JSON is invalid or too large, has an unknown field or value, or a value
+    of the wrong type.
     """
     config = ModelConfig()
     if len(text) > MOST_JSON_BYTES:
         raise config_too_large(origin, len(text))
-    # Counted before objects are made: while they are, nobody else has a turn.
+    # Count before parsing: this bounds the time that json.loads takes and the objects that it makes.
     signs = sum(map(text.count, "[{,"))
     if signs > _MOST_SIGNS:
         raise invalid(
@@ -62,7 +63,7 @@ def parse_json(text: str, origin: str) -> ModelConfig:
 
 
 def to_json(config: ModelConfig) -> dict[str, Any]:
-    """The JSON object of a configuration, in the order in which the .proto declares the fields."""
+    """Return a configuration as a JSON object, with its fields in the order of the .proto."""
     return _object(config)
 
 
@@ -76,7 +77,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _known(value: Any, message: MessageDescriptor, path: str) -> Any:
-    """`value` with enum names as the .proto spells them; refuses fields that `message` has not."""
+    """Return `value` with enum names as the .proto spells them. Raises ValueError for an unknown field."""
     if not isinstance(value, dict):
         return value  # ParseDict refuses it by name
     fields: dict[str, Field] = {}
@@ -112,7 +113,7 @@ def _known_one(value: Any, field: Field, path: str) -> Any:
 
 
 def _enum_value(value: Any, enum: Any, path: str) -> int | str:
-    """Its name as the .proto spells it, or its number; ParseDict would take 1.5 and true for 1."""
+    """Return the name as the .proto spells it, or the number; ParseDict would accept 1.5 and true as 1."""
     if isinstance(value, str):
         names: dict[str, str] = {each.name.lower(): each.name for each in enum.values}
         known = names.get(value.lower().replace("-", "_"))
@@ -146,7 +147,7 @@ def _member(value: Any, field: Field) -> Any:
 
 
 def _key(key: Any) -> str:
-    """JSON has no other keys than strings."""
+    """Return a map's key as text: keys of JSON objects are strings."""
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
@@ -162,7 +163,7 @@ def _value(value: Any, field: Field) -> Any:
 
 
 def _number(value: float, single: bool) -> int | float | str:
-    """Shortest number that gives the same float; JSON has no names for infinities and NaN."""
+    """Return the shortest number that parses to the same float; a name for infinities and NaN."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
     shortest = float(str(np.float32(value))) if single else value
@@ -171,7 +172,7 @@ def _number(value: float, single: bool) -> int | float | str:
 
 
 def _is_repeated(field: Field) -> bool:
-    # `label` has gone from newer versions of protobuf, `is_repeated` is not in older ones.
+    # Newer versions of protobuf have no `label`, older ones have no `is_repeated`.
     found = getattr(field, "is_repeated", None)
     return bool(field.label == FieldDescriptor.LABEL_REPEATED) if found is None else bool(found)
 

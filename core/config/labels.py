@@ -9,10 +9,10 @@ from core.errors import internal, unsupported
 
 
 def read_labels(output: ModelOutput, model: str, model_directory: Path) -> tuple[str, ...]:
-    """Line n of the output's label file is the name of class n; \\r\\n ends a line like \\n.
+    """Return the class names in the label file of an output: line n names class n, \\n or \\r\\n ends a line.
 
-    Raises CoreError(UNSUPPORTED) if the path leaves the model's directory, also through a link, and
-    CoreError(INTERNAL) if the file cannot be read as UTF-8.
+    Raises CoreError(UNSUPPORTED) if the path leaves the model's directory, also through a link.
+    Raises CoreError(INTERNAL) if the file cannot be read as UTF-8.
     """
     path = model_directory / output.label_filename
     if not path.resolve().is_relative_to(model_directory.resolve()):

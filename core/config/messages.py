@@ -1,6 +1,6 @@
 """The messages and enums of model_config.proto: ModelConfig, ModelInput, DataType, …
 
-CMake makes their types, `messages.pyi`, from the compiled file (cmake/message_stubs.py).
+CMake generates their type stubs, `messages.pyi`, from the compiled file (cmake/message_stubs.py).
 """
 
 from core.config import proto

@@ -1,4 +1,4 @@
-"""Model versions as clients write them."""
+"""Parse the model versions that clients send."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.request import NEWEST
 def parse_version(text: str) -> int:
     """Return the number of a model version; NEWEST for "".
 
-    Raise CoreError(INVALID) with Triton's text if it is not a number, or negative.
+    Raises CoreError(INVALID) with Triton's text if it is not a number, or negative.
     """
     if not text:
         return NEWEST
@@ -21,7 +21,7 @@ def parse_version(text: str) -> int:
             f"failed to get model version from specified version string '{text}' (details: stol), "
             "version should be an integral value > 0"
         )
-    if number < 0:  # also -1: clients cannot write NEWEST
+    if number < 0:  # also -1: clients cannot send NEWEST
         raise invalid(
             f"invalid model version specified '{text}' , version should be an integral value > 0"
         )

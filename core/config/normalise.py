@@ -1,6 +1,6 @@
-"""Write a configuration's defaults out, so that every later reader finds them.
+"""Write the defaults of a configuration out, so that later readers need no defaults.
 
-config.pbtxt ─► parse ─► fill ─► complete ─► [normalise] ─► validate.  Twice is the same as once.
+config.pbtxt ─► parse ─► fill ─► complete ─► [normalise] ─► validate.  The step is idempotent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def normalise(
         config.version_policy.latest.num_versions = 1
     _normalise_scheduling(config)
     if config.HasField("ensemble_scheduling"):
-        # No instances and no memory of its own; Triton shows whether it is decoupled in any case.
+        # An ensemble has no instances and no memory. Triton always prints its model_transaction_policy.
         config.model_transaction_policy.SetInParent()
         return
     for buffer in ("input_pinned_memory", "output_pinned_memory"):
@@ -53,7 +53,7 @@ def _normalise_groups(
     if not config.instance_group:
         kind = ModelInstanceGroup.KIND_AUTO
         if backend_instances and not {"CPU", "GPU"} & backend_instances.keys():
-            kind = ModelInstanceGroup.KIND_MODEL  # all that the backend knows
+            kind = ModelInstanceGroup.KIND_MODEL  # the only kind of the backend
         config.instance_group.add(name=config.name, kind=kind)
     for index, group in enumerate(config.instance_group):
         if not group.name:
@@ -67,13 +67,13 @@ def _normalise_groups(
 
 
 def _resolved_kind(group: ModelInstanceGroup, gpus: Sequence[int]) -> ModelInstanceGroup.Kind:
-    """KIND_AUTO is CPU where there is no GPU, or not every one that the group lists."""
+    """Return KIND_GPU if there are GPUs and all that the group lists are available, else KIND_CPU."""
     if gpus and set(group.gpus) <= set(gpus):
         return ModelInstanceGroup.KIND_GPU
     return ModelInstanceGroup.KIND_CPU
 
 
 def _default_count(group: ModelInstanceGroup, backend_instances: Mapping[str, int]) -> int:
-    known = ModelInstanceGroup.Kind.values()  # a number that is no kind is refused later
+    known = ModelInstanceGroup.Kind.values()  # validation refuses a number that is no kind
     kind = ModelInstanceGroup.Kind.Name(group.kind)[len("KIND_") :] if group.kind in known else ""
     return max(backend_instances.get(kind, 1), 1)

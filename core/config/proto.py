@@ -1,9 +1,9 @@
-"""Message classes of our protocol files, in a descriptor pool of our own.
+"""Message classes of the .proto files, in a private descriptor pool.
 
-A Triton client registers messages with the same full names in the default pool of its process; the
-private pool lets both live together, whichever is imported first.
+A Triton client in the same process registers messages with the same full names in protobuf's default pool.
+The private pool avoids this conflict.
 
-Compiled descriptors are committed beside their source; `make proto` makes them.
+The compiled descriptors are committed beside their source. `make proto` compiles them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _files: dict[str, bytes] = {}  # file name → serialized FileDescriptorProto
 
 
 def add(descriptor_set: bytes) -> list[str]:
-    """Add the files of a compiled descriptor set to the pool; their names, in the order of the set.
+    """Add the files of a compiled descriptor set to the pool; return their names in the order of the set.
 
-    descriptor_set   what `protoc --descriptor_set_out` wrote; a file that imports another needs the
-                     other in the pool or before it in the set (model_config.proto is there)
+    descriptor_set   output of `protoc --descriptor_set_out`; an imported file must be in the pool already
+                     or precede its importer in the set (model_config.proto is in the pool)
 
-    The same file twice is fine. Raises ValueError for another file under a known name. Any thread.
+    A file may be added twice. Raises ValueError if the pool has another file of the same name. Any thread.
     """
     added = []
     for file in descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file:
@@ -38,23 +38,23 @@ def add(descriptor_set: bytes) -> list[str]:
 
 
 def message_class(full_name: str) -> type[Message]:
-    """The class of a message in the pool, e.g. "inference.ModelConfig". One object per name.
+    """Return the class of a message in the pool, e.g. "inference.ModelConfig"; one object per name.
 
-    Raises KeyError for a name that no added file has.
+    Raises KeyError if the pool has no message of that name.
     """
     return _class_of(_pool.FindMessageTypeByName(full_name))
 
 
 def enum_descriptor(full_name: str) -> Any:
-    """The descriptor of an enum in the pool, e.g. "inference.DataType". Raises KeyError."""
+    """Return the descriptor of an enum in the pool, e.g. "inference.DataType". Raises KeyError."""
     return _pool.FindEnumTypeByName(full_name)
 
 
 def module_names(file_name: str) -> dict[str, Any]:
-    """Return what a module generated for one added file would define at its top level.
+    """Return the names that a generated module for an added file would define at its top level.
 
-    Its messages (name without package → class), its enums (→ wrapper with Name() and Value()), the values
-    of these enums (→ number), and all this of the files that it imports publicly.
+    These are its messages (name without package → class), its enums (→ wrapper with Name() and Value())
+    and the values of these enums (→ number), and the same of the files that it imports publicly.
     """
     file = _pool.FindFileByName(file_name)
     found: dict[str, Any] = {}
@@ -72,7 +72,7 @@ def module_names(file_name: str) -> dict[str, Any]:
 def _class_of(descriptor: Any) -> type[Message]:
     found = message_factory.GetMessageClass(descriptor)
     for nested in descriptor.nested_types:
-        if not hasattr(found, nested.name):  # protobuf without its C part leaves this to us
+        if not hasattr(found, nested.name):  # the Python implementation of protobuf does not set it
             setattr(found, nested.name, _class_of(nested))
     return found
 

@@ -1,6 +1,6 @@
-"""Signature: what a model takes and gives, in the form that the rooms of a request work with.
+"""Signature: the inputs and outputs of a model version, in the form that the request pipeline uses.
 
-Made once per loaded version from its completed configuration; parse, admit, gather, split use it.
+A load makes one from the completed configuration. Parsing, checks and batching of requests read it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from core.request import NEWEST
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One input; shapes have no batch dimension, -1 is any size.
+    """One input. Shapes have no batch dimension; -1 is any size.
 
-    dims           as clients send it
-    reshape        as the model sees it, None for the same as dims
-    optional       a request may leave it out
+    dims           shape that clients send
+    reshape        shape that the model gets; None if it equals dims
+    optional       a request may omit it
     ragged         requests of one batch may differ in its shape
     shape_tensor   its values are a shape; it has no batch dimension
     """
@@ -40,10 +40,10 @@ class InputSpec:
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """One output; shapes have no batch dimension, -1 is any size.
+    """One output. Shapes have no batch dimension; -1 is any size.
 
-    dims      as clients get it
-    reshape   as the model gives it, None for the same as dims
+    dims      shape that clients get
+    reshape   shape that the model returns; None if it equals dims
     labels    name of each class, for the classification extension; None without a label file
     """
 
@@ -58,11 +58,11 @@ class OutputSpec:
 class Signature:
     """Inputs and outputs of one model version, in the order of its configuration.
 
-    Names are interned, so that those in a model's code are found without a comparison of their text.
+    Names are interned: a lookup with a name from a model's code compares no text.
 
     max_batch_size   0 for a model without a batch dimension
-    decoupled        a request may have no response or several
-    states           implicit states of sequences, by the name of their output; no client sees them
+    decoupled        a request may have any number of responses
+    states           implicit states of sequences, by the name of their output; clients do not see them
     """
 
     name: str
@@ -75,11 +75,11 @@ class Signature:
 
 
 def signature_of(config: ModelConfig, model_directory: Path, version: int = NEWEST) -> Signature:
-    """The signature of a completed, validated configuration; reads label files and initial states.
+    """Return the signature of a completed, validated configuration; reads label files and initial states.
 
-    model_directory   the model's own directory, not a version's
-    Raises CoreError(UNSUPPORTED) for a file outside of it, CoreError(INTERNAL) for one that cannot be
-    read, CoreError(INVALID) for a datatype that is none and for an initial state of the wrong size.
+    model_directory   the directory of the model, not of a version
+    Raises CoreError(UNSUPPORTED) for a file outside of the directory, CoreError(INTERNAL) for a file that
+    cannot be read, CoreError(INVALID) for an unknown datatype and for an initial state of the wrong size.
     """
     return Signature(
         name=config.name,

@@ -1,7 +1,7 @@
-"""Implicit state: tensors that the server keeps for a sequence, from one of its requests to the next.
+"""Implicit state: tensors that the server keeps for a sequence between its requests.
 
-Source of the rules: ModelSequenceBatching.State and InitialState in Triton's model_config.proto;
-files are in <model>/initial_state/.
+ModelSequenceBatching.State and InitialState in Triton's model_config.proto define the rules. Files with
+initial values are in <model>/initial_state/.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ FOLDER = "initial_state"
 
 @dataclass(frozen=True)
 class StateSpec:
-    """One tensor that the model takes as `input_name` and gives back, renewed, as `output_name`.
+    """One state tensor: the model reads it as `input_name` and returns its new value as `output_name`.
 
-    dims      without the batch dimension, -1 for any size
-    initial   what the first request of a sequence gets, with a batch dimension of 1 where the model
-              has one; nobody writes to it
+    dims      shape without the batch dimension; -1 is any size
+    initial   value for the first request of a sequence, with a batch dimension of 1 if the model has one;
+              read-only
     """
 
     input_name: str
@@ -38,7 +38,10 @@ class StateSpec:
     initial: Tensor
 
     def fits(self, shape: tuple[int, ...], batched: bool) -> bool:
-        """Whether a tensor of one request may be kept; `batched` for a model with a batch dimension."""
+        """Return whether the state of one request may have this shape.
+
+        batched   the model has a batch dimension, and so has `shape`
+        """
         whole = (1, *self.dims) if batched else self.dims
         return len(shape) == len(whole) and all(
             dim in (-1, size) for dim, size in zip(whole, shape, strict=True)
@@ -46,11 +49,11 @@ class StateSpec:
 
 
 def states_of(config: ModelConfig, model_directory: Path) -> dict[str, StateSpec]:
-    """The states of a validated configuration, by output name; reads the files of their first values.
+    """Return the states of a validated configuration, by output name; reads the files of initial values.
 
-    Raises CoreError(INVALID) for a file of the wrong size and a state that does not fit into memory,
-    CoreError(UNSUPPORTED) for a file outside of the model's directory, and CoreError(INTERNAL) for one
-    that cannot be read.
+    Raises CoreError(INVALID) if a file has the wrong size or a state is too large for memory,
+    CoreError(UNSUPPORTED) if a file is outside of <model>/initial_state/, and CoreError(INTERNAL) if a file
+    cannot be read.
     """
     return {
         state.output_name: _state(state, config, model_directory)
@@ -64,7 +67,7 @@ def _state(
     label = f"state '{state.input_name}' of model '{config.name}'"
     dtype = dtypes.BY_NUMBER[state.data_type]
     dims = tuple(state.dims)
-    # A variable dimension begins with one element, as in Triton, unless initial_state says another.
+    # As in Triton, a variable dimension begins with one element unless initial_state gives its size.
     first = tuple(state.initial_state[0].dims if state.initial_state else (abs(d) for d in dims))
     shape = (1, *first) if config.max_batch_size else first
     file_name = state.initial_state[0].data_file if state.initial_state else ""
@@ -81,7 +84,7 @@ def _state(
 
 
 def zeros(name: str, dtype: DataType, shape: tuple[int, ...]) -> Tensor:
-    """Zeros that nobody can write to; of BYTES, empty strings."""
+    """Return a read-only tensor of zeros; of empty strings for BYTES."""
     text = dtype is dtypes.BYTES
     array = np.full(shape, b"", object) if text else np.zeros(shape, dtype.numpy)
     array.flags.writeable = False
@@ -108,7 +111,7 @@ def _read(file_name: str, label: str, model_directory: Path) -> bytes:
 def _check_size(
     raw: bytes, dtype: DataType, shape: tuple[int, ...], file_name: str, label: str
 ) -> None:
-    """Triton's text for a file that is too short, also where it is too long."""
+    """Raise CoreError(INVALID) if a file is too short, with Triton's text, or too long."""
     count = math.prod(shape)
     if dtype is dtypes.BYTES:
         elements, left = strings.count(raw)

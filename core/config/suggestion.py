@@ -1,4 +1,4 @@
-"""What somebody who misspelled a field or an enum value may have meant."""
+"""Suggest the field or enum value nearest to a misspelled one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from core.config import proto
 
 
 def field_hint(message: str, found: str) -> str:
-    """The text for a field that a message does not have.
+    """Return the error text for a field that a message does not have.
 
     message   full name, e.g. "inference.ModelInput"
-    Names the nearest field of the message, else the messages that have a field of that name, else
-    all fields of the message.
+    The text names the nearest field of the message; without one, the messages that have a field of that
+    name; without these, all fields of the message.
     """
     descriptor = proto.message_class(message).DESCRIPTOR
     names = [field.name for field in descriptor.fields]
@@ -31,15 +31,15 @@ def field_hint(message: str, found: str) -> str:
 
 
 def value_hint(enum: str, found: str) -> str:
-    """The text for a value that an enum does not have.
+    """Return the error text for a value that an enum does not have.
 
     enum    full name, e.g. "inference.DataType"
-    found   as the text has it, perhaps in quotes
+    found   the value as written in the configuration, with or without quotes
     """
     descriptor = proto.enum_descriptor(enum)
     names = [value.name for value in descriptor.values]
     text = f"{descriptor.name} has no value {found}"
-    # Most begin alike (TYPE_, KIND_), which would make any two of them look near.
+    # Compare without the common prefix (TYPE_, KIND_), which makes all values look similar.
     prefix = names[0].partition("_")[0] + "_"
     by_rest = {name.removeprefix(prefix): name for name in names}
     wanted = found.strip("\"'").upper().removeprefix(prefix)
@@ -49,8 +49,8 @@ def value_hint(enum: str, found: str) -> str:
 
 
 def _nearest(found: str, names: list[str]) -> str:
-    """The one of `names` that is most like `found`, "" if none is."""
-    import difflib  # slow to import, and only a wrong configuration needs it
+    """Return the name that is most similar to `found`; "" if none is similar."""
+    import difflib  # slow to import, and only errors need it
 
     by_folded = {name.lower(): name for name in names}
     close = difflib.get_close_matches(found.lower(), by_folded, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""config.pbtxt ─► [parse_text] ─► ModelConfig, with errors that a person can act on."""
+"""Parse config.pbtxt into a ModelConfig; errors give line, column and the nearest valid name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NO_VALUE = re.compile(r'^Enum type "([\w.]+)" has no value named (.*)\.$')
 
 
 def parse_text(text: str, origin: str) -> ModelConfig:
-    """A ModelConfig from protobuf text format.
+    """Parse protobuf text format into a ModelConfig.
 
     origin   how errors name the text, usually the path of the file
-    Raises CoreError(INVALID) that begins "failed to read text proto from <origin>:<line>:<column>",
-    says what was found there and names the nearest field or enum value.
+    Raises CoreError(INVALID) with a text that begins "failed to read text proto from
+    <origin>:<line>:<column>", quotes the unknown field or value and names the nearest one.
     """
     config = ModelConfig()
     try:
@@ -36,7 +36,10 @@ def parse_text(text: str, origin: str) -> ModelConfig:
 
 
 def _out_of_range(error: ValueError, text: str, origin: str) -> CoreError:
-    """For the number of an enum value, which protobuf refuses without its place: where it stands first."""
+    """Return the error for an enum number that protobuf refuses; its place is the first one in the text.
+
+    protobuf gives no line and column for it.
+    """
     number = str(error).rpartition(" ")[2]
     before, found, _ = text.partition(number)
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")

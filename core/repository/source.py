@@ -13,21 +13,21 @@ from core.config import ModelConfig
 from core.repository.names import key_of
 
 SETTINGS = "model-settings.json"
-"""In the repositories of MLServer, which may have no folders of versions."""
+"""File of MLServer's repositories, in which a model may have no version folders."""
 
 Listing = Mapping[str, str]
 """Every entry below a model's folder: relative path with "/" → stamp that changes with the entry.
 
-Folders end with "/" and have the stamp "": what is in them counts, not when it was put there.
+Folders end with "/" and have the stamp "": only their content counts, not their time of change.
 """
 
 
 class ModelDirectory:
     """A model's folder on this machine, held by the versions that read it.
 
-    path      the folder; valid from `fetch` until the last holder lets go
-    address   where its files come from, equal for each look at the same place; by default `path`
-    origin    the directory that this one was made of, and holds; None for an original one
+    path      the folder; valid from `fetch` until its last holder calls `let_go`
+    address   origin of the files, always equal for the same origin; by default `path`
+    origin    the directory that this one was made from, and holds; None for an original one
 
     `holders` is counted on the loop thread; the other methods block and run on worker threads.
     """
@@ -44,15 +44,15 @@ class ModelDirectory:
         self.holders += 1
 
     def let_go(self) -> bool:
-        """Remove one user; return whether it was the last, who must call `remove`. Loop thread."""
+        """Remove one user; return whether it was the last one, which must call `remove`. Loop thread."""
         self.holders -= 1
         return self.holders == 0
 
     def fetch(self, versions: Collection[int]) -> None:
         """Copy the files of these versions, and those that all versions share, to `path`.
 
-        Called for each load of a version, by several threads, and again for files that are present.
-        A local folder has them there already.
+        Called for each load of a version, by several threads, and also if the files are present.
+        For a local folder it does nothing.
         """
 
     def unload(self) -> None:
@@ -85,7 +85,7 @@ class Repository(ABC):
 
     @abstractmethod
     def listing(self, name: str) -> Listing | None:
-        """Return what is in a model's folder, None if there is no such folder."""
+        """Return the listing of a model's folder, None if there is no such folder."""
 
     @abstractmethod
     def read_text(self, name: str, path: str) -> str:

@@ -16,10 +16,10 @@ Together = Literal["sum", "first", "largest", "smallest", "latest", "latest or s
 
 
 class Sample(NamedTuple):
-    """One value of a metric. A server with many models makes tens of thousands for a scrape.
+    """One value of a metric. A scrape of a server with many models has tens of thousands.
 
     labels   name → value, any text
-    suffix   what the sample's name adds to its family's: "", "_bucket", "_sum", "_count"
+    suffix   appended to the family's name: "", "_bucket", "_sum", "_count"
     """
 
     labels: Mapping[str, str]
@@ -27,7 +27,7 @@ class Sample(NamedTuple):
     suffix: str = ""
 
 
-# Sample(labels, value, suffix) without the function of Python that a NamedTuple has in between.
+# Sample(labels, value, suffix) without the Python-level __new__ of a NamedTuple.
 new: Callable[[type[Sample], tuple[Mapping[str, str], float, str]], Sample] = tuple.__new__
 
 
@@ -35,10 +35,10 @@ new: Callable[[type[Sample], tuple[Mapping[str, str], float, str]], Sample] = tu
 class Summary:
     """The source data of a summary's samples. Data of several workers can be added, quantiles cannot.
 
-    quantiles         that are exposed
-    count, total_us   of all durations ever
-    lowest, highest   of the recent time window, in nanoseconds
-    cells             of that window: cell of a core.native.distribution.QuantileSketch → durations in it
+    quantiles         the exposed quantiles
+    count, total_us   number and total of all durations since the load, in microseconds
+    lowest, highest   shortest and longest duration of the recent time window, in nanoseconds
+    cells             durations in that window, by cell of a core.native.distribution.QuantileSketch
     """
 
     labels: Mapping[str, str]
@@ -101,11 +101,11 @@ class Summary:
 class Family:
     """Samples of one name.
 
-    name       the whole name: counters get no `_total`
-    together   what several workers tell with the same labels is, taken together
-    summaries  what the samples of a summary were made of; nothing else has any
-    changed    of each sample, where `together` says "latest": time.monotonic_ns() of what it is the latest
-               by, 0 for never. "latest or sum": the sum where all have 0
+    name       the whole name; the suffix `_total` is not added to counters
+    together   how samples of several workers with the same labels are combined
+    summaries  source data of the samples, for summaries only
+    changed    time of each sample's last change by time.monotonic_ns(), 0 for never; set if `together` is
+               "latest" or "latest or sum", which is the sum if all times are 0
     """
 
     name: str
@@ -122,7 +122,7 @@ def histogram_samples(
 ) -> list[Sample]:
     """Return the samples of a histogram.
 
-    counts   of each bucket alone, one more than there are bounds
+    counts   observations of each bucket, not cumulative; one more than there are bounds
     total    sum of the observed values
     """
     texts = _texts_of(bounds)
@@ -131,7 +131,7 @@ def histogram_samples(
     else:
         longer = [{**labels, "le": text} for text in texts]
     samples, below = [], 0
-    # The last one has all that is left: a configuration may name infinity too.
+    # The last bucket counts all: a configuration may give infinity as a bound, too.
     for known, count in zip(longer[:-1], counts, strict=False):
         below += count
         samples.append(new(Sample, (known, below, "_bucket")))
@@ -142,7 +142,7 @@ def histogram_samples(
 
 @lru_cache(1024)
 def _texts_of(bounds: tuple[float, ...]) -> tuple[str, ...]:
-    """Of the buckets of a histogram: the finite bounds, and infinity once."""
+    """Return the label texts of a histogram's buckets: the finite bounds, then infinity once."""
     return (*(as_label(bound) for bound in bounds if bound != math.inf), "+Inf")
 
 

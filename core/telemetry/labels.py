@@ -9,7 +9,7 @@ from typing import Any
 class Labels(dict[str, str]):
     """Immutable labels: name → value, any text. Call from the event loop only, except `text`.
 
-    text   what a writer has made of them, for its next time; "" before. There is one form of text
+    text   rendered labels, cached by the writer; "" before the first rendering
     """
 
     __slots__ = ("_each", "_longer", "text")
@@ -21,7 +21,7 @@ class Labels(dict[str, str]):
         self._each: dict[tuple[str, tuple[str, ...]], list[Labels]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)  # for other processes: what they get is theirs
+        return dict, (dict(self),)  # other processes get a plain dict
 
     def plus(self, name: str, value: str) -> Labels:
         """Return these labels and one more, cached. Use it for small sets of names and values only."""

@@ -2,8 +2,8 @@
 
     I0730 09:15:02.000123 4711 manager.py:80] "loading: mnist:1"
 
-Everybody logs to logging.getLogger("core"); other libraries' records come out in the same form.
-Texts are quoted and escaped, so nothing that a client sends can look like a line of its own.
+All parts of the server log to logging.getLogger("core"); records of other libraries get the same form.
+Texts are quoted and escaped, so text of a client cannot forge a log line.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from core.telemetry.log_settings import ISO8601, LogSettings
 
 logger = logging.getLogger("core")
 
-LONGEST_MESSAGE = 64 * 1024  # characters: a client chooses the names in it
+LONGEST_MESSAGE = 64 * 1024  # characters; messages contain names that clients choose
 
 _LETTERS = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E"}
 
 # Written by `configure` on the main thread, then by `change` on the loop's; read by every thread.
-_handler: logging.Handler | None = None  # the one that `configure` made last
+_handler: logging.Handler | None = None  # made by the last call of `configure`
 _settings = LogSettings()
-_shown = frozenset((logging.INFO, logging.WARNING, logging.ERROR))  # the severities that are on
+_shown = frozenset((logging.INFO, logging.WARNING, logging.ERROR))  # the enabled severities
 
 
 def configure(options: Options, stream: TextIO | None = None) -> None:
@@ -82,7 +82,7 @@ def _apply(settings: LogSettings) -> None:
     _settings, _shown = settings, frozenset(levels)
     if _handler is not None:
         _handler.setFormatter(LineFormatter(settings.log_format))
-    # What is off costs one comparison: the filter only sees what the level lets through.
+    # The level check drops disabled records before the filter runs.
     logger.setLevel(min(levels, default=logging.CRITICAL + 1))
 
 
@@ -98,7 +98,7 @@ def failed(id: str, error: CoreError) -> None:
 
 
 def block(text: str) -> None:
-    """Log a text of several lines unchanged, such as a table. It must not contain client text."""
+    """Log a text of several lines unescaped, such as a table. It must not contain text of a client."""
     logger.info("%s", text, extra={"block": True}, stacklevel=2)
 
 
@@ -130,7 +130,7 @@ class LineFormatter(logging.Formatter):
 
 
 def escaped(text: str) -> str:
-    """The text without control characters: they become \\n, \\u001b and the like."""
+    """Return the text with control characters replaced by escapes such as \\n and \\u001b."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

@@ -1,7 +1,7 @@
 """LogFile: the file of --log-file.
 
-Each line is one system call, so lines of several processes do not mix. When the file is moved away, as
-programs that rotate logs do, the next line begins a new one.
+The handler writes each line with one system call, so lines of several processes do not mix. After a log
+rotation moves the file, the next line begins a new one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LogFile(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             text = self.format(record)
-        except Exception:  # the arguments of the record are wrong, which is a mistake of the code
+        except Exception:  # the record has wrong arguments: a bug in the caller
             self.handleError(record)
             return
         try:
@@ -67,7 +67,7 @@ class LogFile(logging.Handler):
             self._is_torn = False
 
     def _write(self, text: str) -> None:
-        """Append a text as lines of its own. Raises OSError."""
+        """Append a text as separate lines. Raises OSError."""
         rest = f"{text}\n".encode(errors="backslashreplace")
         if self._is_torn:
             rest = b"\n" + rest
@@ -93,5 +93,5 @@ class LogFile(logging.Handler):
         """Write a line on stderr if it is open."""
         try:
             print(text, file=sys.stderr, flush=True)
-        except (OSError, ValueError):  # the same disk, or closed
+        except (OSError, ValueError):  # stderr is on a full disk, or closed
             pass

@@ -22,7 +22,7 @@ _LARGEST_LEVEL = 2**32 - 1  # gRPC has 32 bits for it
 class LogSettings:
     """The settings of the logging extension, under their names in the protocol.
 
-    log_file            where the log goes, "" for the console; only the command line can say it
+    log_file            path of the log file, "" for the console; only the command line sets it
     log_verbose_level   0 for no verbose messages
     log_format          DEFAULT or ISO8601
     """

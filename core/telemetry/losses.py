@@ -1,6 +1,6 @@
 """Losses: counts lost records and reports them at intervals, not one by one.
 
-A disk that is full stays full for hours: a line for each record would fill the next one.
+A full disk may stay full for hours. A report for each lost record would flood stderr.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ SAYS_EACH_S = 60.0
 
 
 class Losses:
-    """Counts records that are lost. Not thread-safe.
+    """Counter of lost records. Not thread-safe.
 
-    say     gets "<reason>; <count> <what> lost", at most once in SAYS_EACH_S seconds
-    what    the records, such as "lines are"
-    total   records that have been lost since the last call of `end`
+    say     called with "<reason>; <count> <what> lost", at most once in SAYS_EACH_S seconds by `add`
+    what    subject and verb of the report, such as "lines are"
+    total   records lost since the last call of `end`
     """
 
     def __init__(

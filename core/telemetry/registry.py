@@ -23,9 +23,9 @@ from core.telemetry.metrics.catalog import CATALOG
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
-_OWN = "nv_"  # how the names of the server's families begin
-# What a gauge of several workers is, by the words of prometheus_client. Without one it is what it would be
-# in one process: the value that was set last, or the sum where it was only incremented.
+_OWN = "nv_"  # prefix of the server's families
+# Modes of prometheus_client: how values of several workers become one gauge. The default is the value that
+# was set last, or the sum if the gauge was only incremented, as in one process.
 MODES: dict[str, Together] = {
     "": "latest or sum",
     "sum": "sum",
@@ -41,10 +41,10 @@ class Metric:
     def __init__(self, kind: KindOfMetric, buckets: Sequence[float]):
         self.kind = kind
         self.buckets = tuple(buckets)  # upper bounds, ascending; histograms only
-        self.users = 0  # how often the family gave it out; under the registry's lock
+        self.users = 0  # number of references that callers hold; under the registry's lock
         self._lock = threading.Lock()
-        self._value = 0.0  # of a histogram: the sum of what was observed
-        # time.monotonic_ns() of a gauge's last change, and of its last set; 0 for never.
+        self._value = 0.0  # of a histogram: the sum of the observed values
+        # time.monotonic_ns() of a gauge's last change and of its last `set`; 0 for never.
         self.changed_ns = self.set_ns = 0
         # Observations of each bucket; the last is +Inf.
         self._counts = [0] * (len(self.buckets) + 1)
@@ -76,7 +76,7 @@ class Metric:
             self._value += value
 
     def value(self) -> float:
-        """The value of a counter or gauge."""
+        """Return the value of a counter or gauge. Raises CoreError(UNSUPPORTED) for a histogram."""
         self._refuse("histogram", "value")
         return self._value
 
@@ -103,7 +103,7 @@ class MetricFamily:
         self.help = text
         self.kind = kind
         self.mode = mode
-        self.users = 0  # how often the registry gave it out; under its lock
+        self.users = 0  # number of references that callers hold; under the registry's lock
         self._lock = lock
         self._metrics: dict[tuple[tuple[str, str], ...], Metric] = {}
 
@@ -112,7 +112,7 @@ class MetricFamily:
     ) -> Metric:
         """Return the metric with these labels; equal labels give the same object.
 
-        buckets   upper bounds, ascending: a histogram needs them, nothing else takes them
+        buckets   upper bounds, ascending; required for a histogram, invalid for other kinds
         Raises CoreError(INVALID) for invalid labels or buckets.
         """
         key = tuple(sorted((labels or {}).items()))
@@ -157,7 +157,7 @@ class MetricFamily:
 
 
 class Registry:
-    """The families that models have made."""
+    """The metric families of models."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -171,9 +171,9 @@ class Registry:
     def family(self, name: str, text: str, kind: KindOfMetric, mode: str = "") -> MetricFamily:
         """Return the family of that name; equal name, text, kind and mode give the same object.
 
-        mode   of a gauge, with several workers: one of MODES
-        Raises CoreError(INVALID) for a name that cannot be, is the server's own, or is taken by a
-        family with another text, kind or mode; and for a mode that there is not.
+        mode   how a gauge combines the values of several workers: one of MODES
+        Raises CoreError(INVALID) if the name is invalid, reserved, or in use for a family with another
+        text, kind or mode; and if the mode is unknown or the family is no gauge.
         """
         if not _NAME.fullmatch(name) or name.startswith(_OWN) or name in self._reserved:
             raise invalid(f"'{name}' cannot be the name of a metric family of a model")

@@ -1,7 +1,7 @@
 """Counters of one model version, as Triton's statistics extension defines them.
 
-Written on the loop thread, once for each request that ends and once for each execution; plain
-integers, so a reader on the loop (metrics, statistics endpoint) needs no lock.
+The loop thread updates them when a request ends and when an execution ends. They are plain integers:
+readers on the loop thread (metrics, statistics endpoint) need no lock.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class BatchSize:
 class Statistics:
     """Counters of one model version since it was loaded.
 
-    inference_count   rows that were executed with success (a request of 3 rows counts 3)
-    execution_count   executions, failed ones included
-    last_inference_ms milliseconds since the epoch of the last request that was executed; 0 for never
-    success, fail     requests, with the time from admission to the last answer
-    queue             the same requests, with the time from admission to the execution or the cache
-    compute_*         requests that were executed: gathering, inference, splitting
+    inference_count   rows executed with success (a request of 3 rows counts 3)
+    execution_count   executions, successful or failed
+    last_inference_ms time of the last execution in milliseconds since the epoch; 0 for never
+    success, fail     requests, and the time from admission to the last response
+    queue             successful requests, and the time from admission to the execution or the cache lookup
+    compute_*         executed requests, and the times to gather inputs, infer and split outputs
     failures          failed requests by reason
-    first_response    None, or where a model that streams counts the times to its first answers
+    first_response    times to the first response; None without histograms
     """
 
     def __init__(self) -> None:

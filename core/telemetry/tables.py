@@ -1,4 +1,4 @@
-"""Startup tables of the log, after all models were tried: agents, backends, models, options."""
+"""Startup tables of the log, written after the models are loaded: agents, backends, models, options."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def show(
 ) -> None:
     """Write the tables to the log.
 
-    identity   the first rows of the options: name and version of the server, extensions
-    agents     name and origin of each repository agent that is in use
-    backends   name, file and settings of each that is in use
-    models     name, version and status of each that was tried
+    identity   first rows of the options table: name and version of the server, extensions
+    agents     name and origin of each repository agent in use
+    backends   name, file and settings of each backend in use
+    models     name, version and status of each model version
     """
     width = _terminal_width(options)
     config = [(name, path, _cmdline(settings)) for name, path, settings in backends]
@@ -38,7 +38,7 @@ def show(
 def table(headings: Row, rows: Iterable[Row], width: int | None = None) -> str:
     """Return rows under headings, in a frame.
 
-    width   of the whole; wide columns are broken to fit. None: as wide as it gets
+    width   maximum width of the table in characters; text in wide columns wraps. None for no maximum
     """
     cells = [[log.escaped(cell) for cell in row] for row in (headings, *rows)]
     needed = [max(len(row[i]) for row in cells) for i in range(len(headings))]

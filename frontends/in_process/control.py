@@ -85,7 +85,7 @@ class ControlMethods:
 
     @property
     def _inner(self) -> InferenceServer:
-        """The server on the loop."""
+        """Return the server on the loop."""
         raise NotImplementedError
 
     def _running_thread(self) -> LoopThread:

@@ -130,7 +130,7 @@ class ServerLifetime:
         return made
 
     async def stop(self, timeout_s: float) -> bool:
-        """Refuse new requests, finish those in flight, unload all models. Return whether all ended.
+        """Refuse new requests, finish the accepted ones, unload all models. Return whether all ended.
 
         Requests that have no response after `timeout_s` end with an error. Threads of models that still
         run are abandoned.

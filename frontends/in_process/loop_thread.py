@@ -88,7 +88,7 @@ class LoopThread(CallQueue):
 
     @property
     def is_current(self) -> bool:
-        """Whether the calling thread is this one. Then it must not wait for the loop."""
+        """Return whether the calling thread is this one. Then it must not wait for the loop."""
         return threading.get_ident() == self._thread.ident
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
@@ -161,7 +161,7 @@ async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:
 def _new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
-    except ImportError:  # not on Windows; asyncio's own loop does the same, slower
+    except ImportError:  # not available on Windows; asyncio's loop works, but slower
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
 

@@ -3,7 +3,7 @@
     with core.Server(model_repository="models/") as server:
         array = server.infer("m", {"x": array})["y"]
 
-[Server] ─► CallQueue ─► loop thread ─► InferenceServer. The whole server runs on one thread of its own. Call
+[Server] ─► CallQueue ─► loop thread ─► InferenceServer. The whole server runs on one separate thread. Call
 the methods of Server from any other thread, unless their docstring says otherwise.
 """
 
@@ -87,7 +87,7 @@ class Server(ControlMethods):
         return self
 
     def stop(self, timeout: float | None = None) -> None:
-        """Refuse new requests, finish those in flight, unload all models, end the thread.
+        """Refuse new requests, finish the accepted ones, unload all models, end the thread.
 
         timeout   seconds, by default exit_timeout_secs; the requests that remain then get
                   CoreError(UNAVAILABLE)
@@ -306,7 +306,7 @@ class Server(ControlMethods):
 
 _started: set[Server] = (
     set()
-)  # a reference to each, so that a server that its program lost stops too
+)  # a reference to each, so that a server without other references stops too
 
 
 def _stop_all() -> None:

@@ -31,7 +31,8 @@ from frontends.in_process.pending import (
 )
 from frontends.in_process.values import Response
 
-# A reader reports what it has taken after so many responses or bytes: far below half of a backlog.
+# A reader reports the responses that it has taken after so many responses or bytes: far below half of a
+# backlog.
 REPORT_RESPONSES = 64
 REPORT_BYTES = 2**20
 
@@ -156,7 +157,7 @@ class _Reader:
 
     @property
     def _left_s(self) -> float:
-        """Seconds until the timeout, infinity without one."""
+        """Return the seconds until the timeout; infinity without one."""
         return max(0.0, self._end_s - time.monotonic())
 
     def _close(self) -> None:

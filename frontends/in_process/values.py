@@ -249,12 +249,12 @@ class Response(Mapping[str, Any]):
 
     @property
     def id(self) -> str:
-        """The id of the request."""
+        """Return the id of the request."""
         return self._response.id
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters that the model returned with the tensors."""
+        """Return the parameters that the model returned with the tensors."""
         return self._response.parameters
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The metrics frontend: GET /metrics in Prometheus' text format, on a port of its own."""
+"""The metrics frontend: GET /metrics in Prometheus' text format, on a separate port."""
 
 from frontends.metrics.frontend import MetricsFrontend
 

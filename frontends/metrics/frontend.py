@@ -1,4 +1,4 @@
-"""MetricsFrontend: serves what InferenceServer.metrics tells."""
+"""MetricsFrontend: serve the metrics of the server over HTTP."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _HEADERS = {"Content-Type": CONTENT_TYPE}
 
 
 async def metrics(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """The metrics at /metrics; nothing at other paths, as dashboards' probes expect.
+    """Return the metrics for /metrics, and an empty response with status 200 for other paths, for probes.
 
-    Raises CoreError(UNAVAILABLE) if a worker does not answer: sums would fall.
+    Raises CoreError(UNAVAILABLE) if a worker does not answer: without its values counters would decrease.
     """
     if call.path != "/metrics":
         return HttpResponse(200, _HEADERS)
     families = await server.control.health.metrics()
-    # On another thread: the text of a thousand models takes a while.
+    # Render on another thread: the text of a thousand models takes long.
     text = await asyncio.get_running_loop().run_in_executor(None, render, families)
     return HttpResponse(200, _HEADERS, text.encode())
 
@@ -32,7 +32,7 @@ _TABLE = (row("GET", ".*", "metrics", metrics),)
 
 
 class MetricsFrontend(HttpListener):
-    """GET /metrics on --metrics-port. Loop thread only."""
+    """GET /metrics on --metrics-port. Call from the event loop only."""
 
     name = "metrics"
 
@@ -46,7 +46,7 @@ class MetricsFrontend(HttpListener):
             options.metrics_port,
             reuse_port=options.workers > 1,
             certificates=certificates_of_http(options) if options.metrics_use_ssl else None,
-            logged=False,  # scrapes have no lines in the access log
+            logged=False,  # no access log lines for scrapes
         )
 
     @property
@@ -54,11 +54,11 @@ class MetricsFrontend(HttpListener):
         return self._server.options.allow_metrics
 
     async def start(self) -> None:
-        """Listen. Raises as HttpListener.start."""
+        """Start measuring and listen. Raises the errors of HttpListener.start."""
         self._server.watch.start(asyncio.get_running_loop())
         await super().start()
 
     async def stop(self, timeout_s: float) -> None:
-        """Stop listening. A scrape is answered as soon as it is read, so there is little to wait for."""
+        """Stop measuring and listening. Wait at most `timeout_s` for running scrapes."""
         self._server.watch.stop()
         await super().stop(timeout_s)

@@ -1,7 +1,7 @@
-"""Metric families to Prometheus' text format.
+"""Render metric families in Prometheus' text format.
 
-prometheus_client's own writer is not used: it adds `_total` to the name of every counter, and the
-names that dashboards know have none. The tests read what is written here with its parser.
+The writer of prometheus_client adds `_total` to the name of every counter; the names that dashboards use
+have no such suffix. The tests parse this module's text with prometheus_client.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from core.telemetry.labels import Labels
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
 
-_APART = ("le", "quantile")  # tell samples of one metric apart: after all other labels
+_APART = ("le", "quantile")  # distinguish samples of one metric: written after all other labels
 
 
 def render(families: Iterable[Family]) -> str:
-    """The text of families; those without samples are left out. Ends with a newline. Any thread.
+    """Return the text of families with samples; it ends with a newline. Any thread.
 
-    With a thousand models these lines are what a scrape costs: no call that is not needed, and labels that
-    come again in each family and scrape keep their text.
+    With a thousand models this loop dominates the cost of a scrape: it makes few calls, and Labels cache
+    their text for other families and later scrapes.
     """
     lines = []
     for family in families:
@@ -52,7 +52,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 @lru_cache(256)
 def _order(names: tuple[str, ...]) -> tuple[str, ...]:
-    """As names are written. There are few sets of them."""
+    """Return label names in the order of the text. The cache is small: there are few sets of names."""
     return (
         *sorted(name for name in names if name not in _APART),
         *(name for name in _APART if name in names),
@@ -61,7 +61,7 @@ def _order(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(8192)
 def _pair(name: str, value: str) -> str:
-    """One label. That of a model comes with each of its samples."""
+    """Return the text of one label; cached, since each sample of a model repeats the model's labels."""
     return f'{name}="{_escaped(value, quote=True)}"'
 
 
@@ -71,7 +71,7 @@ def _escaped(text: str, *, quote: bool = False) -> str:
 
 
 def _number(value: float) -> str:
-    """Integers without a point, as long as a float tells them apart."""
+    """Return the text of a number; integers below 2**53 have no decimal point."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,20 +1,20 @@
-"""Whether a configuration makes sense by itself.
+"""Check the rules of a model configuration that need no file and no other model.
 
 general.py         name, platform and backend, versions, agents, cache
 files.py           paths
 batching.py        dynamic_batching
 sequence.py        sequence_batching: controls and strategies
 state.py           sequence_batching.state: implicit state
-ensemble.py        ensemble_scheduling: the steps' own structure, not the models behind them
+ensemble.py        ensemble_scheduling: the structure of the steps, not the models that they call
 tensors.py         input, output
 batch_tensors.py   batch_input, batch_output
 instances.py       instance_group
 warmup.py          model_warmup
 metrics.py         model_metrics, metric_tags
-refusal.py         the form of the texts: Triton's words, then model and place
+refusal.py         the form of the error texts: Triton's words, then model and field
 
-Whether a file exists and fits is checked by who reads it; whether the steps of an ensemble fit their
-models, by core.lifecycle.steps.
+The reader of a file checks that it exists and has the right size. core.lifecycle.steps checks the steps of
+an ensemble against their models.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from core.config.validation.warmup import check_warmup
 
 
 def validate_source(config: ModelConfig, formats: Formats) -> None:
-    """Raise CoreError(INVALID) for what is wrong whatever a backend may add to the configuration.
+    """Raise CoreError(INVALID) if a configuration breaks a rule that does not depend on its backend.
 
-    Before the backend: it must not be looked for under a name that is none, nor open a file that is
-    not the model's.
+    Call it before the backend is opened: an invalid backend name must not reach the search for backends,
+    and no backend may open a file outside of the model's directory.
     """
     check_general(config, formats)
     check_files(config)

@@ -9,7 +9,7 @@ from core.config.validation.refusal import refused
 
 
 def check_batch_tensors(config: ModelConfig) -> None:
-    """They are computed from inputs that the model has, for outputs that it has."""
+    """Check kind, datatype, source inputs and target outputs of each batch input and batch output."""
     for index, batch_input in enumerate(config.batch_input):
         place = f"batch_input[{index}]"
         what = f"batch input kind '{_kind(config, batch_input, 'input', place)}'"
@@ -27,7 +27,7 @@ def check_batch_tensors(config: ModelConfig) -> None:
 
 
 def _kind(config: ModelConfig, found: BatchInput | BatchOutput, what: str, place: str) -> str:
-    """The name of its kind. Raises CoreError(INVALID) for a number that is none."""
+    """Return the name of a tensor's kind. Raises CoreError(INVALID) for an unknown number."""
     kinds = BatchInput.Kind if isinstance(found, BatchInput) else BatchOutput.Kind
     if found.kind not in kinds.values():
         text = f"unknown batch {what} kind '{found.kind}'"

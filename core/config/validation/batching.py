@@ -11,6 +11,7 @@ _HERE = "dynamic_batching"
 
 
 def check_dynamic_batching(config: ModelConfig) -> None:
+    """Check preferred batch sizes, priority levels and preserve_ordering."""
     batching = config.dynamic_batching
     check_preferred_sizes(
         config, batching.preferred_batch_size, "dynamic batching preferred size", _HERE
@@ -24,10 +25,10 @@ def check_dynamic_batching(config: ModelConfig) -> None:
 def check_preferred_sizes(
     config: ModelConfig, sizes: Sequence[int], what: str, scheduler: str
 ) -> None:
-    """Each size is one that a batch can have.
+    """Check that each preferred size is positive and at most max_batch_size.
 
-    what        how texts name a size
-    scheduler   path of the message that has them
+    what        how error texts name a size
+    scheduler   path of the message that has the field preferred_batch_size
     """
     for index, size in enumerate(sizes):
         place = f"{scheduler}.preferred_batch_size[{index}] is {size}"
@@ -57,7 +58,7 @@ def _check_priorities(config: ModelConfig) -> None:
 
 
 def _check_ordering(config: ModelConfig) -> None:
-    """Nothing that could let one request overtake another."""
+    """Refuse priority levels and DELAY timeouts with preserve_ordering: they reorder requests."""
     batching = config.dynamic_batching
     if batching.priority_levels > 1:
         raise refused(

@@ -1,7 +1,7 @@
-"""Rules about files that a configuration names: none lies outside of the model's directory.
+"""Rules for the files that a configuration names: they are inside the model's directory.
 
-A configuration may come from a client of the load API, who must not reach what else is on the disk.
-Links are followed, and refused if they leave, by who opens a file.
+A client of the load API may send a configuration; it must not reach other files of the machine. The reader
+of a file follows links and refuses those that leave the directory.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from core.errors import invalid
 
 
 def check_files(config: ModelConfig) -> None:
+    """Refuse file names outside of the model's directory, and a runtime that is a path."""
     for field, path in _files(config):
         where = f"{field} '{path}' in model '{config.name}'"
         if "\0" in path:
@@ -28,7 +29,7 @@ def check_files(config: ModelConfig) -> None:
 
 
 def _files(config: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Every path with the field that it is in; each starts in a folder of the model's directory."""
+    """Yield each path and its field; a path is relative to a folder in the model's directory."""
     yield "default_model_filename", config.default_model_filename
     for capability, path in sorted(config.cc_model_filenames.items()):
         yield f"cc_model_filenames['{capability}']", path
@@ -39,5 +40,5 @@ def _files(config: ModelConfig) -> Iterator[tuple[str, str]]:
         for initial in state.initial_state:
             yield f"sequence_batching.state[{index}].initial_state data_file", initial.data_file
     for index, output in enumerate(config.output):
-        if "\0" in output.label_filename:  # where it leads is seen by who reads it
+        if "\0" in output.label_filename:  # read_labels checks its directory
             yield f"output[{index}].label_filename", output.label_filename

@@ -1,4 +1,4 @@
-"""Rules about the model as a whole: name, platform and backend, versions, agents, cache."""
+"""Rules for the model as a whole: name, platform and backend, versions, agents, cache."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from core.errors import invalid
 
 
 def check_general(config: ModelConfig, formats: Formats) -> None:
+    """Check name, platform and backend, repository agents and max_batch_size."""
     if not config.name:
         raise invalid("model configuration must specify 'name'")
     _check_platform(config, formats)
@@ -20,7 +21,7 @@ def check_general(config: ModelConfig, formats: Formats) -> None:
 
 
 def _check_platform(config: ModelConfig, formats: Formats) -> None:
-    """A backend is named, unless it is an ensemble; a legacy platform word goes with its backend."""
+    """Check that a model other than an ensemble has a backend, and a platform word of that backend."""
     platform, backend = config.platform, config.backend
     if not backend and not platform:
         text = f"must specify 'platform' or 'backend' for '{config.name}'"
@@ -57,12 +58,13 @@ def _check_agents(config: ModelConfig) -> None:
 
 
 def check_version_policy(config: ModelConfig) -> None:
-    """Normalised configurations have one. Whether such versions are there is seen later."""
+    """Check that the configuration has a version policy; a normalised one always has."""
     if not config.HasField("version_policy"):
         raise invalid(f"must specify 'version policy' for {config.name}")
 
 
 def check_response_cache(config: ModelConfig) -> None:
+    """Refuse a response cache for sequence batching and for decoupled models."""
     if not config.response_cache.enable:
         return
     if config.HasField("sequence_batching"):

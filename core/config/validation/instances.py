@@ -10,6 +10,10 @@ from core.errors import invalid
 
 
 def check_instance_groups(config: ModelConfig, gpus: Sequence[int]) -> None:
+    """Check kind, GPUs and optimisation profiles of each instance group.
+
+    gpus   ids of the GPUs that instances may use
+    """
     if not config.instance_group:
         raise invalid(f"must specify one or more 'instance group's for {config.name}")
     for index, group in enumerate(config.instance_group):

@@ -13,7 +13,7 @@ _LABEL = re.compile(r"[A-Za-z0-9_]+")
 
 
 def check_metric_tags(config: ModelConfig) -> None:
-    """Each tag can be the name of a label. Triton ends where one cannot."""
+    """Check that each tag is a valid label name. Triton's process ends at an invalid one."""
     for key in sorted(config.metric_tags):
         if _LABEL.fullmatch(key) is None:
             text = "metric tag must consist of letters, digits and underscores"
@@ -21,7 +21,7 @@ def check_metric_tags(config: ModelConfig) -> None:
 
 
 def check_metrics(config: ModelConfig) -> None:
-    """Each control names a family of metrics and gives it buckets."""
+    """Check that each control names a metric family and gives it ascending buckets."""
     for index, control in enumerate(config.model_metrics.metric_control):
         place = f"model_metrics.metric_control[{index}]"
         if not control.HasField("metric_identifier"):

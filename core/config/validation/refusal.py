@@ -1,4 +1,4 @@
-"""How a refused configuration is told: Triton's text, the model, and where in its configuration."""
+"""The form of a refusal: Triton's text, the model, and the field of its configuration."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from core.errors import CoreError, invalid
 
 
 def refused(config: ModelConfig, text: str, place: str) -> CoreError:
-    """CoreError(INVALID) "<text> for <model>: <place>".
+    """Return CoreError(INVALID) with the text "<text> for <model>: <place>".
 
-    text    Triton's, up to " for <model>"
-    place   the path of the field, and what was found there
+    text    Triton's text up to " for <model>"
+    place   path of the field, and its value
     """
     return invalid(f"{text} for {config.name}: {place}")

@@ -22,6 +22,7 @@ _CORRELATION_ID_TYPES = (TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32, TYPE_
 
 
 def check_sequence_batching(config: ModelConfig) -> None:
+    """Check the control tensors and the strategy of sequence_batching."""
     _check_control_names(config)
     places: dict[int, str] = {}
     for number, tensor in enumerate(config.sequence_batching.control_input):
@@ -56,7 +57,7 @@ def _check_control_names(config: ModelConfig) -> None:
 
 
 def _check_kind(config: ModelConfig, control: ModelSequenceBatching.Control, place: str) -> None:
-    """A number that is no kind would be a tensor that the model never gets."""
+    """Refuse an unknown kind: the model would never get its tensor."""
     if control.kind not in Control.Kind.values():
         known = ", ".join(Control.Kind.keys())
         raise refused(
@@ -69,7 +70,7 @@ def _check_kind(config: ModelConfig, control: ModelSequenceBatching.Control, pla
 def _check_false_true(
     config: ModelConfig, control: ModelSequenceBatching.Control, kind: str, place: str
 ) -> None:
-    """One pair of values, of one datatype."""
+    """Check that the control has one pair of values, of one datatype."""
     given = [name for name in _FALSE_TRUE if getattr(control, name)]
     if not given:
         raise refused(

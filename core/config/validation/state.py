@@ -13,7 +13,7 @@ _ANY_SIZE = "a dimension must be integer >= 1, or -1 to indicate a variable-size
 
 
 def check_states(config: ModelConfig) -> None:
-    """Each state is one that could be kept, under names of its own."""
+    """Check each state and its initial value; names must be unique."""
     inputs: dict[str, int] = {}
     outputs: dict[str, int] = {}
     for index, state in enumerate(config.sequence_batching.state):
@@ -37,7 +37,7 @@ def check_states(config: ModelConfig) -> None:
 
 
 def _check_state(config: ModelConfig, state: ModelSequenceBatching.State, place: str) -> None:
-    """Triton takes states without names, datatype or dims, and they fail when a sequence comes."""
+    """Check names, datatype and dims. Triton accepts a state without them; its sequences fail later."""
     for field in ("input_name", "output_name"):
         if not getattr(state, field):
             raise refused(config, f"state must specify '{field}'", place)
@@ -86,7 +86,7 @@ def _check_initial_state(
 def _check_initial_dim(
     config: ModelConfig, found: int, expected: int, name: str, place: str
 ) -> None:
-    """The dimension of an initial state is a size, and the state's where that is one."""
+    """Check that a dimension of an initial state is a size and matches the state's if that is fixed."""
     if found == -1:
         raise refused(
             config,
@@ -100,7 +100,7 @@ def _check_initial_dim(
             f"{found} != {expected}",
             place,
         )
-    if found < 0:  # a state that grows may begin with nothing
+    if found < 0:  # 0 is valid: a growing state may begin empty
         text = f"'initial_state' dim for input name '{name}' must be integer >= 0"
         raise refused(config, text, place)
 

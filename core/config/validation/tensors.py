@@ -14,7 +14,7 @@ _ANY_SIZE = "or -1 to indicate a variable-size dimension"
 
 
 def check_tensors(config: ModelConfig) -> None:
-    """Each input and output by itself, and none twice."""
+    """Check each input and output, and that their names are unique."""
     for index, io in enumerate(config.input):
         place = f"input[{index}]"
         _check_tensor(config, io, "model input ", place)
@@ -29,7 +29,7 @@ def check_tensors(config: ModelConfig) -> None:
 
 
 def _check_names(config: ModelConfig, names: Sequence[str], kind: str) -> None:
-    """No request could give an input twice, and no response an output."""
+    """Refuse a name that occurs twice: requests and responses have one tensor for each name."""
     seen: dict[str, int] = {}
     for index, name in enumerate(names):
         if (first := seen.setdefault(name, index)) != index:
@@ -66,7 +66,7 @@ def _check_tensor(
 def _check_reshape(
     config: ModelConfig, dims: Sequence[int], shape: Sequence[int], prefix: str, place: str
 ) -> None:
-    """As many elements on either side, also in each stretch between two variable dimensions."""
+    """Check that both shapes have the same number of elements between their variable dimensions."""
     for index, dim in enumerate(shape):
         if dim < 1 and dim != -1:
             text = f"{prefix}reshape dimensions must be integer >= 1, {_ANY_SIZE}"
@@ -82,7 +82,7 @@ def _check_reshape(
 
 
 def _stretches(shape: Sequence[int]) -> list[int]:
-    """Numbers of elements between the variable dimensions: [2, 4, -1, 6] → [8, 6]."""
+    """Return the numbers of elements between the variable dimensions: [2, 4, -1, 6] → [8, 6]."""
     found: list[list[int]] = [[]]
     for dim in shape:
         if dim == -1:

@@ -1,4 +1,4 @@
-"""Rules of model_warmup that need no file. The model's own inputs check the samples later."""
+"""Rules of model_warmup that need no file. A load checks the samples against the model's inputs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from core.config.validation.refusal import refused
 
 
 def check_warmup(config: ModelConfig) -> None:
-    """Every sample fits into a batch, and its inputs say what they are and where they come from.
+    """Check that every sample fits into a batch and that its inputs have datatype, dims and source.
 
-    A sample of batch size 0 is switched off, and nobody looks at it.
+    A sample of batch size 0 is disabled and not checked.
     """
     for index, sample in enumerate(config.model_warmup):
         if not sample.batch_size:

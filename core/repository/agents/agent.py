@@ -47,7 +47,7 @@ class RepositoryAgent:
         """Handle that the load of this agent, of another agent or of the model has failed."""
 
     def unload(self, model: AgentModel) -> None:
-        """Handle that no version takes new requests any more; those in flight still run."""
+        """Handle that no version takes new requests any more; accepted requests still run."""
 
     def unload_complete(self, model: AgentModel) -> None:
         """Handle that the last version is unloaded. The folder of `acquire` is removed after this call."""

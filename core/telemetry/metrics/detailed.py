@@ -1,7 +1,7 @@
-"""Statistics that also know how latencies are spread: for --metrics-config with histograms or summaries.
+"""Statistics with the distribution of latencies, for --metrics-config with histograms or summaries.
 
-A model version gets them, or the plain ones, when it loads, so what is not asked for costs no request
-anything. Loop thread only.
+The load of a model version chooses these or the plain statistics, so disabled histograms and summaries cost
+nothing per request. Call from the loop thread only.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from core.telemetry.statistics import Statistics
 
 logger = logging.getLogger("core")
 
-AGE_NS = 12_000_000_000  # a spread is of five ages: the last minute, as Triton's summaries
+AGE_NS = 12_000_000_000  # a sketch keeps five periods: the last minute, like Triton's summaries
 
 FIRST_RESPONSE = "nv_inference_first_response_histogram_ms"
 
-# family of a histogram → the latency that it tells
+# family of a histogram → name of its latency
 HISTOGRAMS = {
     f"nv_inference_{name}_duration_histogram_us": name
     for name in ("request", "queue", "compute_input", "compute_infer", "compute_output")
 }
 BATCH_SIZE = "core_inference_batch_size"
 
-# Triton's where it has them. Upper bounds, in the unit that the family's name ends with.
+# Upper bounds in the unit at the end of the family's name. Triton's defaults if it has the family.
 _OF_A_REQUEST = (1000.0, 5000.0, 25000.0, 50000.0, 100000.0)
 _AROUND_IT = (100.0, 500.0, 1000.0, 5000.0, 10000.0)
 BUCKETS: dict[str, tuple[float, ...]] = {
@@ -43,7 +43,7 @@ BUCKETS: dict[str, tuple[float, ...]] = {
 
 
 class Phase:
-    """One latency of a model version: its histogram, its spread, both or neither."""
+    """One latency of a model version: its histogram, its quantile sketch, both or neither."""
 
     def __init__(self, histogram: Histogram | None, spread: QuantileSketch | None):
         self.histogram = histogram
@@ -57,13 +57,13 @@ class Phase:
 
 
 class DetailedStatistics(Statistics):
-    """Statistics whose latencies are counted one by one, too.
+    """Statistics that also observe each latency in a histogram, a quantile sketch or both.
 
-    spread     whether there are spreads: they have to grow old
-    histogram  name of a latency → its bounds in microseconds, None for no histograms
-    first      bounds of the time to the first answer in milliseconds, None for no histogram
-    streams    first answers are told to `first_response` as they come, not here with the last ones
-    clock_ns   time.monotonic_ns, or a test's clock
+    spread     whether to keep quantile sketches of the last minute
+    histogram  name of a latency → its bounds in microseconds; None for no histograms
+    first      bounds of the time to the first response in milliseconds; None for no histogram
+    streams    the caller observes first responses in `first_response`; `succeeded` does not
+    clock_ns   time.monotonic_ns, or the clock of a test
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class DetailedStatistics(Statistics):
         self._turn_ns = self._clock.now_ns() + AGE_NS
 
     def phases(self) -> Iterator[tuple[str, Phase]]:
-        """Every latency by its name, as of now."""
+        """Yield each latency with its name; discards expired periods first."""
         self.grow_old()
         yield "request", self.request_phase
         yield "queue", self.queue_phase
@@ -103,7 +103,7 @@ class DetailedStatistics(Statistics):
     def succeeded(
         self, rows: int, total_ns: int, queue_ns: int, input_ns: int, infer_ns: int, output_ns: int
     ) -> None:
-        """See Statistics."""
+        """Count a request that has got its last response, and observe its latencies."""
         Statistics.succeeded(self, rows, total_ns, queue_ns, input_ns, infer_ns, output_ns)
         if self._spreads:
             self.grow_old()
@@ -116,7 +116,7 @@ class DetailedStatistics(Statistics):
             self.first_response.observe(total_ns)
 
     def hit(self, lookup_ns: int, queue_ns: int, total_ns: int) -> None:
-        """See Statistics."""
+        """Count a request answered by the cache, and observe its latencies."""
         Statistics.hit(self, lookup_ns, queue_ns, total_ns)
         if self._spreads:
             self.grow_old()
@@ -127,17 +127,17 @@ class DetailedStatistics(Statistics):
             self.first_response.observe(total_ns)
 
     def missed(self, cache_ns: int) -> None:
-        """See Statistics."""
+        """Count a cache miss of a request, and observe its duration."""
         Statistics.missed(self, cache_ns)
         if self._spreads:
             self.grow_old()
         self.miss_phase.observe(cache_ns)
 
     def grow_old(self) -> None:
-        """Begin as many new ages as have passed."""
+        """Begin a new period of the sketches for each AGE_NS that has passed."""
         now_ns = self._clock.now_ns()
         while now_ns >= self._turn_ns:
-            # After a long rest a few turns have forgotten everything.
+            # After a long idle time a few turns discard everything.
             if now_ns - self._turn_ns > 10 * AGE_NS:
                 self._turn_ns = now_ns - 10 * AGE_NS
             self._turn_ns += AGE_NS
@@ -167,7 +167,7 @@ def statistics_of(
     config: ModelConfig,
     clock_ns: Callable[[], int] = time.monotonic_ns,
 ) -> Statistics:
-    """The statistics that a model version needs for what is told of it."""
+    """Return the statistics of a model version: plain, or with the enabled histograms and summaries."""
     if not settings.histograms and not settings.summaries:
         return Statistics()
     own = buckets_of(config)
@@ -183,7 +183,7 @@ def statistics_of(
 
 
 def buckets_of(config: ModelConfig) -> dict[str, tuple[float, ...]]:
-    """Family → the buckets that model_metrics of a configuration gives it."""
+    """Return the buckets in model_metrics of a configuration, by metric family."""
     return {
         control.metric_identifier.family: tuple(control.histogram_options.buckets)
         for control in config.model_metrics.metric_control
@@ -191,7 +191,7 @@ def buckets_of(config: ModelConfig) -> dict[str, tuple[float, ...]]:
 
 
 def warn_of_unknown_families(config: ModelConfig) -> None:
-    """Say which of the families that model_metrics names have no buckets to choose."""
+    """Log a warning for each family in model_metrics whose buckets cannot be configured."""
     for family in sorted(set(buckets_of(config)) - {*BUCKETS, BATCH_SIZE}):
         logger.warning(
             "model '%s': model_metrics has no effect on '%s', expected one of %s",

@@ -1,4 +1,4 @@
-"""How late the event loop is for a timer: what every request waits for when something blocks the loop."""
+"""The lag of the event loop: how late a timer runs. Whatever blocks the loop delays every request as much."""
 
 from __future__ import annotations
 

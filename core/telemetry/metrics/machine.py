@@ -1,4 +1,4 @@
-"""CPU and memory of the machine, from /proc; nothing where there is no /proc."""
+"""CPU and memory of the machine, from /proc; no metrics without /proc."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Machine(MetricSource):
         self._interval_s = interval_s
         self._proc = proc
         self._clock = clock
-        self._values: dict[str, float] = {}  # as of the last look
+        self._values: dict[str, float] = {}  # of the last reading
         self._looked = float("-inf")
         self._busy, self._total = self._ticks()  # since the machine started
 
@@ -52,7 +52,7 @@ class Machine(MetricSource):
             self._values["nv_cpu_memory_used_bytes"] = memory["MemTotal"] - memory["MemAvailable"]
 
     def _ticks(self) -> tuple[int, int]:
-        """Ticks of all cores, (busy, all), since the machine started; (0, 0) if unknown."""
+        """Return the ticks of all cores since the machine started, (busy, all); (0, 0) if unknown."""
         try:
             first = (self._proc / "stat").read_text().partition("\n")[0]
         except OSError:

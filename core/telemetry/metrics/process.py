@@ -1,4 +1,4 @@
-"""What this process takes of the machine. Where there is no /proc, less is told."""
+"""Resource use of this process. Without /proc some metrics are missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-_START_S = time.time()  # of the process, where the kernel does not tell
+_START_S = time.time()  # import of this module, about the start of the process
 
 
 class Process(MetricSource):
@@ -58,11 +58,11 @@ class Process(MetricSource):
         try:
             pages = int((self._proc / "statm").read_text().split()[1])
             found["resident_memory_bytes"] = pages * os.sysconf("SC_PAGE_SIZE")
-            # The name of the program, in parentheses, may hold anything; what follows it may not.
+            # The name of the program, in parentheses, may contain spaces and parentheses: split after it.
             stat = (self._proc / "stat").read_text().rpartition(")")[2].split()
             found["threads"] = int(stat[17])
             found["open_descriptors"] = len(os.listdir(self._proc / "fd"))
-        except (OSError, IndexError, ValueError):  # no such kernel
+        except (OSError, IndexError, ValueError):  # the kernel has no such file
             pass
         if resource is not None:
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

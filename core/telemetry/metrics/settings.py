@@ -1,6 +1,6 @@
-"""What --metrics-config says: which latencies are told, and how.
+"""The settings of --metrics-config: which latencies are exposed, and in which form.
 
-As Triton does, what cannot be meant is passed over; here the log says so.
+Invalid settings have no effect, as in Triton; unlike Triton, the server logs a warning.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _KEYS = (*_SWITCHES, "summary_quantiles")
 
 @dataclass(frozen=True)
 class MetricSettings:
-    """The settings as they are meant.
+    """The valid settings of --metrics-config.
 
-    counters, histograms, summaries   whether latencies are told so
-    quantiles                         of summaries, in the order in which they were given
-    complaints                        a line for each setting that has no effect
+    counters, histograms, summaries   whether latencies are exposed in this form
+    quantiles                         of summaries, in the order of the option
+    complaints                        one log line for each setting without effect
     """
 
     counters: bool = True
@@ -57,7 +57,7 @@ class MetricSettings:
 
 
 def _quantiles(text: str, complaints: list[str]) -> tuple[float, ...]:
-    """The quantiles of `0.5:0.05,0.9:0.01`. What is no pair is left out and complained about."""
+    """Return the quantiles of `0.5:0.05,0.9:0.01`; invalid pairs are skipped and added to `complaints`."""
     found: list[float] = []
     for pair in filter(None, text.split(",")):
         quantile, colon, error = pair.partition(":")

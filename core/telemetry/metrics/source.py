@@ -1,4 +1,4 @@
-"""MetricSource: metrics of one origin, such as the machine, the process, or what a plugin measures.
+"""MetricSource: metrics of one origin, such as the machine, the process or a plugin.
 
 Watch ─► [MetricSource] ─► families of a scrape
 """
@@ -13,9 +13,9 @@ from core.telemetry.metrics.catalog import Entry
 
 
 class MetricSource:
-    """Base class of sources. All calls come from the event loop, where requests wait: return within 1 ms.
+    """Base class of sources. All calls run on the event loop and delay requests: return within 1 ms.
 
-    A source that asks a driver, a disk or a network does so in a thread of its own, from `start` to `stop`.
+    A source that queries a driver, a disk or a network must do so in its own thread, from `start` to `stop`.
 
     catalog   title → metric families of the source: a section of docs/metrics.md
     """
@@ -23,10 +23,10 @@ class MetricSource:
     catalog: Mapping[str, Sequence[Entry]] = {}
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to measure: metrics are served from now on."""
+        """Begin to measure; scrapes may follow from now on."""
 
     def stop(self) -> None:
-        """Stop to measure. Must not wait. A second call must do nothing."""
+        """Stop measuring. Must not wait. A second call must do nothing."""
 
     def families(self) -> Sequence[Family]:
         """Return the current values. Called once per scrape."""
@@ -35,6 +35,6 @@ class MetricSource:
     def gpu_uuid(self, number: int) -> str | None:
         """Return the UUID of a GPU, for the labels of models; None if unknown.
 
-        number   of the GPU, as frameworks count
+        number   of the GPU, in the numbering of frameworks
         """
         return None

@@ -1,4 +1,4 @@
-"""Traces: when a request was where, of a sample of all requests.
+"""Traces of a sample of all requests: the times of each request's steps, and its tensors.
 
                                   ┌─► TraceFiles
 Server.infer ─► [Tracer] ─► Trace ┤

@@ -1,4 +1,4 @@
-"""SpanContext: where a span stands among the traces of all services, as W3C Trace Context tells it.
+"""SpanContext: the identity of a span in a distributed trace, as W3C Trace Context defines it.
 
 traceparent, tracestate ─► [parsed] ─► SpanContext ─► [carrier] ─► JSON for models.  Pure values.
 """
@@ -11,22 +11,22 @@ import re
 from typing import NamedTuple
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
-# One member of a tracestate: key=value, where a key may name a tenant before an @.
+# One member of a tracestate: key=value; a key may have the form tenant@system.
 _MEMBER = re.compile(
     r"(?:[a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})"
     r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
 )
 _MOST_MEMBERS = 32
 
-_random = random.SystemRandom()  # after a fork too, and between workers, ids differ
+_random = random.SystemRandom()  # ids differ between workers and after a fork
 
 
 class SpanContext(NamedTuple):
-    """A span of this server, or the one of a client that a request came with.
+    """A span of this server, or the span of a client in the headers of its request.
 
-    trace_id   128 bits, not zero; the same for all spans that one cause has
+    trace_id   128 bits, not zero; the same for all spans of a trace
     span_id    64 bits, not zero
-    state      what other tracing systems tell each other, "" for nothing; passed on as it came
+    state      tracestate of the client, passed on unchanged; "" for none
     """
 
     trace_id: int
@@ -39,11 +39,11 @@ class SpanContext(NamedTuple):
 
     @property
     def traceparent(self) -> str:
-        """The header that tells it. It says that the trace is sampled, as every one here is."""
+        """Return the traceparent header of the span, with the flag "sampled": every span here is."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-01"
 
     def carrier(self) -> str:
-        """What a propagator of OpenTelemetry extracts a context from, as a JSON object."""
+        """Return a JSON object from which a propagator of OpenTelemetry extracts the context."""
         told = {"traceparent": self.traceparent}
         if self.state:
             told["tracestate"] = self.state
@@ -56,15 +56,15 @@ def first() -> SpanContext:
 
 
 def parsed(traceparent: str, tracestate: str = "") -> SpanContext | None:
-    """The context in the headers of a request; None for a traceparent that is none.
+    """Return the context in the headers of a request; None for an invalid traceparent.
 
-    A tracestate that is none is left out, and so it is without a traceparent.
+    An invalid tracestate is dropped.
     """
     found = _TRACEPARENT.fullmatch(traceparent.strip())
     if found is None:
         return None
     version, trace_id, span_id, _, more = found.groups()
-    # Versions to come may have more behind the flags; this one has not.
+    # Later versions may append fields to the flags; version 00 has none.
     if version == "ff" or (version == "00" and more is not None):
         return None
     if not int(trace_id, 16) or not int(span_id, 16):
@@ -73,7 +73,7 @@ def parsed(traceparent: str, tracestate: str = "") -> SpanContext | None:
 
 
 def _state(text: str) -> str:
-    """The members of a tracestate, "" if one of them is none."""
+    """Return the members of a tracestate; "" if one is invalid, two have one key, or there are too many."""
     members = [member.strip(" \t") for member in text.split(",")]
     members = [member for member in members if member]
     keys = {member.partition("=")[0] for member in members}

@@ -1,4 +1,4 @@
-"""TraceExporter: what takes the finished traces of a server, in one mode of --trace-config.
+"""TraceExporter: the receiver of finished traces in one mode of --trace-config.
 
 Tracer ─► Trace ─► [TraceExporter] ─► spans, a file, a service.  Mode triton writes trace files instead.
 """
@@ -24,8 +24,8 @@ class TraceExporter:
     shown: Mapping[str, str] = {}
 
     def export(self, trace: Trace) -> None:
-        """Take a finished trace with its children. Another thread may read it, and nothing changes it."""
+        """Take a finished trace with its children. The trace does not change; any thread may read it."""
         raise NotImplementedError
 
     async def close(self, timeout_s: float) -> None:
-        """Write or send what is left, in at most `timeout_s` (1 to 5 s); a second call must do nothing."""
+        """Write or send the remaining traces within `timeout_s` (1 to 5 s); a second call must do nothing."""

@@ -1,4 +1,4 @@
-"""Sampler: which requests are traced, and when their traces are written."""
+"""Sampler: choose the requests to trace, and the time to write their traces."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from core.telemetry.tracing.writer import TraceFiles
 
 
 class Sampler:
-    """One set of settings in effect: the server's, or a model's own. Loop thread only.
+    """One set of settings in effect: of the server, or of one model. Call from the loop thread only.
 
-    takes_context  whether a request is traced because it brings the context of its client
-    remaining      traces that are still to begin, -1 for no bound; a request that brings the context of
-                   its client is traced beside them
+    takes_context  whether a request with the context of its client is always traced
+    remaining      traces that may still begin, -1 for no limit; a request with the context of its client
+                   is traced beyond this limit
 
-    Traces leave at once where one file takes all. They wait here for a numbered file that holds
-    `log_frequency` of them, or all that `count` allows.
+    Without `log_frequency` and `count` a finished trace is written at once. Else traces wait here until
+    there are `log_frequency` of them, or until `count` is reached and the last of them has finished.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Sampler:
         self.remaining = settings.count if remaining is None else remaining
         self._files = files
         self._seen = 0
-        self._open = 0  # traces that have begun and not left
+        self._open = 0  # traces that have begun and not finished
         self._waiting: list[Trace] = []
         self._retired = False
 
@@ -44,9 +44,9 @@ class Sampler:
         )
 
     def take(self, forced: bool = False) -> bool:
-        """Whether this request is traced: one of `rate`, the last of each.
+        """Return whether to trace this request: the last of each `rate` requests.
 
-        forced   it brings the context of its client: it is, unless nothing is traced
+        forced   the request has the context of its client: it is traced unless tracing is off
         """
         if not self.settings.may_trace:
             return False
@@ -82,7 +82,7 @@ class Sampler:
             self._flush()
 
     def retire(self) -> None:
-        """Other settings hold from now on: write what waits once the last trace has left."""
+        """Stop sampling after a change of settings; write waiting traces when the last open one ends."""
         self._retired = True
         if not self._open:
             self._flush()

@@ -1,7 +1,6 @@
-"""TraceSettings: which requests are traced, what of them, and where it goes.
+"""TraceSettings: the settings of the trace extension, and their checks.
 
-Plain values and their checks; the Tracer puts them into effect. Names and texts are those of Triton's
-trace extension, where every value is text.
+The Tracer applies them. Names and texts are those of Triton's trace extension, where every value is text.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TENSORS = "TENSORS"
 TRITON = "triton"
 
 _LEVELS = (TIMESTAMPS, TENSORS)
-_OLD_LEVELS = ("min", "max", "true", "on")  # of the command line; both are TIMESTAMPS
+_OLD_LEVELS = ("min", "max", "true", "on")  # of the command line; all mean TIMESTAMPS
 _LARGEST_RATE = 2**32 - 1
 _LARGEST_COUNT = 2**31 - 1
 
@@ -32,13 +31,13 @@ _LARGEST_COUNT = 2**31 - 1
 class TraceSettings:
     """The settings of the server, or of a model.
 
-    level           of TIMESTAMPS and TENSORS, in this order; empty for OFF
-    rate            one of so many requests is traced; 0 for those alone that bring a context
-    count           so many are traced, -1 for no bound
-    log_frequency   traces in one file, each in a file with a number behind its name; 0 for one file
-    file            path of the trace file, "" for no traces; only the command line can say it
+    level           TIMESTAMPS, TENSORS or both, in this order; empty for OFF
+    rate            one of `rate` requests is traced; 0 for only those with the context of their client
+    count           maximum number of traces, -1 for no limit
+    log_frequency   traces in each numbered file; 0 for one file without number
+    file            path of the trace file, "" for no traces; only the command line sets it
     mode            TRITON, or a mode of a plugin
-    shown           settings of the exporter that takes the traces, by name; None for trace files
+    shown           settings of the trace exporter by name; None for trace files
     """
 
     level: tuple[str, ...] = ()
@@ -51,7 +50,7 @@ class TraceSettings:
 
     @classmethod
     def of(cls, options: Options, shown: Mapping[str, str] | None = None) -> TraceSettings:
-        """Return those of the command line. Raises CoreError(INVALID) for an invalid number."""
+        """Return the settings of the command line. Raises CoreError(INVALID) for an invalid number."""
         found: dict[str, Any] = {"shown": shown}
         levels: set[str] = set()
         for key, value in options.trace_config.get("", []):
@@ -75,11 +74,11 @@ class TraceSettings:
 
     @property
     def may_trace(self) -> bool:
-        """Whether a request can be traced with them, as far as they know."""
+        """Return whether tracing is on: there is a level, and a file or an exporter."""
         return bool(self.level and (self.file or self.shown is not None))
 
     def check(self) -> None:
-        """Raises CoreError(INVALID) for settings that clients may not make."""
+        """Raise CoreError(INVALID) for a level with rate 0, or without file and exporter."""
         reason = ""
         if self.level and not self.rate:
             reason = "sample rate must be non-zero"
@@ -89,9 +88,9 @@ class TraceSettings:
             raise invalid(f"Attempting to set invalid trace setting :{reason}")
 
     def as_dict(self, remaining: int | None = None) -> dict[str, Any]:
-        """By their names in the protocol; trace_level is a list, the others are text.
+        """Return the settings by their names in the protocol; trace_level is a list, the others are text.
 
-        remaining   what is left of `count`, None for all
+        remaining   traces left of `count`, shown as trace_count; None shows `count`
         """
         shown: dict[str, Any] = {
             "trace_level": list(self.level) or [OFF],
@@ -104,10 +103,10 @@ class TraceSettings:
 
 
 def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes of a client as fields of TraceSettings; None for one that is to be cleared.
+    """Return the changes of a client as fields of TraceSettings; None clears a field.
 
-    Names that are no setting are left out, and so are levels that are none, as in Triton. Raises
-    CoreError(INVALID) for a value that cannot be, UNSUPPORTED for the trace file.
+    Unknown names and unknown levels are skipped, as in Triton. Raises CoreError(INVALID) for an invalid
+    value, CoreError(UNSUPPORTED) for the trace file.
     """
     if "trace_file" in changes:
         raise unsupported("trace file location can not be updated through network protocol")
@@ -119,7 +118,7 @@ def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _names_no_level(value: Any) -> bool:
-    """Whether a list of levels has none that there is: then it changes nothing."""
+    """Return whether a list has only unknown levels; such a list changes nothing."""
     return isinstance(value, list) and all(
         isinstance(each, str) and each not in (OFF, *_LEVELS) for each in value
     )

@@ -1,4 +1,4 @@
-"""Trace: when one request was where, and its tensors."""
+"""Trace: the times of one request's steps, and its tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.telemetry.tracing.context import SpanContext
 from core.telemetry.tracing.settings import TENSORS, TIMESTAMPS
 from core.tensor import Tensor
 
-# In the order in which they happen, which decides between those of the same nanosecond.
+# Chronological order of events; it sorts events with the same time.
 _ORDER = {
     name: number
     for number, name in enumerate(
@@ -48,25 +48,25 @@ _ORDER = {
     )
 }
 _BACKEND_OUTPUT = "TENSOR_BACKEND_OUTPUT"
-_OF_A_BACKEND = _ORDER["COMPUTE_INPUT_END"]  # where a name stands that is not in the list
+_OF_A_BACKEND = _ORDER["COMPUTE_INPUT_END"]  # the position of a name that is not in the list
 
 
 class Trace:
-    """The trace of one request. Loop thread only, but for `entries` after it has left.
+    """The trace of one request. Call from the loop thread only; `entries` on any thread once it has finished.
 
-    id              of its own, from 1 on
-    request_id      the client's name for the request, "" for none
-    level           of TIMESTAMPS and TENSORS: what is kept
-    left            told when nobody holds the trace any more; not for a child
+    id              unique number in the process, from 1 on
+    request_id      id that the client gave the request, "" for none
+    level           TIMESTAMPS, TENSORS or both: the kinds of events that are kept
+    left            called with the trace when its last holder has released it; not for a child
     parent          the trace of the request that made this one
-    root            the span of the whole request, None for a trace without spans, and in a child
-    remote          the span of the client, the root's parent; None if it told none
-    context         the span of the model; None for a trace without spans
-    parent_context  that span's parent
-    error           what the request failed with, "" for no failure
-    began_ns        when it was made
+    root            span of the whole request; None in a trace without spans and in a child
+    remote          span of the client, the root's parent; None if the client sent none
+    context         span of the model; None in a trace without spans
+    parent_context  parent of `context`
+    error           error of the request, "" for none
+    began_ns        time of creation, on the clock of `clock_ns`
 
-    A trace and its children, at any depth, leave together: the first of them keeps all.
+    A trace and its children, at any depth, finish together; the root trace keeps the children.
     """
 
     __slots__ = (
@@ -113,7 +113,7 @@ class Trace:
         self._left = left
         self._clock_ns = clock_ns
         self._events: list[tuple[int, str, Tensor | None]] = []
-        self.children: list[Trace] = []  # at any depth, of the first of them
+        self.children: list[Trace] = []  # at any depth; only in the root trace
         self._executed = False  # whether outputs of an execution are kept
         self.began_ns = clock_ns()
         self.error = ""
@@ -132,7 +132,7 @@ class Trace:
         self.hold()
 
     def begin_spans(self, remote: SpanContext | None) -> None:
-        """Let the trace become spans, below the one of the client if it told one. Before all else."""
+        """Give the trace spans, below the client's span if there is one. Call it before other methods."""
         self.remote = remote
         self.root = contexts.first() if remote is None else remote.child()
         if TIMESTAMPS in self._level:
@@ -140,7 +140,10 @@ class Trace:
             self.context = self.root.child()
 
     def carrier(self) -> str | None:
-        """The context that a model may pass on: JSON with traceparent and, perhaps, tracestate."""
+        """Return the context for requests of the model: JSON with traceparent and an optional tracestate.
+
+        None in a trace without spans.
+        """
         return None if self.context is None else self.context.carrier()
 
     def child(self, id: int, model_name: str, model_version: int, request_id: str) -> Trace:
@@ -156,7 +159,7 @@ class Trace:
         )
 
     def stamp(self, name: str, at_ns: int = 0) -> None:
-        """Something happens, now or at another time of the same clock (ns)."""
+        """Record an event, now or at another time of the same clock (ns)."""
         if TIMESTAMPS in self._level:
             self._events.append((at_ns or self._clock_ns(), name, None))
 
@@ -168,9 +171,9 @@ class Trace:
     def tensors(
         self, activity: str, tensors: Iterable[Tensor], shared: bool = False, at_ns: int = 0
     ) -> None:
-        """Tensors that a request or an answer has.
+        """Record the tensors of a request or a response.
 
-        shared   they lie in memory that may change: a copy is kept
+        shared   the tensors are in memory that may change: the trace keeps copies
         """
         if TENSORS not in self._level:
             return
@@ -178,7 +181,7 @@ class Trace:
             self._executed = True
         at_ns = at_ns or self._clock_ns()
         for tensor in tensors:
-            # An object of its own: the writer's thread must not share one with the pipeline's.
+            # A new object: the thread that writes the trace must not share it with the pipeline.
             kept = (
                 Tensor(tensor.name, tensor.dtype, tensor.shape, raw=bytes(tensor.raw))
                 if shared
@@ -187,26 +190,28 @@ class Trace:
             self._events.append((at_ns, activity, kept))
 
     def hold(self) -> None:
-        """Somebody will add to the trace. In the turn of the loop in which it was made, or later by
-        one who holds it; `release` follows."""
+        """Keep the trace open for more events, until `release`.
+
+        Call it in the iteration of the event loop that creates the trace, or while another holder keeps it.
+        """
         self._first._holders += 1
 
     def release(self) -> None:
-        """Somebody adds no more. After the last the trace leaves."""
+        """End one `hold`. After the last one the trace finishes."""
         first = self._first
         first._holders -= 1
         if not first._holders:
-            # Not at once: who gets a request back that is answered already may still want to hold.
+            # Not at once: a caller whose request is answered already may still call `hold`.
             asyncio.get_running_loop().call_soon(first._leave)
 
     def answered(self, item: InferenceResponse | CoreError) -> None:
         """Record a response to the caller."""
         if isinstance(item, CoreError):
             self.error = item.message
-        elif not self._executed:  # an ensemble's, or one that was kept
+        elif not self._executed:  # the response of an ensemble or of the cache
             self.tensors(_BACKEND_OUTPUT, item.outputs)
             self._executed = False
-        if self._first is self:  # what other models get has no time of its own
+        if self._first is self:  # responses to other models have no such event
             self.stamp("INFER_RESPONSE_COMPLETE")
 
     def end(self) -> None:
@@ -220,7 +225,7 @@ class Trace:
             self._left(self)
 
     def entries(self) -> list[dict[str, Any]]:
-        """The objects of the trace file for this trace and its children, each in order of time."""
+        """Return the objects of the trace file for this trace and its children, each in order of time."""
         return [entry for trace in (self, *self.children) for entry in trace._own_entries()]
 
     def stamps(self) -> list[tuple[int, str]]:
@@ -250,7 +255,7 @@ class Trace:
 
 
 def shown(tensor: Tensor) -> dict[str, str]:
-    """A tensor as trace files have it: all is text, elements and dimensions with commas between."""
+    """Return a tensor in the form of trace files: all values are text, lists are separated by commas."""
     return {
         "name": tensor.name,
         "data": ",".join(_elements(tensor)),

@@ -1,7 +1,7 @@
-"""Tracer: the trace settings of a server in effect.
+"""Tracer: apply the trace settings of a server.
 
-Server.infer ─► [Tracer] ─► the chain of a model version.  A traced request gets its trace here and
-loses it with its last answer; all others only pass. Traces leave for files, or for an exporter.
+Server.infer ─► [Tracer] ─► the chain of a model version.  The Tracer creates the trace of a traced request
+and ends it with the last response. Finished traces go to files or to an exporter.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from core.telemetry.tracing.writer import TraceFiles
 
 logger = logging.getLogger("core")
 
-_FLUSH_S = (1.0, 5.0)  # the shortest and the longest time that an exporter gets for its last traces
-_GRACE_S = 1.0  # what it may take longer
+_FLUSH_S = (1.0, 5.0)  # the shortest and the longest time limit of an exporter for its last traces
+_GRACE_S = 1.0  # tolerance for that limit
 
 Handler = Callable[[InferenceRequest], Reply]
 
 
 class Tracer:
-    """Decides which requests are traced, and hands finished traces on. Loop thread only.
+    """Choose the requests to trace, and pass finished traces on. Call from the loop thread only.
 
-    on             whether a request may be traced, or is being: all that is looked at for each request
-                   while there are no traces
-    takes_context  whether the context of a client makes a request traced: what `context` is for
+    on             whether a request may be traced, or is being traced; the only check for each request while
+                   tracing is off
+    takes_context  whether a request with the context of its client is always traced (see `context`)
 
-    suffix     what the paths of trace files get behind them
-    exporter   takes the traces; None for trace files
+    suffix     appended to the paths of trace files
+    exporter   receives the traces; None for trace files
 
     Raises CoreError(INVALID) for invalid settings.
     """
@@ -61,16 +61,16 @@ class Tracer:
         self._ids = itertools.count(1)
         self._files = TraceFiles(suffix)
         self._exporter = exporter
-        # Of the command line.
+        # Settings of the command line.
         self._start = TraceSettings.of(options, exporter.shown if exporter is not None else None)
-        self._changes: dict[str, Any] = {}  # of the server's settings, by clients
+        self._changes: dict[str, Any] = {}  # changes of clients to the server's settings
         self._model_changes: dict[str, dict[str, Any]] = {}
         self._losses = Losses(logger.error, "traces are")
         self.takes_context = exporter is not None and exporter.takes_context
         self._keeps_tensors = exporter is None or exporter.takes_tensors
         self._sampler = Sampler(self._start, self._files, takes_context=self.takes_context)
-        self._model_samplers: dict[str, Sampler] = {}  # of models with settings of their own
-        self._open = 0  # traces that have begun and not left
+        self._model_samplers: dict[str, Sampler] = {}  # of models with their own settings
+        self._open = 0  # traces that have begun and not finished
         self.on = self._sampler.active
         if self._start.level and not self._start.may_trace:
             logger.warning("no trace is written: there is no --trace-config=triton,file=<path>")
@@ -79,18 +79,18 @@ class Tracer:
     # settings -----------------------------------------------------------
 
     def settings(self, model: str = "") -> dict[str, Any]:
-        """Those of the server, or those that hold for a model, by their names in the protocol.
+        """Return the settings of the server, or those in effect for a model, by their names in the protocol.
 
-        trace_count is how many are still to be traced.
+        trace_count is the number of traces that may still begin.
         """
         sampler = self._model_samplers.get(model, self._sampler)
         return sampler.settings.as_dict(sampler.remaining)
 
     def change(self, changes: Mapping[str, Any], model: str = "") -> dict[str, Any]:
-        """Change settings of the server, or of a model; returns all that hold then.
+        """Change settings of the server, or of a model; return all settings in effect then.
 
-        changes   None clears a setting: a model's follows the server's, the server's the command line
-        Raises CoreError for a change that cannot be; then nothing is changed.
+        changes   None clears a setting: a model then uses the server's, the server the command line's
+        Raises CoreError for an invalid change; then nothing changes.
         """
         fields = parsed(changes)
         own = dict(self._model_changes.get(model, {}) if model else self._changes)
@@ -114,14 +114,14 @@ class Tracer:
         return self.settings(model)
 
     def _apply(self, settings: TraceSettings, changed: set[str], model: str) -> None:
-        """Let what has been changed hold: a sampler for the server, and for each model of its own."""
+        """Apply changed settings: update the samplers of the server and of models with their own settings."""
         if not model:
             self._sampler = self._sampler_for(settings, self._sampler, changed, self._changes)
         samplers = {}
         for name, own in self._model_changes.items():
             before = self._model_samplers.get(name)
             just = changed if model in ("", name) else set()
-            if not model:  # what a model has of its own did not change with the server's
+            if not model:  # a change of the server's settings does not change the model's own
                 just = just - set(own)
             samplers[name] = self._sampler_for(replace(settings, **own), before, just, own)
         for name, sampler in self._model_samplers.items():
@@ -137,8 +137,10 @@ class Tracer:
         changed: set[str],
         own: Mapping[str, Any],
     ) -> Sampler:
-        """The one before if nothing was said about it, else another, which counts from the start; but a
-        count that clients have set, in `own`, goes on when they change something else."""
+        """Return the previous sampler if its settings did not change, else a new one that counts from 0.
+
+        A count that clients have set (in `own`) continues if they change another setting.
+        """
         remaining: int | None = None
         if before is not None:
             if not changed and settings == before.settings:
@@ -166,7 +168,7 @@ class Tracer:
             self._look()
 
     def _export(self, exporter: TraceExporter, trace: Trace) -> None:
-        """An exporter that fails costs its trace, and one line in the log per minute."""
+        """Pass a trace to the exporter. A failure loses the trace; the log reports it once per minute."""
         try:
             exporter.export(trace)
         except Exception as error:
@@ -176,17 +178,17 @@ class Tracer:
     # requests --------------------------------------------------------------
 
     def context(self, traceparent: str | None, tracestates: Iterable[str]) -> SpanContext | None:
-        """What the headers of a client say, as `request.trace` of a request that goes to `infer`; None for
-        nothing, and for what is no context.
+        """Return the context in the headers of a client, to set as `request.trace` before `infer`.
 
-        tracestates   every header of that name
+        tracestates   the values of all headers of that name
+        None without a traceparent, with an invalid one, and if `takes_context` is False.
         """
         if not self.takes_context or traceparent is None:
             return None
         return contexts.parsed(traceparent, ",".join(tracestates))
 
     def infer(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
-        """handler(request), traced if it is its turn, or if the request brings a trace or a context.
+        """Return handler(request), traced if the sampler chooses it or the request has a trace or a context.
 
         name, version   of the model
         """
@@ -213,21 +215,21 @@ class Tracer:
         return _traced(trace, request, handler)
 
     def _level_of(self, settings: TraceSettings) -> tuple[str, ...]:
-        """What a trace keeps: without tensors if the exporter does not take them."""
+        """Return the level of a new trace: without TENSORS if the exporter does not take tensors."""
         kept = (TIMESTAMPS,) if TIMESTAMPS in settings.level else ()
         return settings.level if self._keeps_tensors else kept
 
     def step(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
-        """The same for a request that came from a traced one, whose trace it brings."""
+        """Return handler(request), traced in a child of `request.trace`, the trace of the outer request."""
         parent: Trace = request.trace
         return _traced(parent.child(next(self._ids), name, version, request.id), request, handler)
 
     async def close(self, timeout_s: float = _FLUSH_S[1]) -> None:
-        """Write or send what is complete.
+        """Write or send the finished traces.
 
-        timeout_s   for an exporter, which gets at least 1 s and at most 5 s in any case
+        timeout_s   time limit of an exporter; values below 1 s count as 1 s, above 5 s as 5 s
         """
-        await asyncio.sleep(0)  # traces that ended in this turn of the loop leave in the next
+        await asyncio.sleep(0)  # traces that ended in this iteration of the loop finish in the next
         for sampler in (self._sampler, *self._model_samplers.values()):
             sampler.retire()
         await self._files.close()

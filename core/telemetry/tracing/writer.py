@@ -1,4 +1,4 @@
-"""TraceFiles: traces as JSON in files, written by a thread of their own."""
+"""TraceFiles: write traces as JSON to files, on a separate thread."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class _Job(NamedTuple):
 
 
 class TraceFiles:
-    """Every trace file of a server. A file is a JSON array. Loop thread, but for `_serve` and below.
+    """The trace files of a server; each is a JSON array. Call from the loop thread only.
 
-    Traces that cannot be written are lost, which is an error in the log once in a while. What is in a file
-    stays complete: of a trace that the disk does not take nothing stays in it.
+    Traces that cannot be written are lost; the log reports them at intervals. A file never contains a part
+    of a trace: a failed write is removed from it.
 
-    suffix   what the path of every file gets behind it: several workers must not write to one file
+    suffix   appended to the path of every file, because several workers must not write to one file
     """
 
     def __init__(self, suffix: str = "") -> None:
@@ -42,26 +42,26 @@ class TraceFiles:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._next_number: dict[str, int] = {}
-        # The writer's thread only:
-        self._open: dict[str, _Array] = {}  # without their end
+        # Used by the writer's thread only:
+        self._open: dict[str, _Array] = {}  # arrays without their closing bracket
         self._losses: dict[str, Losses] = {}
 
     def append(self, path: str, traces: list[Trace]) -> None:
-        """Add traces to the file at `path`; it is complete after `close`.
+        """Add traces to the file at `path`; the file is valid JSON after `close`.
 
-        What it held before this server is lost with the first.
+        The first call truncates an existing file.
         """
         self._put(_Job(path + self._suffix, traces, None))
 
     def save_numbered(self, path: str, traces: list[Trace]) -> None:
-        """Write traces into a file of their own: `path`.0, `path`.1 and so on."""
+        """Write traces to a new file: `path`.0, `path`.1 and so on."""
         path += self._suffix
         number = self._next_number.get(path, 0)
         self._next_number[path] = number + 1
         self._put(_Job(path, traces, number))
 
     async def close(self) -> None:
-        """Complete every file; returns when all is written. What comes later is lost.
+        """Complete every file; return when all traces are written. Traces of later calls are dropped.
 
         A second call does nothing.
         """
@@ -72,7 +72,7 @@ class TraceFiles:
             await asyncio.get_running_loop().run_in_executor(None, thread.join)
 
     def _put(self, job: _Job) -> None:
-        if self._closed:  # a file that was opened again would lose what it has
+        if self._closed:  # opening a file again would truncate it
             return
         if self._thread is None:
             self._thread = threading.Thread(
@@ -129,16 +129,16 @@ class TraceFiles:
 
 @dataclass
 class _Array:
-    """A file with a JSON array that is not complete. It never holds a part of an element.
+    """A file with an unfinished JSON array. It never contains a part of an element.
 
-    size   bytes that it has
+    size   bytes in the file
     """
 
     file: int
     size: int = 0
 
     def append(self, elements: bytes) -> None:
-        """Add one or more elements with commas between them. Raises OSError, and adds none then."""
+        """Add one or more elements, separated by commas. Raises OSError; then none is added."""
         self._write((b"," if self.size else b"[") + elements)
 
     def end(self) -> None:
@@ -154,7 +154,7 @@ class _Array:
             while rest:
                 rest = rest[os.write(self.file, rest) :]
         except OSError:
-            with suppress(OSError):  # a pipe
+            with suppress(OSError):  # a pipe has no size and no position
                 os.ftruncate(self.file, self.size)
                 os.lseek(self.file, self.size, os.SEEK_SET)
             raise

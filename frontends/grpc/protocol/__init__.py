@@ -1,9 +1,8 @@
-"""From bytes of the wire to the nouns of core, and back.
+"""Decode messages into core's types, and encode responses.
 
     bytes ─► decode ─► parse ─► InferenceRequest        InferenceResponse ─► render ─► bytes
 
-Ordinary messages of inference go through frontends/grpc/native/infer_codec.pyx; what it leaves goes
-this way.
+frontends/grpc/native/infer_codec.pyx handles most messages of inference. This package handles the others.
 
 messages.py health_messages.py   the message classes, from the .proto files here
 decode.py                        bytes → message

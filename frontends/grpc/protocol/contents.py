@@ -16,8 +16,8 @@ from core.errors import CoreError, invalid
 from core.native import strings
 from frontends.grpc.protocol.messages import InferTensorContents
 
-# In the order in which Triton looks at them: field, the name it gives to what it found, the numpy
-# type of the field's elements and the datatypes that may come in it. FP16 and BF16 have no field.
+# In the order of Triton's checks: field, its name in error texts, numpy type of its elements, and its
+# datatypes. FP16 and BF16 have no field.
 _FIELDS: tuple[tuple[str, str, str, tuple[DataType, ...]], ...] = (
     ("bool_contents", "BOOL", "?", (dtypes.BOOL,)),
     ("int_contents", "INT32", "<i4", (dtypes.INT8, dtypes.INT16, dtypes.INT32)),
@@ -33,10 +33,10 @@ _FIELDS: tuple[tuple[str, str, str, tuple[DataType, ...]], ...] = (
 def raw_of(
     contents: InferTensorContents, dtype: DataType | None, input_name: str, model_name: str
 ) -> bytes | memoryview:
-    """The wire form of the elements in `contents`; b"" if there are none.
+    """Return the wire form of the elements in `contents`; b"" if there are none.
 
-    dtype   None for a datatype that does not exist
-    Raises CoreError(INVALID) if they are in a field that is not the datatype's.
+    dtype   None for an unknown datatype
+    Raises CoreError(INVALID) if the elements are in a field of another datatype, or in several fields.
     """
     raw: bytes | memoryview | None = None
     for field, found, code, takes in _FIELDS:

@@ -1,6 +1,6 @@
-"""Bytes → message, with the error that a client gets for bytes that are none.
+"""Decode bytes into a message, with an error for the client if they are invalid.
 
-The bytes are counted before protobuf makes objects of them: two bytes can become an object of a hundred.
+Parts are counted before protobuf creates objects: two bytes can become an object of a hundred bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _shapes: dict[type[Message], MessageShape] = {}
 
 
 def decode(message_class: type[M], data: bytes) -> M:
-    """The message that `data` holds. Raises CoreError(INVALID) if it holds none, or too many parts."""
+    """Return the message in `data`. Raises CoreError(INVALID) if it is invalid or has too many parts."""
     shape = _shapes.get(message_class)
     if shape is None:
         shape = _shapes[message_class] = MessageShape(message_class.DESCRIPTOR, _ELEMENT_TYPES)

@@ -1,6 +1,6 @@
 """The messages of health.proto: HealthCheckRequest and HealthCheckResponse.
 
-CMake makes their types, `health_messages.pyi`, from the compiled file (cmake/message_stubs.py).
+CMake generates their type stubs, `health_messages.pyi`, from the compiled file (cmake/message_stubs.py).
 """
 
 from importlib import resources

@@ -1,6 +1,6 @@
 """The messages of grpc_service.proto: ModelInferRequest, ModelInferResponse, …
 
-CMake makes their types, `messages.pyi`, from the compiled file (cmake/message_stubs.py).
+CMake generates their type stubs, `messages.pyi`, from the compiled file (cmake/message_stubs.py).
 """
 
 from importlib import resources

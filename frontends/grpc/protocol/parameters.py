@@ -10,24 +10,24 @@ from frontends.grpc.protocol.messages import InferParameter
 
 Parameters = Mapping[str, InferParameter]
 
-UINT64 = 2**64  # signed values where Triton has unsigned ones wrap around, as its own do
+UINT64 = 2**64  # modulus: negative values of unsigned parameters wrap around, as in Triton
 
 
 def kind(parameter: InferParameter) -> str | None:
-    """Which of the fields is set: "bool_param", "int64_param", …; None for none."""
+    """Return the name of the field that is set: "bool_param", "int64_param", …; None for none."""
     which: str | None = parameter.WhichOneof("parameter_choice")
     return which
 
 
 def boolean(name: str, parameter: InferParameter) -> bool:
-    """The value of a parameter that must be a bool. Raises CoreError(INVALID) for another kind."""
+    """Return the value of a bool parameter. Raises CoreError(INVALID) for another kind."""
     if kind(parameter) != "bool_param":
         raise invalid(f"invalid value type for '{name}' parameter, expected bool_param.")
     return parameter.bool_param
 
 
 def custom(name: str, parameter: InferParameter) -> Parameter:
-    """A value that only the model understands. Raises CoreError(INVALID) for uint64 and for none."""
+    """Return the value of a model's custom parameter. Raises CoreError(INVALID) for uint64 and for none."""
     which = kind(parameter)
     if which is None or which == "uint64_param":
         raise invalid(
@@ -39,7 +39,7 @@ def custom(name: str, parameter: InferParameter) -> Parameter:
 
 
 def write(target: InferParameter, name: str, value: Parameter) -> None:
-    """Set `target` to a value that a response carries. Raises CoreError(INTERNAL) if it cannot."""
+    """Set `target` to the value of a response parameter. Raises CoreError(INTERNAL) for an invalid type."""
     try:
         if isinstance(value, bool):
             target.bool_param = value

@@ -1,10 +1,9 @@
-"""ModelInferRequest → InferenceRequest, the long way.
+"""ModelInferRequest → InferenceRequest, with protobuf.
 
-bytes ─► [read] ─► message ─► [parse] ─► InferenceRequest ─► core.  Most requests are read by
-native/infer_codec.pyx and never come here; those that do have an error to be told, lie in shared
-memory or are rare. Only the form is checked; whether the model takes these inputs is admit's matter,
-except for a datatype that does not exist. The texts are Triton's, since clients and their tests look
-for them.
+bytes ─► [read] ─► message ─► [parse] ─► InferenceRequest ─► core.  native/infer_codec.pyx reads most
+requests. This module reads those that are invalid, use shared memory or have rare fields. It checks the form
+of a request and that its datatypes exist; the pipeline checks the inputs against the model. The error texts
+are Triton's, since clients and their tests match them.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ Input = ModelInferRequest.InferInputTensor
 
 
 def read(data: bytes) -> ModelInferRequest:
-    """The message in `data`.
+    """Return the message in `data`.
 
-    Raises CoreError(INVALID) for bytes that are no ModelInferRequest, or one of very many parts.
+    Raises CoreError(INVALID) if it is no ModelInferRequest or has too many parts.
     """
     return decode(ModelInferRequest, data)
 
@@ -50,11 +49,12 @@ def parse(
     signature: Signature,
     regions: SharedMemoryRegions,
 ) -> InferenceRequest:
-    """The request for one version of the model with that signature.
+    """Return the request of a message.
 
-    version   as the client asked for it, -1 for the newest
-    regions   shared memory that inputs and outputs may be in
-    Raises CoreError(INVALID), or CoreError(NOT_FOUND) for a region of shared memory.
+    version     version that the client requests, -1 for the newest
+    signature   of the model version
+    regions     registered shared memory, which inputs and outputs may use
+    Raises CoreError(INVALID), or CoreError(NOT_FOUND) for an unknown region of shared memory.
     """
     outputs = _outputs(message, regions)
     request = InferenceRequest(
@@ -94,9 +94,9 @@ def parse(
 
 
 def wants_empty_final(message: ModelInferRequest | InferenceRequest) -> bool:
-    """Whether the end of a decoupled request is to be told when it comes without a response.
+    """Return whether the client wants an empty final response from a decoupled model.
 
-    A message that became a request at once has no such parameter: the codec leaves it to `parse`.
+    An InferenceRequest of the codec never has this parameter: the codec leaves such messages to `parse`.
     """
     if isinstance(message, InferenceRequest):
         return False
@@ -166,7 +166,7 @@ def _data(
     any_raw: bool,
     model_name: str,
 ) -> Buffer:
-    """The bytes of one input that the message has: its own contents, or the next raw contents."""
+    """Return the bytes of one input: its typed contents, or the next raw contents of the message."""
     has_contents = entry.HasField("contents")
     if has_contents and any_raw:
         raise invalid(

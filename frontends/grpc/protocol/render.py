@@ -1,9 +1,8 @@
 """InferenceResponse → bytes of a ModelInferResponse or a ModelStreamInferResponse.
 
-native/infer_codec.pyx writes them; the long way, with protobuf, is here for answers that it leaves,
-so that the error tells what is wrong with them. Either way the message is encoded without its
-tensors, which follow as they are: `raw_output_contents` is the last field, so the result is what an
-encoder of the whole would write.
+native/infer_codec.pyx encodes most responses. Protobuf encodes the others here, so that an error names the
+invalid value. Both encode the message without its tensors and append their bytes: `raw_output_contents` is
+the last field, so the result equals the encoding of the whole message.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _INFER_RESPONSE = bytes([2 * 8 + 2])  # the same of field 2 in ModelStreamInferR
 
 
 def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | list[Buffer]:
-    """Return the response to a unary call; large tensors are parts of their own and are not copied.
+    """Return the response to a unary call; large tensors are separate parts and are not copied.
 
-    Raises CoreError(INTERNAL) for a parameter that has no form.
+    Raises CoreError(INTERNAL) for a parameter of an invalid type.
     """
     message = infer_codec.response(answer, request)
     return message if message is not None else response_by_protobuf(answer, request)
@@ -38,9 +37,9 @@ def response_by_protobuf(answer: InferenceResponse, request: InferenceRequest) -
 
 
 def stream_response(answer: InferenceResponse, request: InferenceRequest, final: bool) -> bytes:
-    """One answer on a stream; `final` if it is the last one to its request.
+    """Return one response on a stream; `final` if it is the last one to its request.
 
-    Raises CoreError(INTERNAL) for a parameter that has no form.
+    Raises CoreError(INTERNAL) for a parameter of an invalid type.
     """
     message = infer_codec.stream_response(answer, request, final)
     return message if message is not None else stream_response_by_protobuf(answer, request, final)
@@ -63,9 +62,9 @@ def stream_refusal(error: CoreError, id: str) -> bytes:
 
 
 def stream_error(error: CoreError, id: str, model_name: str, version: str, final: bool) -> bytes:
-    """An error of the model on a stream.
+    """Return the response on a stream for an error of the model.
 
-    version   as the request said it, "" for the newest
+    version   version in the request, "" for the newest
     """
     return ModelStreamInferResponse(
         error_message=utf8(error.message), infer_response=_empty(id, model_name, version, final)
@@ -73,7 +72,7 @@ def stream_error(error: CoreError, id: str, model_name: str, version: str, final
 
 
 def stream_end(id: str, model_name: str, version: str) -> bytes:
-    """The end of the answers to a request, when it comes without an answer."""
+    """Return the empty final response on a stream."""
     return ModelStreamInferResponse(
         infer_response=_empty(id, model_name, version, True)
     ).SerializeToString()

@@ -1,4 +1,4 @@
-"""The parameters of an input or output that say where in shared memory it is."""
+"""The parameters that place an input or output in shared memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OFFSET = "shared_memory_offset"
 
 
 class RegionSlice(NamedTuple):
-    """Where in a registered region; sizes in bytes."""
+    """A part of a registered region; offset and size in bytes."""
 
     region: str
     offset: int
@@ -21,9 +21,9 @@ class RegionSlice(NamedTuple):
 
 
 def place(parameters: Parameters, tensor: str) -> RegionSlice | None:
-    """The place that the parameters of `tensor` name, None if they name none.
+    """Return the place in shared memory of `tensor`; None if its parameters name none.
 
-    Raises CoreError(INVALID) if they are incomplete or of the wrong kind.
+    Raises CoreError(INVALID) if the parameters are incomplete or of the wrong kind.
     """
     if not parameters:
         return None

@@ -19,7 +19,7 @@ from frontends.grpc.protocol.messages import (
 
 
 class HealthService:
-    """Answers from the states of server and models. Loop thread only."""
+    """The health methods. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server
@@ -41,12 +41,12 @@ class HealthService:
         try:
             ready = await self._server.control.health.model_ready(request.name, version)
         except CoreError:
-            # Clients wait for a model with this call: an error would end their loop.
+            # Clients poll this method until a model is ready: an error would end their loop.
             ready = False
         return ModelReadyResponse(ready=ready).SerializeToString()
 
     async def check(self, data: bytes, call: GrpcCall) -> bytes:
-        """Return readiness of the server, for any service that the request names."""
+        """Return the readiness of the server, whatever service the request names."""
         decode(HealthCheckRequest, data)
         try:
             ready = await self._server.control.health.ready()

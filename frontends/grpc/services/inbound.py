@@ -1,4 +1,7 @@
-"""What ModelInfer and ModelStreamInfer do with a message before the server gets it."""
+"""Inbound: read the messages of ModelInfer and ModelStreamInfer.
+
+bytes ─► [Inbound] ─► InferenceRequest and the endpoint of its model
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
 
-# What a message asks: the request itself, or a message that becomes one the long way, perhaps.
+# The result of reading a message: the request, or a message that `parse` turns into a request.
 Asked = InferenceRequest | ModelInferRequest
 
 
 class Inbound:
-    """Finds the model of a message and makes the request for it. Loop thread only."""
+    """Find the endpoint of a message and create its request. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server
@@ -30,21 +33,21 @@ class Inbound:
         self._reader = RequestReader()
 
     def read(self, data: bytes, call: GrpcCall) -> Asked:
-        """What the bytes ask. `call` holds the tensors that are made of typed contents.
+        """Read a message. `call` accounts for the memory of tensors from typed contents.
 
-        Raises CoreError(INVALID) for bytes that are no message, MemoryExhausted.
+        Raises CoreError(INVALID) for an invalid message, MemoryExhausted.
         """
         request = self._reader.read(data, call)
         return request if request is not None else read(data)
 
     def made_bytes(self) -> int:
-        """How many bytes the call holds for the tensors of the last message."""
+        """Return the bytes that the call holds for the tensors of the last message."""
         return self._reader.held
 
     def endpoint(self, asked: Asked) -> ModelEndpoint:
-        """Of the model that it is for.
+        """Return the endpoint of the model version that the message names.
 
-        Raises CoreError for a version that is no number and for what is not there.
+        Raises CoreError for an invalid version and for an unknown model or version.
         """
         if isinstance(asked, InferenceRequest):
             request: InferenceRequest = asked
@@ -52,7 +55,10 @@ class Inbound:
         return self._endpoints.find(asked.model_name, parse_version(asked.model_version))
 
     def request(self, asked: Asked, signature: Signature, call: GrpcCall) -> InferenceRequest:
-        """The request that the call makes of it; raises CoreError for a message that is none."""
+        """Return the request of a message, with deadline and forwarded headers of the call.
+
+        Raises CoreError for an invalid request and for a reserved header name.
+        """
         if isinstance(asked, InferenceRequest):
             request: InferenceRequest = asked
         else:
@@ -65,7 +71,7 @@ class Inbound:
 
     @staticmethod
     def _forward(pattern: re.Pattern[str], request: InferenceRequest, call: GrpcCall) -> None:
-        """Make parameters of the metadata whose keys match (--grpc-header-forward-pattern)."""
+        """Copy matching metadata to the parameters (--grpc-header-forward-pattern)."""
         for key, value in call.metadata:
             if pattern.search(key) is None:
                 continue

@@ -61,7 +61,7 @@ class InferService:
         if call.cancelled:
             answer.cancel()
             return
-        reply = answer.reply  # an answer that comes at once parts from it while it is listened to
+        reply = answer.reply  # an immediate response clears this attribute during `listen`
         reply.listen(answer)
         if answer.waits():
             call.on_cancel(answer.cancel)
@@ -102,7 +102,7 @@ class UnaryResponse(ReplyListener):
         self.reply = reply
         self._intake = intake
         self._done: Done | None = done
-        self._earlier: list[InferenceResponse] | None = None  # those that came before the end
+        self._earlier: list[InferenceResponse] | None = None  # responses before the final item
 
     def waits(self) -> bool:
         """Return whether the response has not been passed on."""

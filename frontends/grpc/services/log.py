@@ -14,21 +14,21 @@ _CHOICES = {bool: "bool_param", int: "uint32_param", str: "string_param"}
 
 
 class LogService:
-    """Reads and changes what is logged and how. Loop thread only."""
+    """Read and change the log settings. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server
 
     @staticmethod
     def changes(data: bytes) -> bool:
-        """Whether a request changes something, or might: one that is none is refused later."""
+        """Return whether a request changes settings; True for invalid bytes, which are refused later."""
         try:
             return bool(decode(LogSettingsRequest, data).settings)
         except CoreError:
             return True
 
     async def log_settings(self, data: bytes, call: GrpcCall) -> bytes:
-        """All settings, after the changes of the request; one without a value changes nothing."""
+        """Apply the changes of the request and return all settings; a setting without value is unchanged."""
         request = decode(LogSettingsRequest, data)
         changes = {key: _value(setting) for key, setting in request.settings.items()}
         response = LogSettingsResponse()

@@ -17,7 +17,7 @@ from frontends.grpc.protocol.messages import (
 
 
 class MetadataService:
-    """Describes server and models. Loop thread only."""
+    """Metadata of server and models, and configurations. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server

@@ -24,7 +24,7 @@ _DEPENDENTS = "unload_dependents"
 
 
 class RepositoryService:
-    """Lists, loads and unloads models. Loop thread only."""
+    """List, load and unload models. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server
@@ -38,7 +38,7 @@ class RepositoryService:
         return RepositoryIndexResponse(models=known).SerializeToString()
 
     async def load(self, data: bytes, call: GrpcCall) -> bytes:
-        """Returns when the model is ready. A client that goes away does not stop the load."""
+        """Load a model and return when it is ready. The load continues if the client disconnects."""
         request = decode(RepositoryModelLoadRequest, data)
         _refuse_name(request.repository_name)
         overrides = {name: _override(name, each) for name, each in request.parameters.items()}
@@ -61,7 +61,7 @@ class RepositoryService:
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await `work`; if the caller goes away meanwhile, it goes on without one."""
+    """Await `work`. If the caller is cancelled meanwhile, `work` continues."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
@@ -81,7 +81,10 @@ def _kind(parameter: ModelRepositoryParameter) -> str | None:
 
 
 def _override(name: str, parameter: ModelRepositoryParameter) -> Any:
-    """What a load request puts in the place of the repository: str for config, bytes for files."""
+    """Return the value of a load parameter: str for `config`, bytes for `file:<path>`.
+
+    Raises CoreError(INVALID) for another name and for another type.
+    """
     if name == "config":
         expected = "string_param"
     elif name.startswith("file:"):

@@ -22,7 +22,7 @@ from frontends.grpc.protocol.messages import (
 
 
 class SystemMemoryService:
-    """Regions of system shared memory. Loop thread only."""
+    """Regions of system shared memory. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server
@@ -49,7 +49,7 @@ class SystemMemoryService:
 
 
 class CudaMemoryService:
-    """Regions of GPU memory. Not thread-safe: call from the event loop only."""
+    """Regions of GPU memory. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server

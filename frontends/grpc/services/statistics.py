@@ -17,7 +17,7 @@ from frontends.grpc.protocol.messages import (
 
 
 class StatisticsService:
-    """Counters of one model, or of all. Loop thread only."""
+    """Statistics of one model, or of all. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server

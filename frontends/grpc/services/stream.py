@@ -1,4 +1,4 @@
-"""ModelStreamInfer: any number of requests, to any models, over one stream."""
+"""ModelStreamInfer: any number of requests, to any models, on one stream."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ logger = logging.getLogger("core")
 
 PATH = "/inference.GRPCInferenceService/ModelStreamInfer"
 
-# A client that sends and does not read is read no more when so many bytes wait for it.
+# While more bytes wait for a client that does not read, the server reads no more of its requests.
 MOST_UNSENT_BYTES = 64 * 2**20
 
-Item = bytes | CoreError  # a response, or the status that the stream ends with
+Item = bytes | CoreError  # a response, or the status with which the stream ends
 
 
 class StreamService:
-    """Opens streams. Loop thread only."""
+    """The method ModelStreamInfer. Call from the event loop only."""
 
     def __init__(
         self,
@@ -59,22 +59,22 @@ class StreamService:
 
 @dataclass
 class ResponseSlot:
-    """Where the responses to one request stand in the order of the stream."""
+    """The responses to one request, which wait for the responses to earlier requests of the stream."""
 
     items: list[Item] = field(default_factory=list)
     over: bool = False
 
 
 class InferStream:
-    """One stream. Loop thread only. Invariants:
+    """One stream. Call from the event loop only. Invariants:
 
-    1. Responses of ordinary models, and refusals, leave in the order of their requests; responses
-       of decoupled models leave as they come.
-    2. A failed request is a response with an error message, and the stream goes on; with
-       `triton_grpc_error: true` in the metadata the first error ends the stream with its status.
-    3. After the client's last request the stream ends when all have their last response. When it
-       ends earlier, requests that have not are cancelled.
-    4. What waits for the client of decoupled models is counted in a Backlog, which holds their requests.
+    1. Responses of ordinary models, and refusals, are sent in the order of their requests; responses of
+       decoupled models are sent when they arrive.
+    2. A failed request gets a response with an error message, and the stream continues. With
+       `triton_grpc_error: true` in the metadata, the first error ends the stream with its status.
+    3. After the client's last request, the stream ends when all requests have their last response. If it ends
+       earlier, unfinished requests are cancelled.
+    4. A Backlog counts the waiting responses of decoupled models, and pauses their requests.
     """
 
     def __init__(self, service: StreamService, call: GrpcCall):
@@ -88,13 +88,13 @@ class InferStream:
         self._unsent_bytes = 0
         self._reading = True
         self._reader: asyncio.Future[None]
-        self._stirred = asyncio.Event()  # there is something to send, or nothing more will come
-        self._room = asyncio.Event()  # enough was sent for reading to go on
+        self._stirred = asyncio.Event()  # there is an item to send, or the stream may have ended
+        self._room = asyncio.Event()  # an item was sent: reading may continue
         self._log = service.access_log
-        self._lines: dict[Reply, AccessLogEntry] = {}  # of accepted requests, where there is a log
+        self._lines: dict[Reply, AccessLogEntry] = {}  # of accepted requests, with an access log
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Read requests, and give the bytes of each response. Raises CoreError as the status."""
+        """Read requests and yield the bytes of each response. Raises CoreError as the status."""
         reader = self._reader = asyncio.ensure_future(self._read(requests))
         forget = self._service.intake.on_end(self._end)
         self._call.on_cancel(lambda: self._put(cancelled()))
@@ -119,11 +119,14 @@ class InferStream:
             self._abandon()
 
     def _end(self, running: CoreError, idle: CoreError) -> None:
-        """End the stream, because the server ends, with the error for what it is doing."""
+        """End the stream, because the server stops.
+
+        running, idle   the error of a stream with and without unfinished requests
+        """
         self._put(running if self._open else idle)
 
     def _abandon(self) -> None:
-        """Cancel what has no last response yet. Nobody will hear of it."""
+        """Cancel the unfinished requests; they send no more responses."""
         self._backlog.close()
         abandoned, self._open = self._open, set()
         for reply in abandoned:
@@ -144,7 +147,7 @@ class InferStream:
                 while self._unsent_bytes > MOST_UNSENT_BYTES:
                     self._room.clear()
                     await self._room.wait()
-        except CoreError as error:  # bytes that are no request: nobody knows what they belong to
+        except CoreError as error:  # invalid bytes: there is no request id to answer
             self._put(error)
         except Exception:
             logger.exception("a gRPC stream ends")
@@ -200,7 +203,7 @@ class InferStream:
     # responses -----------------------------------------------------------------
 
     def _listen(self, reply: Reply, asked: Asked, turn: ResponseSlot | None, size: int) -> None:
-        """Forward the answers to a request that holds `size` bytes."""
+        """Forward the responses to a request that holds `size` bytes."""
         named, tell_end = _named(asked), wants_empty_final(asked)
 
         def arrive(answer: InferenceResponse | CoreError | None, final: bool) -> None:
@@ -230,7 +233,7 @@ class InferStream:
         item: Item | None = None,
         final: bool = True,
     ) -> None:
-        """Count an answer, and write the request's line with the last one."""
+        """Count a response in the request's access log entry, and write the entry with the last one."""
         if self._log is None or (line := self._lines.get(reply)) is None:
             return
         if isinstance(item, bytes):
@@ -270,7 +273,7 @@ class InferStream:
         return turn
 
     def _emit(self, turn: ResponseSlot | None, item: Item | None, final: bool) -> None:
-        """Send `item` when its turn has come, at once without a turn."""
+        """Send `item` after the responses to earlier requests; at once if `turn` is None."""
         if turn is None:
             if item is not None:
                 self._put(item, counted=True)
@@ -279,7 +282,7 @@ class InferStream:
                 turn.items.append(item)
             turn.over = final
             self._take_turns()
-        self._stirred.set()  # the last request may be over without a response
+        self._stirred.set()  # the last request may end without a response
 
     def _take_turns(self) -> None:
         while self._turns:
@@ -307,7 +310,10 @@ class InferStream:
                 self._backlog.add(len(item))
 
     def _give_up(self, error: CoreError) -> None:
-        """The client does not read: the stream ends when it does, and nothing waits for that."""
+        """Cancel all requests and drop all responses, because the client does not read.
+
+        The stream ends with `error` as soon as the client reads again.
+        """
         self._reader.cancel()
         self._abandon()
         self._outbox.clear()
@@ -317,7 +323,7 @@ class InferStream:
 
 
 def _named(asked: Asked) -> tuple[str, str, str]:
-    """Id, model and version as the client wrote them."""
+    """Return id, model name and version in the form of the client's request."""
     version = asked.model_version
     if isinstance(version, int):
         version = "" if version == NEWEST else str(version)

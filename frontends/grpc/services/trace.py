@@ -13,23 +13,23 @@ from frontends.grpc.protocol.messages import TraceSettingRequest, TraceSettingRe
 
 
 class TraceService:
-    """Reads and changes what is traced and how. Loop thread only."""
+    """Read and change the trace settings. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server
 
     @staticmethod
     def changes(data: bytes) -> bool:
-        """Whether a request changes something, or might: one that is none is refused later."""
+        """Return whether a request changes settings; True for invalid bytes, which are refused later."""
         try:
             return bool(decode(TraceSettingRequest, data).settings)
         except CoreError:
             return True
 
     async def trace_setting(self, data: bytes, call: GrpcCall) -> bytes:
-        """All settings, of the server or of a model, after the changes of the request.
+        """Apply the changes of the request and return all settings, of the server or of a model.
 
-        Every value is a list; an empty one clears the setting.
+        Every value is a list; an empty list clears the setting.
         """
         request = decode(TraceSettingRequest, data)
         changes = {key: _value(key, each.value) for key, each in request.settings.items()}

@@ -1,4 +1,4 @@
-"""What services do for requests that are traced: the context of the client in, the times of gRPC."""
+"""Tracing in gRPC's services: read the trace context of a client, record the times of reading and sending."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Arrived = Callable[[InferenceResponse | CoreError | None, bool], None]
 
 
 def bring_context(tracing: Tracer, call: GrpcCall, request: InferenceRequest) -> None:
-    """Let the request tell the server the context in its metadata, if that makes it traced."""
+    """Set `request.trace` to the trace context in the metadata, if the tracer uses it."""
     if not tracing.takes_context:
         return
     parent = call.value("traceparent")
@@ -28,19 +28,22 @@ def bring_context(tracing: Tracer, call: GrpcCall, request: InferenceRequest) ->
 
 
 def received(request: InferenceRequest, start_ns: int, end_ns: int) -> Trace | None:
-    """The trace of a request that the server has got, with the times of reading it; None for none.
+    """Record the times of reading a request in its trace and return the trace; None if it is not traced.
 
-    In the turn of the loop in which the server got it.
+    Call it in the same iteration of the event loop in which the server accepted the request.
     """
     trace = request.trace
-    if not isinstance(trace, Trace):  # a context stays where the request was refused before
+    if not isinstance(trace, Trace):  # a SpanContext: the request was refused before it was traced
         return None
     trace.span("GRPC_WAITREAD", start_ns, end_ns)
     return trace
 
 
 class Sending:
-    """Hands answers of a stream to `arrived`; the trace learns when. Holds it until the last."""
+    """Callback that passes responses of a stream to `arrived`, and records the times in the trace.
+
+    It holds the trace until the last response.
+    """
 
     def __init__(self, trace: Trace, arrived: Arrived):
         self._trace = trace

@@ -1,4 +1,4 @@
-"""Methods whose extension this server does not have."""
+"""Methods of extensions that this server does not support."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from frontends.grpc.method import StreamFunction
 
 
 def refusing_stream(text: str) -> StreamFunction:
-    """A method that streams and answers UNIMPLEMENTED with `text`, whatever it is asked."""
+    """Return a streaming method that always answers UNIMPLEMENTED with `text`."""
 
     def refuse(requests: AsyncIterator[bytes], call: GrpcCall) -> AsyncGenerator[bytes, None]:
         raise unsupported(text)

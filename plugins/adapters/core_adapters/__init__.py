@@ -1,15 +1,15 @@
-"""Models that are not written as TritonPythonModel, made into one; in a child, or wherever model.py runs.
+"""Adapters that serve other models as TritonPythonModel, in the process that runs the Python model.
 
-adapter.py    what backend_python calls: which file is the model, file → the object that the runner calls
-formats.py    names and endings of these files
-tabular.py    execute for what has rows and features: gather, predict once, split
-described.py  inputs and outputs of such a model, as config.pbtxt has them
+adapter.py    the interface for backend_python: find a model's file, open it as a model object
+formats.py    names and suffixes of these files
+tabular.py    TabularModel: execute for models with rows and features: join, predict once, split
+described.py  write the inputs and outputs of a model into its configuration
 table.py      tensors of requests → array or data frame
-fitting.py    arrays → the shape and datatype that the configuration promises
-scikit.py     scikit-learn: pickles and skops · trust.py which pickles may be read
+fitting.py    arrays → shape and datatype of the configuration
+scikit.py     scikit-learn: pickles and skops · trust.py refuses untrusted pickles
 boosters.py   xgboost and LightGBM, from their own files
 settings.py   MLServer's model-settings.json · runtime.py classes written for mlserver
-seldon.py     a class with `predict`, as Seldon Core has it · metrics.py its metrics
+seldon.py     classes with `predict` for Seldon Core · metrics.py their metrics
 
-Nothing is imported before a model needs it. Everything but `adapter.find` runs on Python 3.9 and later.
+Each module is imported on first use. All modules but `adapter.find` run on Python 3.9 and later.
 """

@@ -1,4 +1,4 @@
-"""What backend_python calls, see backend_python.adapters.Adapter."""
+"""The functions that backend_python calls; backend_python.adapters.Adapter defines them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from core_adapters.formats import BOOSTERS, CLASS_PARAMETER, NAMES, PICKLES, SET
 
 
 def find(version: str, parameters: Mapping[str, str]) -> str | None:
-    """The file of a version without model.py; of a class that `MODEL_CLASS` names it may be missing.
+    """Return the model's file of a version without model.py; None if there is none.
 
-    Raises ValueError for a MODEL_CLASS that is no name of a class.
+    With the parameter MODEL_CLASS, the path is that of its module, and the file may not exist.
+    Raises ValueError if MODEL_CLASS is no valid class name.
     """
     if CLASS_PARAMETER in parameters:
         return os.path.join(version, _file_of_class(parameters[CLASS_PARAMETER]))
-    # What speaks of all versions goes before the files of this one.
+    # model-settings.json, of the version or of all versions, takes precedence over model files.
     above = os.path.join(os.path.dirname(version), SETTINGS)
     places = [
         os.path.join(version, SETTINGS),
@@ -30,7 +31,7 @@ def find(version: str, parameters: Mapping[str, str]) -> str | None:
 
 
 def _file_of_class(name: str) -> str:
-    """ "Iris" is in Iris.py, as with Seldon Core; "package.module.Class" in package/module.py."""
+    """Return the file of a class: Iris.py for "Iris", as in Seldon Core; a/b.py for "a.b.Class"."""
     parts = name.split(".")
     if not all(part.isidentifier() for part in parts):
         raise ValueError(
@@ -41,20 +42,20 @@ def _file_of_class(name: str) -> str:
 
 
 def serves(file: str) -> bool:
-    """Whether `model_of_file` reads a file of this name."""
+    """Return whether `model_of_file` can open a file of this name."""
     return os.path.basename(file) == SETTINGS or file.endswith((SKOPS, *PICKLES, *BOOSTERS))
 
 
 def describes_more(file: str) -> bool:
-    """Whether the model may complete a configuration that has inputs and outputs."""
+    """Return whether the model may complete a configuration that has inputs and outputs already."""
     return os.path.basename(file) == SETTINGS
 
 
 def model_of_file(file: str) -> Any:
-    """For a file that is no Python: called, it gives the model; it has auto_complete_config.
+    """Return a model factory for a file that is no Python module; it also has auto_complete_config.
 
-    The folder and the one above it go to the end of sys.path, as for model.py: what a pickle refers
-    to may lie beside it. Reads nothing yet.
+    Adds the file's folder and its parent to the end of sys.path, as for model.py: a pickle may refer to
+    modules there. Does not read a model file yet, only model-settings.json.
     """
     from core_adapters.tabular import TabularModel
 
@@ -75,14 +76,14 @@ def model_of_file(file: str) -> Any:
 
 
 def model_of_module(module: ModuleType, file: str) -> Any:
-    """The same for a module without TritonPythonModel; None if no class in it has `predict`."""
+    """Return a model factory for a module without TritonPythonModel; None if it has no class to serve."""
     from core_adapters import seldon
 
     return seldon.ClassModel(module, file) if seldon.has_class(module) else None
 
 
 def _add_to_path(*folders: str) -> None:
-    """Let modules in these folders be found, after all others."""
+    """Append these folders to sys.path."""
     for folder in folders:
         if folder not in sys.path:
             sys.path.append(folder)

@@ -1,4 +1,4 @@
-"""xgboost and LightGBM, from the files that they write themselves. These hold no code, so need no trust."""
+"""Models of xgboost and LightGBM, from their own file formats. These contain no code and need no trust."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIGHTGBM_BEGINS = b"tree\n"
 
 
 def open_file(config: Properties, file: str) -> Estimator:
-    """The booster of a file, of whichever of the two libraries wrote it."""
+    """Return the booster in a file of either library. Raises TritonModelException."""
     with open(file, "rb") as stream:
         begin = stream.read(len(_LIGHTGBM_BEGINS) + 1).replace(b"\r", b"")
     if begin.startswith(_LIGHTGBM_BEGINS):
@@ -31,7 +31,10 @@ def open_file(config: Properties, file: str) -> Estimator:
 
 
 def open_xgboost(config: Properties, file: str) -> Estimator:
-    """An XGBClassifier if one was saved, else an XGBRegressor, whose predict gives what the booster does."""
+    """Return the model in a file of xgboost: an XGBClassifier if one was saved, else an XGBRegressor.
+
+    predict of an XGBRegressor returns the booster's output. Raises TritonModelException.
+    """
     why = f"reading '{os.path.basename(file)}'"
     xgboost = needed("xgboost", "xgboost", why)
     needed("sklearn", "scikit-learn", why)
@@ -49,7 +52,10 @@ def open_xgboost(config: Properties, file: str) -> Estimator:
 
 
 def open_lightgbm(config: Properties, file: str) -> Estimator:
-    """A Booster: predict gives probabilities for a classifier."""
+    """Return the booster in a file of LightGBM; predict of a classifier returns probabilities.
+
+    Raises TritonModelException.
+    """
     lightgbm = needed("lightgbm", "lightgbm", f"reading '{os.path.basename(file)}'")
     try:
         booster = lightgbm.Booster(model_file=file)
@@ -59,7 +65,7 @@ def open_lightgbm(config: Properties, file: str) -> Estimator:
 
 
 class Booster(Estimator):
-    """An estimator whose features the library counts and names itself."""
+    """An estimator with number and names of the features from the library."""
 
     def __init__(self, estimator: Any, features: int, names: list[str], number: str):
         super().__init__(estimator, number)
@@ -70,13 +76,13 @@ class Booster(Estimator):
         return [Described("X", self._number, [self._features])]
 
     def compute(self, inputs: table.Inputs, wanted: list[str]) -> dict[str, Any]:
-        # Neither library looks at the names of a plain array, and a frame for each batch takes time.
+        # Both libraries accept a plain array without names, and a data frame for each batch takes time.
         features = table.table(inputs, self._names if len(inputs) > 1 else [])
         return {name: getattr(self._estimator, name)(features) for name in wanted}
 
 
 class _Predict:
-    """Only the method that is an output."""
+    """A booster with the method `predict` only: the other methods are no outputs."""
 
     def __init__(self, booster: Any):
         self.predict = booster.predict

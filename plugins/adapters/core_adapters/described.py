@@ -1,4 +1,4 @@
-"""What a model tells of its inputs and outputs, written into its configuration."""
+"""Write the inputs and outputs that a model describes into its configuration."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from backend_python.api.model_config import ModelConfig
 
 
 class Described(NamedTuple):
-    """A tensor whose first dimension is the rows.
+    """An input or output whose first dimension is the rows.
 
-    dims   without the rows; -1 for any size
+    dims   dimensions without the rows; -1 for any size
     """
 
     name: str
@@ -19,9 +19,9 @@ class Described(NamedTuple):
 
 
 def describe(config: ModelConfig, inputs: list[Described], outputs: list[Described]) -> None:
-    """Add inputs where config.pbtxt has none, and outputs likewise.
+    """Add inputs if the configuration has none, and outputs if it has none.
 
-    With a max_batch_size the rows are the batch dimension, else a dimension of their own.
+    With a max_batch_size the rows are the batch dimension, else a dimension of size -1.
     """
     known = config.as_dict()
     rows = [] if known["max_batch_size"] > 0 else [-1]
@@ -34,12 +34,12 @@ def describe(config: ModelConfig, inputs: list[Described], outputs: list[Describ
 
 
 def is_described(config: dict[str, Any]) -> bool:
-    """Whether config.pbtxt has all that could be added."""
+    """Return whether the configuration has inputs and outputs."""
     return bool(config["input"] and config["output"])
 
 
 def rank(config: dict[str, Any], tensor: dict[str, Any]) -> int:
-    """Number of dimensions of an input or output in requests."""
+    """Return the number of dimensions of a tensor in requests, with the batch dimension."""
     shape = tensor["reshape"]["shape"] if tensor.get("reshape") else tensor["dims"]
     return int(len(shape) + (config["max_batch_size"] > 0))
 

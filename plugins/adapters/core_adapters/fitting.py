@@ -1,4 +1,4 @@
-"""Arrays that a library gives → the shape and datatype that the configuration promises."""
+"""Convert arrays of a library to the shape and datatype of the configuration."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Array = Any  # numpy.ndarray
 
 
 def fit(values: Any, name: str, data_type: str, rank: int) -> Array:
-    """`values` as the output `name`.
+    """Return `values` as the array of output `name`.
 
     data_type   such as "TYPE_INT64"
-    rank        number of dimensions that clients expect, the batch dimension included. Dimensions of
-                size 1 are added at the end, or taken away there and then at the front
-    TritonModelException if it cannot be, or would lose what is in it.
+    rank        number of dimensions, with the batch dimension. Dimensions of size 1 are added at the end, or
+                removed at the end and then at the front
+    Raises TritonModelException if the shape cannot be converted, or if the datatype would lose information.
     """
     array = as_array(values)
     while array.ndim > rank and array.shape[-1] == 1:
@@ -35,14 +35,14 @@ def fit(values: Any, name: str, data_type: str, rank: int) -> Array:
 
 
 def as_array(values: Any) -> Array:
-    """Any result as an array; sparse matrices and data frames too."""
+    """Return a result as an array, also a sparse matrix or a data frame."""
     if hasattr(values, "toarray"):
         values = values.toarray()
     return np.asarray(values)
 
 
 def data_type_of(array: Array) -> str:
-    """The datatype of config.pbtxt for an array; TYPE_STRING for what are no numbers."""
+    """Return the datatype of config.pbtxt for an array; TYPE_STRING if it has no numbers."""
     if array.dtype.kind in "OUS":
         return "TYPE_STRING"
     if array.dtype.kind == "b":
@@ -57,7 +57,7 @@ def _cast(array: Array, name: str, data_type: str) -> Array:
         return np.array(flat, np.object_).reshape(array.shape)
     wanted = np.dtype(triton_string_to_numpy(data_type))
     if array.dtype == np.object_ and array.size and not isinstance(array.flat[0], (str, bytes)):
-        array = np.array(array.tolist())  # numbers that came as objects
+        array = np.array(array.tolist())  # an array of objects that are numbers
     if not np.can_cast(array.dtype, wanted, "same_kind") and array.size:
         raise TritonModelException(
             f"output '{name}': the model gives {array.dtype}, which does not fit into the {data_type} "

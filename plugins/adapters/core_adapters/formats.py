@@ -1,10 +1,10 @@
-"""File names that mean a model without a TritonPythonModel. No imports beyond the standard library."""
+"""File names of models without a TritonPythonModel. Imports only the standard library."""
 
 from __future__ import annotations
 
 SETTINGS = "model-settings.json"
 
-# In the order of the search: what says most first, what needs no trust before pickles.
+# In the order of the search: settings first, then formats that need no trust, then pickles.
 NAMES = (
     SETTINGS,
     "model.skops",

@@ -1,4 +1,4 @@
-"""What `metrics` of a Seldon class returns, on the server's metrics endpoint."""
+"""Expose the results of a Seldon class's `metrics` on the server's metrics endpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUCKETS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]
 
 
 class Metrics:
-    """Counters, gauges and timers of one instance, each made when it is first told."""
+    """Counters, gauges and timers of one instance, each created when `metrics` first returns it."""
 
     def __init__(self, model: str):
         self._model = model
@@ -24,9 +24,9 @@ class Metrics:
         self._metrics: dict[tuple[str, tuple[tuple[str, str], ...]], Metric] = {}
 
     def count(self, told: list[dict[str, Any]]) -> None:
-        """Take over [{"type": "COUNTER", "key": "seen", "value": 1, "tags": {…}}, …].
+        """Record [{"type": "COUNTER", "key": "seen", "value": 1, "tags": {…}}, …].
 
-        TritonModelException for what is no metric.
+        Raises TritonModelException for an invalid entry.
         """
         for each in told:
             try:

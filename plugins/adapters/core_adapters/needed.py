@@ -1,4 +1,4 @@
-"""Import of a library that a model needs."""
+"""Import a library that a model needs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from backend_python.api.errors import TritonModelException
 
 
 def needed(module: str, distribution: str, why: str) -> Any:
-    """The imported module. TritonModelException that says what to install if it is not there.
+    """Import and return a module. If it is missing, raises TritonModelException with the package to install.
 
-    why   what cannot be done without it, such as "reading 'model.skops'"
+    why   the purpose of the import for the error text, such as "reading 'model.skops'"
     """
     try:
         return importlib.import_module(module)

@@ -1,6 +1,6 @@
-"""A class that extends mlserver.MLModel, run with the real mlserver package.
+"""RuntimeModel: run a class that extends mlserver.MLModel, with the package mlserver.
 
-request ─► mlserver.types.InferenceRequest ─► predict or predict_stream, on a loop of its own ─► response
+request ─► mlserver.types.InferenceRequest ─► predict or predict_stream, on a separate event loop ─► response
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from core_adapters.settings import Settings
 
 
-# The runtimes that MLServer's own project publishes. Any other name could be anybody's.
+# Packages that the project MLServer publishes; error texts suggest to install only these.
 _OF_MLSERVER = frozenset(
     f"mlserver_{name}"
     for name in (
@@ -41,7 +41,7 @@ _DATATYPES = (  # by number
 
 
 class RuntimeModel:
-    """What the runner calls; a coroutine of the runtime never sees the caller's thread."""
+    """The model object of a runtime; its coroutines run on a separate thread with an event loop."""
 
     def __init__(self, settings: Settings):
         self._settings = settings
@@ -100,7 +100,10 @@ class RuntimeModel:
             loop.call_soon_threadsafe(loop.stop)
 
     def _class(self) -> tuple[Any, Any]:
-        """mlserver's settings and the runtime's class. TritonModelException that says what to install."""
+        """Return mlserver's settings and the runtime's class.
+
+        Raises TritonModelException if the runtime cannot be imported; the text names the package to install.
+        """
         file, implementation = self._settings.file, self._settings.implementation
         found = needed(
             "mlserver.settings", "mlserver", f"the runtime '{implementation}' of '{file}'"
@@ -148,14 +151,14 @@ class RuntimeModel:
                 async for each in self._model.predict_stream(_once(self._payload(request))):
                     if request.is_cancelled():
                         break
-                    # It waits for slow clients; the others must go on meanwhile.
+                    # `send` blocks for slow clients: keep it off the loop, which runs other requests.
                     await loop.run_in_executor(None, sender.send, self._response(each))
         except Exception as error:
             last = InferenceResponse([], _told(error))
         sender.send(last, TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def _context(self) -> Any:
-        """In which mlserver.log knows the model's name."""
+        """Return a context in which mlserver.log knows the model's name."""
         return needed("mlserver.context", "mlserver", "").model_context(self._model.settings)
 
     def _payload(self, request: Any) -> Any:
@@ -211,7 +214,7 @@ async def _once(payload: Any) -> Any:
 
 
 def _told(error: Exception) -> TritonError:
-    """The errors of mlserver have a status of HTTP; what the client has done wrong is told as such."""
+    """Return the error for a client: NOT_FOUND or INVALID_ARG for mlserver's HTTP statuses 4xx."""
     from backend_python.runner import described
 
     status = getattr(error, "status_code", 500)

@@ -1,4 +1,4 @@
-"""scikit-learn: anything with `predict` or `transform`, from a pickle or from skops."""
+"""scikit-learn: estimators with `predict` or `transform`, from a pickle or a skops file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ METHODS = (
 
 
 def open_file(config: Properties, file: str) -> Estimator:
-    """TritonModelException for what is not trusted, not installed, or no estimator."""
+    """Return the estimator in a file.
+
+    Raises TritonModelException if the file is not trusted, a library is missing, or it has no estimator.
+    """
     library = _read_skops if file.endswith(SKOPS) else _read_pickle
     found = library(config, file)
     if not any(callable(getattr(found, method, None)) for method in METHODS):
@@ -58,9 +61,9 @@ def _read_skops(config: Properties, file: str) -> Any:
 
 
 class Estimator(Predictor):
-    """An estimator with scikit-learn's methods, each of which is an output.
+    """An estimator of scikit-learn; each of its METHODS can be an output.
 
-    number   datatype of numeric inputs, if config.pbtxt does not say
+    number   datatype of numeric inputs if config.pbtxt has no inputs
     """
 
     def __init__(self, estimator: Any, number: str = "TYPE_FP64"):
@@ -100,7 +103,7 @@ class Estimator(Predictor):
         return callable(getattr(self._estimator, method, None))
 
     def _output(self, method: str, config: Properties) -> Described:
-        """As a row of zeros has it; what cannot be predicted for, by the classes."""
+        """Describe an output from the result for a row of zeros; if that fails, from the classes."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -113,7 +116,7 @@ class Estimator(Predictor):
         return Described(method, data_type_of(array), list(array.shape[1:]) or [1])
 
     def _row(self, config: Properties) -> table.Inputs:
-        """One row of zeros and empty texts, for the inputs of config.pbtxt or the model's own."""
+        """Return a row of zeros and empty texts for the inputs of config.pbtxt, or else of the model."""
         told = [(each["name"], each["data_type"], each["dims"]) for each in config["input"]]
         row: table.Inputs = {}
         for name, data_type, dims in told or self.inputs(config):
@@ -126,7 +129,7 @@ class Estimator(Predictor):
 
 
 def _columns(estimator: Any) -> Any:
-    """The ColumnTransformer that an estimator begins with; None if it begins with something else."""
+    """Return the ColumnTransformer that is the estimator or its first step; None without one."""
     if hasattr(estimator, "transformers_"):
         return estimator
     if hasattr(estimator, "best_estimator_"):
@@ -138,7 +141,7 @@ def _columns(estimator: Any) -> Any:
 
 
 def _type_of(columns: Any, name: str, number: str) -> str:
-    """The datatype of a column, as what its transformer has learnt shows it."""
+    """Return the datatype of a column, derived from the fitted attributes of its transformer."""
     names = np.asarray(columns.feature_names_in_, np.object_)
     for _, transformer, chosen in columns.transformers_:
         known = [chosen] if isinstance(chosen, str) else list(_named(names, chosen))
@@ -155,7 +158,7 @@ def _type_of(columns: Any, name: str, number: str) -> str:
 
 
 def _named(names: Any, chosen: Any) -> Any:
-    """The columns that a ColumnTransformer has chosen, by name."""
+    """Return the names of the columns that a ColumnTransformer selects."""
     if not isinstance(chosen, slice):
         array = np.asarray(chosen)
         if array.dtype.kind in "OUS" or not array.size:
@@ -165,6 +168,6 @@ def _named(names: Any, chosen: Any) -> Any:
 
 
 def _takes_texts(estimator: Any) -> bool:
-    """Whether it wants a list of texts, as TfidfVectorizer does."""
+    """Return whether an estimator takes a list of texts, like TfidfVectorizer."""
     steps = getattr(estimator, "steps", None)
     return hasattr(steps[0][1] if steps else estimator, "build_analyzer")

@@ -1,4 +1,4 @@
-"""A class with `predict`, as Seldon Core's Python wrapper has it.
+"""ClassModel: a class with `predict`, in the form of Seldon Core's Python wrapper.
 
 class Model:
     def __init__(self, factor=1): ...        # MODEL_PARAMETERS
@@ -29,13 +29,13 @@ from core_adapters.formats import CLASS_PARAMETER
 from core_adapters.metrics import Metrics
 from core_adapters.scikit import METHODS
 
-MAIN = ("predict", "transform_input", "transform_output")  # the first that there is
+MAIN = ("predict", "transform_input", "transform_output")  # the first existing method is used
 PARAMETERS = "MODEL_PARAMETERS"
 _TYPES = {"INT": int, "FLOAT": float, "DOUBLE": float, "STRING": str}
 
 
 def has_class(module: ModuleType) -> bool:
-    """Whether a module without TritonPythonModel has any class that could be served."""
+    """Return whether a module without TritonPythonModel has a class that can be served."""
     return any(_serves(value) for value in vars(module).values())
 
 
@@ -45,21 +45,21 @@ def _serves(value: Any) -> bool:
 
 
 def _has(owner: Any, of: type, name: str) -> bool:
-    """Whether there is such a method; those of Seldon's base class only raise, and do not count."""
+    """Return whether there is such a method; methods of Seldon's base class only raise, and do not count."""
     home = next((each.__name__ for each in of.__mro__ if name in vars(each)), "")
     return home != "SeldonComponent" and callable(getattr(owner, name, None))
 
 
 class ClassModel:
-    """What the runner calls for a module whose class is no TritonPythonModel."""
+    """The model object for a module whose class is no TritonPythonModel."""
 
     def __init__(self, module: ModuleType, file: str):
         self._module = module
         self._file = file
         self._config: dict[str, Any] = {}
         self._model: Any = None
-        self._main: Any = None  # what answers all outputs that have no method of their own
-        self._given = 1  # arguments that it takes by position: X, names, meta
+        self._main: Any = None  # the method for all outputs without a separate method
+        self._given = 1  # number of its positional arguments: X, names, meta
         self._meta_by_name = False
         self._metrics: Metrics
 
@@ -110,7 +110,7 @@ class ClassModel:
         return self._response(self._compute(inputs, wanted, _meta(request)))
 
     def _together(self, requests: list[Any]) -> list[InferenceResponse]:
-        """One call for the rows of all requests of a batch."""
+        """Compute the rows of all requests of a batch with one call."""
         parts = [table.inputs_of(request) for request in requests]
         counts = [table.row_count(part) for part in parts]
         asked = [request.requested_output_names() for request in requests]
@@ -134,7 +134,7 @@ class ClassModel:
         return responses
 
     def _stream(self, request: Any) -> None:
-        """Each answer of a generator; a predict that returns has one."""
+        """Send each response of a generator; the only one of a predict that returns."""
         sender = request.get_response_sender()
         wanted = request.requested_output_names()
         features, names = self._features(table.inputs_of(request))
@@ -169,7 +169,7 @@ class ClassModel:
         return found
 
     def _features(self, inputs: table.Inputs) -> tuple[Any, list[str]]:
-        """X and names: one array as it is; several columns as a table; else a dict of arrays."""
+        """Return X and names: one array unchanged; several columns as a table; else a dict of arrays."""
         if len(inputs) == 1:
             return next(iter(inputs.values())), []
         names = list(inputs)
@@ -188,7 +188,7 @@ class ClassModel:
         return self._main(*(features, names, meta)[: self._given], **by_name)
 
     def _by_name(self, answer: Any, names: list[str]) -> dict[str, Any]:
-        """What predict returned → outputs."""
+        """Return the outputs in a result of predict, by name. Raises TritonModelException."""
         if hasattr(answer, "data") and hasattr(answer, "tags") and hasattr(answer, "metrics"):
             self._metrics.count(answer.metrics)  # Seldon's ClientResponse
             answer = answer.data
@@ -222,7 +222,10 @@ class ClassModel:
         return InferenceResponse(tensors, parameters=told or None)
 
     def _class(self, config: dict[str, Any]) -> Any:
-        """MODEL_CLASS, or the one class of the file that has `predict`. TritonModelException."""
+        """Return the class of MODEL_CLASS, or the only class of the file that has `predict`.
+
+        Of several classes, one named Model or like the file is preferred. Raises TritonModelException.
+        """
         named = trust.parameter(config, CLASS_PARAMETER)
         module, _, name = named.rpartition(".")
         home = self._module
@@ -252,7 +255,7 @@ class ClassModel:
 
 
 def _arguments(method: Any) -> tuple[int, bool]:
-    """How many of (X, names, meta) a method takes by position, and whether it takes meta by name."""
+    """Return how many of (X, names, meta) a method takes by position, and whether it takes meta by name."""
     parameters = inspect.signature(method).parameters.values()
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):
         return 3, False
@@ -294,7 +297,7 @@ def _meta(request: Any) -> dict[str, Any]:
 
 
 def _called(model: Any, name: str) -> Any:
-    """What a method that the class may have returns; None if it has none."""
+    """Return the result of an optional method; None if the class has no such method."""
     return getattr(model, name)() if _has(model, type(model), name) else None
 
 

@@ -1,4 +1,4 @@
-"""MLServer's model-settings.json: which runtime, which file, which inputs and outputs."""
+"""MLServer's model-settings.json: runtime, file, inputs and outputs of a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PICKLES = ("model.joblib", "model.pickle", "model.pkl", "model.skops")
 XGBOOST = ("model.bst", "model.json", "model.ubj")
 LIGHTGBM = ("model.bst", "model.txt")
 
-# Of these runtimes the library alone is needed, and nothing of MLServer.
+# These runtimes need only the library, not the package mlserver.
 RUNTIMES = {
     "mlserver_sklearn.SKLearnModel": ("scikit", PICKLES),
     "mlserver_xgboost.XGBoostModel": ("xgboost", XGBOOST),
@@ -26,7 +26,7 @@ RUNTIMES = {
 
 
 class Settings:
-    """What a model-settings.json says; read once. TritonModelException if it cannot be understood."""
+    """The content of a model-settings.json. Raises TritonModelException if it is invalid."""
 
     def __init__(self, file: str):
         self.file = file
@@ -44,7 +44,7 @@ class Settings:
             )
 
     def model(self) -> Any:
-        """What the runner calls."""
+        """Return the model object: a TabularModel for RUNTIMES, else a RuntimeModel."""
         package, _, name = self.implementation.rpartition(".")
         runtime = RUNTIMES.get(f"{package.partition('.')[0]}.{name}")
         if runtime is None:
@@ -54,7 +54,7 @@ class Settings:
         return TabularModel(partial(self._open, kind=runtime[0], names=runtime[1]))
 
     def described(self, kind: str, config: Properties) -> list[Described]:
-        """Its `inputs` or `outputs`; the first dimension counts rows. TritonModelException."""
+        """Return `inputs` or `outputs`; the first dimension is the rows. Raises TritonModelException."""
         try:
             return self._described(kind, config)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -74,7 +74,10 @@ class Settings:
         ]
 
     def uri(self, names: tuple[str, ...]) -> str:
-        """The model's file: parameters.uri, or one of `names` in the folder. TritonModelException."""
+        """Return the model's file: parameters.uri, or one of `names` in that or this folder.
+
+        Raises TritonModelException if there is none.
+        """
         folder = os.path.dirname(self.file)
         given = str(self._parameters.get("uri") or "")
         path = os.path.normpath(os.path.join(folder, given)) if given else folder
@@ -108,7 +111,10 @@ class Settings:
         return self.content.get("parameters") or {}
 
     def _with_trust(self, config: Properties) -> Properties:
-        """A repository of MLServer has no config.pbtxt, so its own file may say it too."""
+        """Return the configuration with the parameter TRUSTED, from parameters.extra.trusted.
+
+        A repository of MLServer has no config.pbtxt for it. A parameter in config.pbtxt takes precedence.
+        """
         trusted = (self._parameters.get("extra") or {}).get("trusted")
         if trusted is None or trust.parameter(config, trust.PARAMETER):
             return config
@@ -118,7 +124,7 @@ class Settings:
 
 
 class _Described(Predictor):
-    """A predictor whose inputs and outputs the settings name, where they do."""
+    """A predictor with the inputs and outputs of the settings; the predictor's if the settings have none."""
 
     def __init__(self, settings: Settings, predictor: Predictor):
         self._settings = settings
@@ -132,7 +138,7 @@ class _Described(Predictor):
         found = self._predictor.inputs(config)
         if len(found) != 1 or found[0].data_type == "TYPE_STRING":
             return found
-        return [Described("predict", "TYPE_FP32", found[0].dims)]  # what its clients mostly send
+        return [Described("predict", "TYPE_FP32", found[0].dims)]  # what MLServer's clients send
 
     def outputs(self, config: Properties) -> list[Described]:
         return self._settings.described("outputs", config) or self._predictor.outputs(config)

@@ -1,4 +1,4 @@
-"""Tensors of requests → the array or data frame that a library wants."""
+"""Convert tensors of requests to the array or data frame for a library."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Inputs = dict[str, Any]  # name → array, rows first
 
 
 def inputs_of(request: Any) -> Inputs:
-    """Arrays of a request as they came; texts are `str`."""
+    """Return the arrays of a request, by name; texts are `str`."""
     return {tensor.name(): readable(tensor.as_numpy()) for tensor in request.inputs()}
 
 
 def as_rows(inputs: Inputs) -> Inputs:
-    """Rows first: numbers of a single input with one dimension are one row of features."""
+    """Return the inputs with rows first: a single numeric input of one dimension becomes one row."""
     if len(inputs) != 1:
         return inputs
     ((name, array),) = inputs.items()
@@ -29,7 +29,7 @@ def as_rows(inputs: Inputs) -> Inputs:
 
 
 def readable(array: Array) -> Array:
-    """BYTES as `str`; what is no UTF-8 stays `bytes`."""
+    """Return a BYTES array with `str` elements; an array with invalid UTF-8 stays unchanged."""
     if array.dtype != np.object_:
         return array
     try:
@@ -40,14 +40,14 @@ def readable(array: Array) -> Array:
 
 
 def join(parts: list[Inputs]) -> Inputs:
-    """The rows of several requests below each other."""
+    """Concatenate the rows of several requests."""
     if len(parts) == 1:
         return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def row_count(inputs: Inputs) -> int:
-    """TritonModelException if the inputs have different numbers of rows."""
+    """Return the number of rows. Raises TritonModelException if the inputs have different numbers."""
     counts = {name: array.shape[0] if array.ndim else 1 for name, array in inputs.items()}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
@@ -56,7 +56,7 @@ def row_count(inputs: Inputs) -> int:
 
 
 def columns(inputs: Inputs) -> Inputs:
-    """Each input as one column of a table. TritonModelException if one is wider."""
+    """Return each input as one column of a table. Raises TritonModelException for a wider input."""
     found = {}
     for name, array in inputs.items():
         if array.size != (array.shape[0] if array.ndim else 1):
@@ -69,9 +69,9 @@ def columns(inputs: Inputs) -> Inputs:
 
 
 def table(inputs: Inputs, names: list[str]) -> Any:
-    """What an estimator is given: [rows, features], or a data frame where features have names.
+    """Return the inputs for an estimator: an array [rows, features], or a data frame with feature names.
 
-    names   of the features that the model was trained with, in order; empty if they have none
+    names   of the features in training, in order; empty without names
     """
     if len(inputs) == 1:
         array = next(iter(inputs.values()))

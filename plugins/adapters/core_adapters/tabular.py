@@ -1,4 +1,4 @@
-"""A TritonPythonModel of whatever has rows and features.
+"""TabularModel: a TritonPythonModel for models with rows and features.
 
 requests ─► join ─► predict once ─► split ─► responses
 """
@@ -22,26 +22,26 @@ Properties = dict[str, Any]
 
 
 class Predictor:
-    """What an adapter makes of a file."""
+    """Base class: the model that an adapter opens from a file."""
 
     def inputs(self, config: Properties) -> list[Described]:
-        """What the model knows of its inputs."""
+        """Return the inputs that the model describes."""
         raise NotImplementedError
 
     def outputs(self, config: Properties) -> list[Described]:
-        """What it can be asked for, and would be if nobody says."""
+        """Return the default outputs of the model."""
         raise NotImplementedError
 
     def check(self, outputs: list[str]) -> None:
-        """TritonModelException for an output that it cannot give."""
+        """Raise TritonModelException for an output that the model does not have."""
 
     def compute(self, inputs: table.Inputs, wanted: list[str]) -> dict[str, Any]:
-        """name → rows, of the outputs that are wanted."""
+        """Return the rows of the wanted outputs, by name."""
         raise NotImplementedError
 
 
 class TabularModel:
-    """What the runner calls. `open` makes the Predictor, once the configuration is known."""
+    """The model object of a Predictor, which `open` returns for the configuration."""
 
     def __init__(self, open: Callable[[Properties], Predictor]):
         self._open = open
@@ -79,7 +79,7 @@ class TabularModel:
         except Exception:
             if len(requests) == 1:
                 raise
-        # One of them is to blame: the others get their answers.
+        # One request may have caused the error: the others get their responses.
         return [self._alone(request) for request in requests]
 
     def _alone(self, request: Any) -> InferenceResponse:

@@ -1,4 +1,4 @@
-"""Who may be unpickled: a pickle can run any code, so the configuration has to say that it may."""
+"""Trust in pickles: a pickle can run any code, so the configuration must allow it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ PARAMETER = "TRUSTED"
 
 
 def parameter(config: dict[str, Any], name: str) -> str:
-    """The string value of a parameter of config.pbtxt; "" if it is not there."""
+    """Return the string value of a parameter of config.pbtxt; "" without the parameter."""
     value: str = config.get("parameters", {}).get(name, {}).get("string_value", "")
     return value
 
 
 def check_pickle(config: dict[str, Any], file: str) -> None:
-    """TritonModelException that says what to write, if the configuration does not trust the pickle."""
+    """Raise TritonModelException, with the parameter to set, if the configuration has no trust in pickles."""
     if parameter(config, PARAMETER).strip().lower() == "true":
         return
     raise TritonModelException(
@@ -28,9 +28,10 @@ def check_pickle(config: dict[str, Any], file: str) -> None:
 
 
 def trusted_types(config: dict[str, Any], file: str, unknown: list[str]) -> list[str]:
-    """The types that may be made beside those which skops knows; `unknown` are those in the file.
+    """Return the types of a skops file to trust, in addition to those that skops trusts.
 
-    TritonModelException that names those which the configuration does not trust.
+    unknown   types in the file that skops does not trust
+    Raises TritonModelException with the types that the configuration does not trust.
     """
     told = parameter(config, PARAMETER).strip()
     if told.lower() == "true":

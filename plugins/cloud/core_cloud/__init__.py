@@ -1,18 +1,18 @@
-"""Model repositories in cloud storage: what lies in a bucket becomes folders of this machine.
+"""Model repositories in cloud storage: fetch the objects of a bucket into folders of this machine.
 
     url ─► Place ─► Store ─► CloudRepository ─► core
                       └──► Cache ─► CloudDirectory ─► the versions that load
 
-address.py       URLs, in all of Triton's forms
-credentials.py   environment and file with the keys of stores
-options.py       what the file systems of fsspec are opened with
-files.py         what a listing says of an object, and which names may become paths
-failure.py       errors of many libraries as a few kinds, in words
-store.py         one place: list, fetch; with retries and limits of time
-cache.py         files that were fetched, and the folders made of them
-repository.py    all that as a Repository
+address.py       Place: URLs in all forms of Triton
+credentials.py   keys of stores, from the environment or a file
+options.py       open the file systems of fsspec
+files.py         RemoteFile, Tree: the objects of a listing, and valid paths
+failure.py       classify the errors of the libraries, and describe them
+store.py         Store: list and fetch objects, with retries and time limits
+cache.py         Cache: fetched files, and the folders made of them
+repository.py    CloudRepository: the Repository of core
 
-fsspec and what it needs for a store is imported on a worker thread, when a place is first asked.
+fsspec and its packages for a store are imported on a worker thread, when a place is first accessed.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def core_add_options(parser: AddedFlags) -> None:
     )
 
 
-@core.hookimpl(trylast=True)  # other plugins first: fsspec may know their URLs too
+@core.hookimpl(trylast=True)  # other plugins first: fsspec may also know their URLs
 def core_open_repository(url: str, options: Options) -> CloudRepository:
-    """Return the repository at a URL of Triton's, or of fsspec's; nothing is asked yet.
+    """Return the repository at a URL of Triton or of fsspec; it sends no request yet.
 
     Raises CoreError(INVALID) for a URL that names no bucket.
     """
-    # Imported here: the process that only starts workers needs none of it.
+    # Imported here: the supervisor of workers needs none of it.
     from core_cloud.repository import open_cloud
 
     return open_cloud(url, _kept(options))
@@ -54,7 +54,7 @@ def core_open_repository(url: str, options: Options) -> CloudRepository:
 
 @core.hookimpl
 def core_workers_starting(options: Options) -> None:
-    """Warn of downloads that each worker does for itself."""
+    """Log a warning if each worker fetches the models separately."""
     clouds = [url for url in options.model_repository if "://" in url]
     if clouds and not _kept(options):
         logger.warning(
@@ -66,5 +66,5 @@ def core_workers_starting(options: Options) -> None:
 
 
 def _kept(options: Options) -> str:
-    """The folder that keeps what was fetched; "" for a temporary one."""
+    """Return the folder for fetched files; "" for a temporary one."""
     return str(options.added.get("cloud_cache_directory", ""))

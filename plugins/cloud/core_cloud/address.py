@@ -1,6 +1,6 @@
-"""Place: where a URL of --model-repository points to. Pure functions.
+"""Place: the location that a URL of --model-repository names. Pure functions.
 
-The forms of s3://, gs:// and as:// are Triton's. Any other URL is one of fsspec's, read by fsspec.
+The forms of s3://, gs:// and as:// are Triton's. fsspec parses all other URLs.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _FORMS = {
 class Place:
     """A bucket, or a path in it.
 
-    url        as --model-repository names it; what credentials are looked up with
+    url        value of --model-repository; the key for credentials
     scheme     s3, gs, as, or the protocol of another file system
-    root       bucket and path without slashes at the ends; "" if only fsspec can tell
-    endpoint   of a server that is not the cloud's own: scheme, host and port; "" for none
-    account    Azure's, "" elsewhere
+    root       bucket and path without slashes at the ends; "" if only fsspec knows them
+    endpoint   scheme, host and port of a server that is not the cloud's own; "" for the cloud's
+    account    account of Azure, "" elsewhere
     """
 
     url: str
@@ -38,17 +38,17 @@ class Place:
 
     @property
     def bucket(self) -> str:
-        """What the path lies in; the container of Azure."""
+        """Return the bucket of the path; in Azure the container."""
         return self.root.partition("/")[0]
 
     @property
     def shown(self) -> str:
-        """The URL without a password, for texts."""
+        """Return the URL without a password, for logs and errors."""
         return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:…@", self.url)
 
 
 def place_of(url: str) -> Place:
-    """Where a URL points to. Raises CoreError(INVALID) for one without a bucket, with the forms."""
+    """Return the place that a URL names. Raises CoreError(INVALID) for a URL without a bucket."""
     scheme, _, rest = url.partition("://")
     match scheme:
         case "s3":

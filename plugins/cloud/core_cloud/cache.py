@@ -1,13 +1,13 @@
-"""Cache: files that were fetched, and the folders that versions load from.
+"""Cache: fetched files, and the folders from which versions load.
 
     RemoteFile ─► object (one file for each content) ─► hard links in the folder of a model
 
-    <folder>/objects/<first two>/<path>-<content>        fetched, whole and checked
-    <folder>/objects/<first two>/<path>-<content>.part   being fetched, by whoever holds its lock
-    <run>/<number>/<model>/…                             what a model loads from
+    <folder>/objects/<first two>/<path>-<content>        fetched, complete and checked
+    <folder>/objects/<first two>/<path>-<content>.part   being fetched, by the holder of its lock
+    <run>/<number>/<model>/…                             the folder from which a model loads
 
-An object has the size that the store says, and a time of change that is made of its name: one that somebody
-has written into is seen by that, and fetched again. Without a folder of the user's everything is in one
+An object has the size of the store's listing, and a time of change derived from its name. An object with
+another size or time was modified, and is fetched again. Without --cloud-cache-directory all files are in one
 temporary folder. Worker threads; several processes may share a folder.
 """
 
@@ -31,50 +31,50 @@ from core_cloud.files import RemoteFile
 
 try:
     import fcntl
-except ImportError:  # Windows: nobody is kept out
+except ImportError:  # Windows: there are no locks
     fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger("core")
 
-THREADS = 8  # transfers at a time, of all models of a repository
+THREADS = 8  # parallel transfers, for all models of a repository
 _YEAR_2000_S = 946_684_800
 
 Fetch = Callable[[RemoteFile, Path], None]
 
 
 class Cache:
-    """Of one repository; made on the loop thread, everything else on worker threads.
+    """The cache of one repository. Create it on the loop thread; call its methods on worker threads.
 
-    folder   that the user wants objects to be kept in; "" for a temporary one
-    parent   of the temporary folder; None for the system's
-    ended    set by `close`: stores give up what they are fetching
+    folder   permanent folder for objects; "" for a temporary one
+    parent   parent of the temporary folder; None for the system's default
+    ended    set by `close`: stores stop their transfers
     """
 
     def __init__(self, folder: str = "", parent: str | None = None):
         self.ended = threading.Event()
         self._folder = Path(folder).absolute() if folder else None
         self._parent = parent
-        # Of this process; the next one finds it if we are killed.
+        # Folder of this process; if the process is killed, a later one removes it.
         self._run: PrivateDirectory | None = None
         self._objects = Path()
         self._numbers = itertools.count(1)
-        self._lock = threading.Lock()  # of the attributes above, and between links and removals
+        self._lock = threading.Lock()  # for the attributes above, and between links and removals
         self._threads: ThreadPoolExecutor | None = None
 
     def place_for(self, model: str) -> Path:
-        """Where a folder for a model can be made; nothing is there yet."""
+        """Return an unused path for the folder of a model. Raises OSError, Abandoned after `close`."""
         with self._lock:
             return self._opened() / str(next(self._numbers)) / model
 
     def bring(
         self, fetch: Fetch, address: str, files: Mapping[str, RemoteFile], folder: Path
     ) -> list[RemoteFile]:
-        """Put files below a folder; what is not among the objects is fetched, several at a time.
+        """Put files into a folder; fetch those without an object, several in parallel.
 
-        address  of the model: with it its paths are told from those of others
+        address  address of the model, which makes its paths unique in the cache
         files    by path below the folder
-        Returns those that had to be fetched. Raises what `fetch` raises; then some of the files may be there,
-        each of them whole.
+        Returns the fetched files. Raises the errors of `fetch`; then some of the files may exist, each of
+        them complete.
         """
         with self._lock:
             threads = self._pool()
@@ -85,8 +85,8 @@ class Cache:
         try:
             fetched = [each.result() for each in bringing]
         except BaseException as error:
-            # Nobody may write there any more when the caller removes it. One that `cancel` stops never runs,
-            # and `wait` would wait for it for ever after `close`.
+            # Wait for running transfers: none may write after the caller removes the folder. `wait` is no
+            # alternative: it would wait for ever for cancelled ones after `close`.
             for each in bringing:
                 if not each.cancel():
                     each.exception()
@@ -96,9 +96,9 @@ class Cache:
         return [file for file, new in zip(files.values(), fetched, strict=True) if new]
 
     def bring_one(self, fetch: Fetch, address: str, file: RemoteFile, target: Path) -> bool:
-        """Put one file where it is wanted; `address` is its own.
+        """Put one file to `target`; return whether it was fetched. Raises the errors of `fetch`.
 
-        Returns whether it had to be fetched. Raises what `fetch` raises.
+        address  address of the file
         """
         self._check_open()
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ class Cache:
         fetched = False
         while not self._link(place, file, target):
             with _alone(place.parent, f"{place.name}.part") as part:
-                if not _is_whole(place, file):  # another process may have been faster
+                if not _is_whole(place, file):  # another process may have fetched it meanwhile
                     fetch(file, part)
                     _set_time(part, _time_of(place))
                     self._check_open()
@@ -116,7 +116,10 @@ class Cache:
         return fetched
 
     def read(self, fetch: Fetch, address: str, file: RemoteFile) -> bytes:
-        """The content of a small file; `address` is its own. Raises what `fetch` raises."""
+        """Return the content of a small file. Raises the errors of `fetch`.
+
+        address  address of the file
+        """
         target = self.place_for("text")
         try:
             self.bring_one(fetch, address, file, target)
@@ -125,7 +128,7 @@ class Cache:
             shutil.rmtree(target.parent, ignore_errors=True)
 
     def remove(self, address: str, files: Mapping[str, RemoteFile], folder: Path) -> None:
-        """Remove the folder of a model; in a temporary cache also the objects that nobody else has."""
+        """Remove the folder of a model; in a temporary cache also its objects without other links."""
         shutil.rmtree(folder.parent, ignore_errors=True)
         if self._folder is not None or self._run is None:
             return
@@ -135,7 +138,7 @@ class Cache:
                 _remove_unused(place)
 
     def close(self) -> None:
-        """Remove what is temporary, and give up what is being fetched. Nothing can be brought any more."""
+        """Remove temporary files and stop running transfers. Later calls raise Abandoned."""
         self.ended.set()
         with self._lock:
             run, self._run = self._run, None
@@ -152,7 +155,7 @@ class Cache:
             raise Abandoned("the server ends")
 
     def _opened(self) -> Path:
-        """The folder of this process. Raises OSError, with a text that names the flag."""
+        """Return the folder of this process; create it on first use. Raises OSError that names the flag."""
         self._check_open()
         if self._run is None:
             above = self._folder or Path(self._parent or tempfile.gettempdir())
@@ -179,7 +182,7 @@ class Cache:
         return self._objects / path[:2] / f"{path}-{_digest(file.content)}"
 
     def _link(self, place: Path, file: RemoteFile, target: Path) -> bool:
-        """Make the object appear at `target`; whether there is such an object."""
+        """Link the object to `target`, or copy it; return whether there is such an object."""
         with self._lock:
             if not _is_whole(place, file):
                 return False
@@ -196,7 +199,7 @@ class Cache:
         return True
 
     def _drop_older(self, place: Path) -> None:
-        """Remove what the same file was before, where nothing uses it."""
+        """Remove unused objects of earlier contents of the same file."""
         path = place.name.partition("-")[0]
         for each in place.parent.glob(f"{path}-*"):
             if each.suffix == ".part":
@@ -211,12 +214,12 @@ def _digest(text: str) -> str:
 
 
 def _time_of(place: Path) -> int:
-    """The time of change that an object has, in ns: another one for another content."""
+    """Return the time of change for an object in ns; it differs for different contents."""
     return (_YEAR_2000_S + int(_digest(place.name)[:7], 16)) * 1_000_000_000
 
 
 def _set_time(part: Path, time_ns: int) -> None:
-    """Raises OSError on a file system that keeps no times: its objects would be fetched for ever."""
+    """Set the time of change. Raises OSError if the file system does not keep it: no object would match."""
     os.utime(part, ns=(time_ns, time_ns))
     if part.stat().st_mtime_ns != time_ns:
         raise OSError(
@@ -237,12 +240,12 @@ def _remove_unused(place: Path) -> None:
     try:
         if place.stat().st_nlink == 1:
             place.unlink()
-    except OSError:  # another process was faster
+    except OSError:  # another process has removed it
         pass
 
 
 def _remove_left(part: Path) -> None:
-    """Remove what a process that was killed has fetched of a content that nobody wants any more."""
+    """Remove the partial file of a killed process."""
     if fcntl is None:
         return
     try:
@@ -253,7 +256,7 @@ def _remove_left(part: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_same(lock, part):
             part.unlink(missing_ok=True)
-    except OSError:  # somebody fetches it, or there are no locks
+    except OSError:  # another process fetches it, or there are no locks
         pass
     finally:
         os.close(lock)
@@ -261,7 +264,7 @@ def _remove_left(part: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path, name: str) -> Iterator[Path]:
-    """The path of a file that nobody else writes meanwhile; removed at the end if it is still there."""
+    """Yield the path of a locked file; remove the file at the end if it still exists."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     lock = _held(path)
@@ -274,18 +277,18 @@ def _alone(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _held(path: Path) -> int:
-    """A file at `path`, opened and locked."""
+    """Open and lock the file at `path`; create it if needed. Return its descriptor."""
     while True:
         lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         if fcntl is None:
             return lock
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError:  # a file system without locks: two who fetch the same do it twice
+        except OSError:  # a file system without locks: two processes may fetch the same object
             return lock
         if _is_same(lock, path):
             return lock
-        os.close(lock)  # who had it has put it in place, or removed it
+        os.close(lock)  # the previous holder has renamed or removed it
 
 
 def _is_same(opened: int, path: Path) -> bool:

@@ -2,8 +2,8 @@
 
     TRITON_CLOUD_CREDENTIAL_PATH=file ─► { "s3": { "prefix of a URL": { key_id, secret_key, … } } }
 
-With the file the environment counts for nothing, and of several prefixes the longest one that the URL
-begins with is taken. Worker threads; nothing is kept: whoever asks again sees what the file says now.
+With the file, the other variables are ignored. Of several prefixes of the URL the longest one applies. Worker
+threads. Nothing is cached: each call reads the current file.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _VARIABLES = {
 }
 
 Credentials = Mapping[str, str]
-"""Members as the file has them; those that are not given are left out."""
+"""Values by the names in the file; absent ones are omitted."""
 
 
 def credentials_of(place: Place, environment: Mapping[str, str] = os.environ) -> Credentials:
-    """What to open a place with; empty where nobody gave anything.
+    """Return the credentials for a place; empty without any.
 
-    Raises CoreError(INVALID) when the file cannot be read, is wrong, or has no entry for the URL.
+    Raises CoreError(INVALID) if the file cannot be read, is invalid, or has no entry for the URL.
     """
     names = _VARIABLES.get(place.scheme)
-    if names is None:  # a store that fsspec knows and Triton does not: it has its own ways
+    if names is None:  # a store that only fsspec supports: fsspec finds the credentials
         return {}
     if path := environment.get(FILE):
         return _of_file(place, path, names)
@@ -54,7 +54,7 @@ def credentials_of(place: Place, environment: Mapping[str, str] = os.environ) ->
 
 
 def source_of(place: Place, environment: Mapping[str, str] = os.environ) -> str:
-    """Where credentials are looked for, in words for an error."""
+    """Return the source of a place's credentials, for an error text."""
     if place.scheme not in _VARIABLES:
         return f"what fsspec reads for {place.scheme}://"
     if path := environment.get(FILE):

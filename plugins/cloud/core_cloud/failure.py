@@ -1,9 +1,9 @@
-"""Failure: errors of many libraries as a few kinds, and as a text for who runs the server.
+"""Failure: classify the errors of the libraries, and describe them for the operator.
 
     exception ─► [failure_of] ─► Failure ─► StoreError.  Pure functions.
 
-Kinds are told from types of Python, from names of types, and from the status of an answer: none of the
-libraries need be imported here.
+The classification uses Python's types, names of types, and the status of a response, so that this module
+imports none of the libraries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core_cloud.credentials import source_of
 
 
 class Failure(enum.Enum):
-    """Why something could not be had. TRANSIENT is worth another attempt."""
+    """Kind of a failure. Only TRANSIENT failures are retried."""
 
     MISSING = "missing"
     DENIED = "denied"
@@ -28,9 +28,9 @@ class Failure(enum.Enum):
 
 
 class StoreError(OSError):
-    """A place that could not be asked. The text names the URL, what was tried and what to do.
+    """Error of an access to a place. The text names the URL, the attempted operation and what to do.
 
-    An OSError as core.repository.Repository wants one.
+    It is an OSError, as core.repository.Repository requires.
     """
 
     def __init__(self, text: str, failure: Failure):
@@ -39,11 +39,11 @@ class StoreError(OSError):
 
 
 class Incomplete(Exception):
-    """What came is not what the listing said."""
+    """The fetched content does not match the listing."""
 
 
 class Abandoned(Exception):
-    """The server ends, and nobody needs the file any more."""
+    """The transfer was stopped because the server stops."""
 
 
 _NO_CREDENTIALS = {
@@ -85,12 +85,12 @@ _TRANSIENT = {
     "SSHException",
 }
 _LOCAL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE}
-_LONGEST = 400  # characters of what a library says
+_LONGEST = 400  # characters of a library's error text
 _NETWORK = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Which kind an exception is, or what it came from."""
+    """Return the kind of an exception, or of the first known exception in its chain of causes."""
     for each in _chain(error):
         if (found := _kind(each)) is not Failure.OTHER:
             return found
@@ -124,7 +124,7 @@ def _kind(error: BaseException) -> Failure:
 
 
 def _status(error: BaseException) -> int:
-    """Of the answer that an exception tells of, 0 for none."""
+    """Return the HTTP status in an exception; 0 for none."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):  # of botocore
         found = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -149,11 +149,11 @@ def _of_status(status: int) -> Failure:
 def described(
     place: Place, what: str, error: BaseException, attempts: int, anonymous: bool = False
 ) -> StoreError:
-    """The error in words.
+    """Return a StoreError that describes an exception.
 
-    what        was tried, such as "list its objects"
-    attempts    how often
-    anonymous   no credentials were found, and none were shown
+    what        the attempted operation, such as "list its objects"
+    attempts    number of attempts
+    anonymous   whether the requests had no credentials
     """
     failure = failure_of(error)
     tries = f" ({attempts} attempts)" if attempts > 1 else ""
@@ -165,7 +165,7 @@ def described(
 
 
 def _words(error: BaseException) -> str:
-    """The outermost text that says something, and what it came from."""
+    """Return the outermost and the innermost text in the chain of causes."""
     texts = [
         f"{type(each).__name__}: {text[:_LONGEST]}"
         for each in _chain(error)

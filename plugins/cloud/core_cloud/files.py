@@ -1,4 +1,4 @@
-"""RemoteFile: what a listing says of an object, and which names of objects may become paths.
+"""RemoteFile, Tree: the objects of a listing, and the names that are valid paths.
 
 listing of fsspec ─► [tree_of] ─► relative path → RemoteFile, and folders.  Pure functions.
 """
@@ -12,11 +12,11 @@ from typing import Any
 
 from core.repository import version_number
 
-_LONGEST = 255  # bytes of a name, on most file systems
+_LONGEST = 255  # bytes of a file name on most file systems
 _TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
-# Said of the content alone, and so the same when somebody uploads it again.
+# Depend on the content only: equal after another upload of the same content.
 _OF_CONTENT = ("ETag", "md5Hash", "crc32c")
-# New with every upload.
+# Change with every upload.
 _OF_UPLOAD = ("generation", "etag", "version_id")
 _TAGS = (*_OF_CONTENT, *_OF_UPLOAD)
 
@@ -25,15 +25,15 @@ _TAGS = (*_OF_CONTENT, *_OF_UPLOAD)
 class RemoteFile:
     """One object.
 
-    key       what the file system calls it
-    size      bytes
+    key       name in the file system
+    size      in bytes
     stamp     changes with every upload
-    content   the same for the same content as far as the store says so; never for another
-    md5       of the content in hexadecimal; "" if the store does not say
-    crc32c    the same in base64
-    sure      whether `md5` is one: of S3, it only is for objects that are not encrypted with a key of
-              one's own, and for no other there is a way to tell
-    marks     by which another look sees that it is another object now
+    content   id of the content: different contents have different ids; equal contents have equal ids if the
+              store reports a digest
+    md5       MD5 of the content in hexadecimal; "" if the store reports none
+    crc32c    CRC32C of the content in base64; "" if the store reports none
+    sure      whether `md5` is surely the MD5: an ETag of S3 is not, for some kinds of encryption
+    marks     tags of the object, which a later look compares to detect a change
     """
 
     key: str
@@ -46,18 +46,18 @@ class RemoteFile:
     marks: tuple[tuple[str, str], ...] = ()
 
     def changed(self, entry: Mapping[str, Any]) -> bool:
-        """Whether what the store says of the object now is of another one."""
+        """Return whether the current entry of the object has other tags."""
         now = dict(_marks(entry))
         return any(now.get(name, text) != text for name, text in self.marks)
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Everything below a folder.
+    """All objects below a folder.
 
     files     by path below the folder, with "/"
-    folders   paths below it, each ending with "/"; all that hold something, and those that are marked
-    odd       names that cannot be paths, and were left out
+    folders   paths below the folder, each with "/" at the end: those with content, and those with a marker
+    odd       skipped names, which are no valid paths
     """
 
     files: Mapping[str, RemoteFile]
@@ -65,7 +65,7 @@ class Tree:
     odd: tuple[str, ...] = ()
 
     def by_name(self) -> dict[str, Tree]:
-        """The parts in each folder directly here, by its name: one walk over all."""
+        """Return the subtree of each folder directly in this one, by its name."""
         files: dict[str, dict[str, RemoteFile]] = {}
         folders: dict[str, set[str]] = {}
         for folder in self.folders:
@@ -80,7 +80,7 @@ class Tree:
         }
 
     def listing(self) -> dict[str, str]:
-        """As core.repository.Listing has it; Python's caches are left out."""
+        """Return the tree as a core.repository.Listing, without Python's `__pycache__`."""
         found = {folder: "" for folder in self.folders}
         found |= {path: file.stamp for path, file in self.files.items()}
         return {
@@ -89,11 +89,11 @@ class Tree:
 
 
 def tree_of(entries: Mapping[str, Mapping[str, Any]], root: str) -> Tree:
-    """What a recursive listing holds.
+    """Return the tree of a listing.
 
-    entries   name of an object → what fsspec says of it
-    root      what was listed, without slashes at the ends
-    Raises ValueError for a store that says nothing by which a change could be seen.
+    entries   name of an object → its entry in fsspec
+    root      the listed folder
+    Raises ValueError if the store reports no size, or neither time nor tag of an object.
     """
     files: dict[str, RemoteFile] = {}
     folders: set[str] = set()
@@ -117,13 +117,13 @@ def tree_of(entries: Mapping[str, Mapping[str, Any]], root: str) -> Tree:
             files[path] = file_of(key, entry)
     _add_parents(folders, [*files, *folders])
     for path in [each for each in files if f"{each}/" in folders]:
-        if files.pop(path).size:  # an empty one only marks the folder
+        if files.pop(path).size:  # an empty object is only a marker of the folder
             odd.append(head + path)
     return Tree(files, frozenset(folders), tuple(odd))
 
 
 def is_path(path: str) -> bool:
-    """Whether a relative path stays below the folder that it is put to, and may be a name there."""
+    """Return whether a relative path has only valid names, and stays inside its folder."""
     return all(_is_name(part) for part in path.split("/"))
 
 
@@ -137,9 +137,9 @@ def _is_name(part: str) -> bool:
 
 
 def _marks_a_version(path: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an empty object stands for an empty folder of a version, as an ensemble has one.
+    """Return whether an empty object is the marker of an empty version folder (ensembles have such folders).
 
-    Azure's listing drops the slash at the end of its name.
+    Azure's listing removes the slash at the end of its name.
     """
     return not entry.get("size") and version_number(path.rpartition("/")[2]) is not None
 
@@ -153,7 +153,7 @@ def _add_parents(folders: set[str], paths: Iterable[str]) -> None:
 
 
 def file_of(key: str, entry: Mapping[str, Any]) -> RemoteFile:
-    """What fsspec says of one object. Raises ValueError when that is no size, or nothing that changes."""
+    """Return the RemoteFile of an entry. Raises ValueError if it has no size, or neither time nor tag."""
     size = entry.get("size")
     if not isinstance(size, int):
         raise ValueError(f"the store does not say how large '{key}' is")
@@ -176,7 +176,7 @@ def file_of(key: str, entry: Mapping[str, Any]) -> RemoteFile:
 
 
 def _marks(entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Tags, and no times: a listing and an answer about one object have those in other forms."""
+    """Return the tags. Times do not count: their form differs between a listing and a single object."""
     return tuple((name, str(entry[name]).strip('"')) for name in _TAGS if entry.get(name))
 
 
@@ -190,7 +190,7 @@ def _time(value: Any) -> str:
 
 
 def _md5(entry: Mapping[str, Any]) -> tuple[str, bool]:
-    """The MD5 of an object as its store says it, and whether it surely is one."""
+    """Return the MD5 that the store reports, "" for none, and whether it surely is the MD5."""
     if google := entry.get("md5Hash"):
         return base64.b64decode(google).hex(), True
     settings = entry.get("content_settings")

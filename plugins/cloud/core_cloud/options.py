@@ -1,8 +1,8 @@
-"""What the file systems of fsspec are opened with: place and credentials ─► [open_files] ─► file system.
+"""Open the file systems of fsspec: place and credentials ─► [open_files] ─► file system.
 
-Worker threads. Imports fsspec and the package of the store, which may take seconds; nothing here asks the
-store anything, but Google is asked for a token. None of them remembers listings or, where it can be told,
-tries again: Store does that.
+Worker threads. These functions import fsspec and the package of the store, which may take seconds. They send
+no request to the store; for Google they request a token. The file systems cache no listings and, where they
+allow it, do not retry: Store retries.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from core.errors import CoreError, invalid, unsupported
 from core_cloud.address import Place
 from core_cloud.credentials import Credentials
 
-CONNECT_S = 5  # to reach a server
-READ_S = 30  # without a byte of an answer
+CONNECT_S = 5  # time limit for a connection
+READ_S = 30  # time limit without a byte of a response
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"} | dict.fromkeys(
     ("as", "az", "abfs", "abfss", "adl"), "azure"
@@ -28,11 +28,11 @@ _FRESH = {"use_listings_cache": False, "skip_instance_cache": True}
 
 
 def open_files(place: Place, credentials: Credentials, *, fresh: bool = False) -> tuple[Any, str]:
-    """The file system (an fsspec.AbstractFileSystem) and the root in it, for a place.
+    """Return the file system of a place (an fsspec.AbstractFileSystem) and the root in it.
 
-    fresh   not one that was opened before, for a store that has refused what that one showed
-    Raises CoreError(UNSUPPORTED) where a package is missing or no package knows the URL, and
-    CoreError(INVALID) for credentials that cannot be used.
+    fresh   create a new one: the store has refused the credentials of the cached one
+    Raises CoreError(UNSUPPORTED) if a package is missing or no package knows the URL, and
+    CoreError(INVALID) for unusable credentials.
     """
     _import(place, "fsspec")
     if place.scheme == "s3":
@@ -45,9 +45,9 @@ def open_files(place: Place, credentials: Credentials, *, fresh: bool = False) -
 
 
 def anonymous(place: Place, credentials: Credentials) -> Any | None:
-    """A file system that shows no credentials, for S3, where none were found; None elsewhere.
+    """Return a file system without credentials for S3; None for other stores.
 
-    The other stores are opened without credentials at once if there are none.
+    Other stores are opened without credentials at once if there are none.
     """
     return _s3(place, credentials, anon=True) if place.scheme == "s3" else None
 
@@ -64,11 +64,11 @@ def _s3(place: Place, credentials: Credentials, *, anon: bool = False, fresh: bo
             "connect_timeout": CONNECT_S,
             "read_timeout": READ_S,
             "retries": {"total_max_attempts": 1},
-            # As Triton does; a server that is not Amazon's rarely has a name for each bucket.
+            # As in Triton: servers other than Amazon's rarely have a host name for each bucket.
             "s3": {"addressing_style": "path"},
         },
         use_listings_cache=False,
-        # Reading the description of the protocol takes a second: repositories with the same keys share it.
+        # botocore takes a second to read its service description: repositories with the same keys share it.
         skip_instance_cache=fresh,
     )
     files.retries = 1
@@ -76,7 +76,7 @@ def _s3(place: Place, credentials: Credentials, *, anon: bool = False, fresh: bo
 
 
 def _s3_keys(credentials: Credentials) -> dict[str, Any]:
-    """Keys go before a profile; without both botocore looks where it always does."""
+    """Return the arguments for credentials: keys, else a profile, else none, for botocore's own search."""
     key, secret = credentials.get("key_id"), credentials.get("secret_key")
     if key and secret:
         return {"key": key, "secret": secret, "token": credentials.get("session_token")}
@@ -87,10 +87,10 @@ def _s3_keys(credentials: Credentials) -> dict[str, Any]:
 def _gcs(place: Place, credentials: Credentials) -> Any:
     _import(place, "gcsfs")
     _quiet("gcsfs")
-    # Not gcsfs.GCSFileSystem, which asks over gRPC what kind of bucket it is, before anything else.
+    # Not gcsfs.GCSFileSystem: it first requests the type of the bucket over gRPC.
     core = importlib.import_module("gcsfs.core")
     aiohttp = importlib.import_module("aiohttp")
-    # None: gcsfs looks where Google's libraries do, and shows nothing if there is nothing.
+    # None: gcsfs searches like Google's libraries, and uses no credentials if it finds none.
     token: Any = None
     if path := credentials.get("path"):
         token = _google_credentials(place, path)
@@ -104,12 +104,16 @@ def _gcs(place: Place, credentials: Credentials) -> Any:
         ),
         **_FRESH,
     )
-    files.credentials.maybe_refresh()  # or gcsfs tries half a minute with credentials that are refused
+    files.credentials.maybe_refresh()  # without it gcsfs retries refused credentials for half a minute
     return files
 
 
 def _google_credentials(place: Place, path: str) -> Any:
-    """Of a service account or a user, as Triton reads them; other kinds as Google's libraries find them."""
+    """Return the credentials in a file of a service account or user; "google_default" for other types.
+
+    Raises CoreError(INVALID) for an unreadable file, or another type in a file that Google's libraries would
+    not find.
+    """
     try:
         with open(path, "rb") as file:
             kind = json.load(file).get("type")
@@ -140,7 +144,7 @@ def _azure(place: Place, credentials: Credentials) -> Any:
     _quiet("azure")
 
     class Files(adlfs.AzureBlobFileSystem):  # type: ignore[misc,name-defined]
-        """adlfs with a client that does not try again, and that may be anywhere."""
+        """File system of adlfs with a client that does not retry, for any endpoint."""
 
         def do_connect(self) -> None:
             if text and not place.endpoint:
@@ -153,7 +157,7 @@ def _azure(place: Place, credentials: Credentials) -> Any:
             shown = token or shared or self.sas_token or self.credential
             self.service_client = blob.BlobServiceClient(url, shown, **how)
 
-    # anon: it shall not look for credentials itself, but for those that are in Azure's variables.
+    # anon: adlfs must not search for credentials, except in Azure's variables.
     files = Files(
         account_name=account,
         account_key=key,
@@ -168,7 +172,10 @@ def _azure(place: Place, credentials: Credentials) -> Any:
 
 
 def _azure_token(place: Place, credentials: Credentials) -> Any | None:
-    """What gets tokens from Azure's directory, None where a key or nothing is shown."""
+    """Return the object that gets tokens from Azure's directory; None for a key or no credentials.
+
+    Raises CoreError(INVALID) for an unknown auth_type.
+    """
     kind = credentials.get("auth_type") or "key"
     if kind not in ("key", "managed_identity", "default"):
         raise invalid(
@@ -216,7 +223,7 @@ def _missing(place: Place, error: ImportError) -> CoreError:
 
 
 def _quiet(name: str) -> None:
-    """Errors come as exceptions; without a handler logging would also write them to stderr."""
+    """Add a handler to a library's logger, else its errors also appear on stderr. They raise exceptions."""
     logger = logging.getLogger(name)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

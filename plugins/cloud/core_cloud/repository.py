@@ -1,8 +1,8 @@
-"""CloudRepository: the models in a bucket, as Repository has them.
+"""CloudRepository: the models of a bucket as a Repository.
 
     --model-repository=s3://… ─► [CloudRepository] ─► Listing, CloudDirectory.  Worker threads.
 
-Looking lists, and fetches no more than configurations that have changed; files come when a version loads.
+A poll lists objects and fetches only changed configurations. The load of a version fetches its files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from core_cloud.store import Store
 
 logger = logging.getLogger("core")
 
-# Triton's variables for the folder below which it puts what it fetches.
+# Triton's variables for the parent folder of fetched files.
 _MOUNTS = {
     "s3": "TRITON_AWS_MOUNT_DIRECTORY",
     "gs": "TRITON_GCS_MOUNT_DIRECTORY",
@@ -42,9 +42,9 @@ _EMPTY = Tree({}, frozenset())
 
 
 def open_cloud(url: str, folder: str = "") -> CloudRepository:
-    """The repository at a URL of Triton's, or of fsspec's. Loop thread: nothing is asked yet.
+    """Return the repository at a URL of Triton or of fsspec. Loop thread; it sends no request yet.
 
-    folder   that keeps what is fetched; "" for a temporary one
+    folder   folder for fetched files; "" for a temporary one
     Raises CoreError(INVALID) for a URL that names no bucket.
     """
     place = place_of(url)
@@ -53,35 +53,36 @@ def open_cloud(url: str, folder: str = "") -> CloudRepository:
 
 
 class CloudRepository(Repository):
-    """Models in `<location>/<name>/`. Any thread but the loop's, but for `names` and `directory`.
+    """Models in `<location>/<name>/`. Call only `names`, `directory` and `give_up` from the loop thread.
 
-    location   as --model-repository names it, without a password
+    location   value of --model-repository, without a password
     """
 
     def __init__(self, store: Store, cache: Cache):
         self.location = store.place.shown
         self._store = store
         self._cache = cache
-        self._names: set[str] = set()  # replaced as a whole, by whoever looks
-        self._trees: dict[str, Tree] = {}  # what `listing` saw last
+        self._names: set[str] = set()  # replaced as a whole, by any thread that lists
+        self._trees: dict[str, Tree] = {}  # last results of `listing`
         self._now = threading.local()
 
     def check(self) -> None:
-        """Raise CoreError(INTERNAL) if the place cannot be listed; it says what to do."""
+        """Raise CoreError(INTERNAL), with advice, if the place cannot be listed."""
         try:
             self._see(self._store.names(may_be_empty=False))
         except OSError as error:
             raise internal(str(error)) from error
 
     def look(self) -> None:
-        """Bring up to date what `names` tells. Raises StoreError."""
+        """Update the names of the models. Raises StoreError."""
         self._see(self._store.names())
 
     @contextmanager
     def one_look(self) -> Iterator[None]:
-        """Inside of it, in this thread, one listing of everything answers all questions.
+        """Answer all calls of `listing` on this thread from one listing of the whole repository.
 
-        Raises StoreError at the beginning. A thousand models are a few requests then, and not a thousand.
+        A survey of a thousand models then takes a few requests instead of a thousand. Raises StoreError at
+        the beginning.
         """
         trees = self._store.tree().by_name()
         self._see(trees)
@@ -92,11 +93,11 @@ class CloudRepository(Repository):
             del self._now.trees
 
     def names(self) -> set[str]:
-        """Names of the models that the last look saw. Any thread."""
+        """Return the names of the models at the last `look` or `listing`. Any thread."""
         return set(self._names)
 
     def listing(self, name: str) -> Listing | None:
-        """Every object of the model with what changes when it does; None without any. Raises StoreError."""
+        """Return the objects of a model with their stamps; None if there is no model. Raises StoreError."""
         trees: Mapping[str, Tree] | None = getattr(self._now, "trees", None)
         tree = trees.get(name, _EMPTY) if trees is not None else self._store.tree(name)
         if not tree.files and not tree.folders:
@@ -110,22 +111,22 @@ class CloudRepository(Repository):
         return tree.listing()
 
     def read_text(self, name: str, path: str) -> str:
-        """A file of the model, as `listing` saw it last; fetched once. Raises OSError, UnicodeDecodeError."""
+        """Return a text file from the last `listing` of the model. Raises OSError, UnicodeDecodeError."""
         file = self._trees[name].files[path]
         address = f"{self.location}/{name}/{path}"
         return self._cache.read(self._store.fetch, address, file).decode()
 
     def directory(self, name: str) -> CloudDirectory:
-        """The model as `listing` saw it last, not yet fetched."""
+        """Return the folder of the model at its last `listing`, not yet fetched."""
         tree = self._trees.get(name, _EMPTY)
         return CloudDirectory(self._store, self._cache, f"{self.location}/{name}", name, tree)
 
     def give_up(self) -> None:
-        """Stop what is being fetched, and fetch nothing from now on. Any thread."""
+        """Stop running transfers; later ones fail. Any thread."""
         self._cache.ended.set()
 
     def close(self) -> None:
-        """Remove what is on this machine; nothing can be fetched any more."""
+        """Remove the temporary files of this process; later transfers fail."""
         self._cache.close()
 
     def _see(self, names: Iterable[str]) -> None:
@@ -133,10 +134,9 @@ class CloudRepository(Repository):
 
 
 class CloudDirectory(ModelDirectory):
-    """A model's folder, made of what was fetched: shared files, and the versions that somebody loads.
+    """A model's folder on this machine, with the shared files and those of loaded versions.
 
-    Each look that finds something else makes another one, so what a version has loaded from never
-    changes below it.
+    A changed listing gets a new CloudDirectory, so the files of a loaded version never change.
     """
 
     def __init__(self, store: Store, cache: Cache, address: str, name: str, tree: Tree):
@@ -145,13 +145,13 @@ class CloudDirectory(ModelDirectory):
         self._cache = cache
         self._tree = tree
         self._flat = is_flat(tree.listing())
-        self._there: set[str] = set()  # paths of files
+        self._there: set[str] = set()  # paths of the fetched files
         self._lock = threading.Lock()
 
     def fetch(self, versions: Collection[int]) -> None:
-        """Bring the files of these versions, and those that belong to all, to `path`.
+        """Put the files of these versions, and those that all versions share, to `path`.
 
-        Raises CoreError(INTERNAL); what was fetched by then is not fetched again.
+        Raises CoreError(INTERNAL). Files fetched before an error are not fetched again.
         """
         begun = time.monotonic()
         with self._lock:
@@ -184,14 +184,14 @@ class CloudDirectory(ModelDirectory):
             )
 
     def remove(self) -> None:
-        """Remove the folder, unless somebody holds it again."""
+        """Remove the folder, unless it has a new holder."""
         with self._lock:
             if not self.holders:
                 self._cache.remove(self.address, self._tree.files, self.path)
                 self._there.clear()
 
     def _belongs(self, path: str, versions: Collection[int]) -> bool:
-        """Whether a path is one of those versions', or every version's."""
+        """Return whether a path belongs to one of these versions, or to all versions."""
         name, slash, _ = path.partition("/")
         number = version_number(name) if slash else None
         return self._flat or number is None or number in versions

@@ -1,7 +1,7 @@
-"""Store: one place, asked and fetched from. Worker threads, several at a time.
+"""Store: list and fetch the objects of one place. Worker threads, several at a time.
 
-CloudRepository, Cache ─► [Store] ─► fsspec ─► the network.  What may pass by itself is tried again, a few
-times with growing pauses; everything has a limit of time; every error is a StoreError or a CoreError.
+CloudRepository, Cache ─► [Store] ─► fsspec ─► the network.  Transient failures are retried a few times with
+growing pauses. All operations have time limits. Every error is a StoreError, a CoreError or Abandoned.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger("core")
 T = TypeVar("T")
 
 ATTEMPTS = 4
-LIST_S = 60.0  # for one listing with all its pages; gcsfs tries again by itself within that
+LIST_S = 60.0  # time limit for one listing with all its pages, including retries of gcsfs
 _PAUSE_S = 0.25  # before the second attempt; doubled for each one after
 _CHUNK = 1 << 20
 
@@ -37,8 +37,8 @@ _CHUNK = 1 << 20
 class Store:
     """A place in cloud storage.
 
-    ended   when it is set, what is being fetched is given up
-    pause   waits that many seconds; returns at once when the server ends
+    ended   stops running transfers when it is set
+    pause   waits that many seconds; returns at once when `ended` is set
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Store:
         self._files: Any = None
         self._root = ""
         self._credentials: Credentials = {}
-        self._told: set[str] = set()  # names that the log has told of
+        self._told: set[str] = set()  # skipped names that were logged
 
-    # what there is ----------------------------------------------------------------
+    # listings ----------------------------------------------------------------------
 
     def names(self, *, may_be_empty: bool = True) -> set[str]:
-        """Names of the folders directly in the place. Raises StoreError when there is no such place.
+        """Return the names of the folders directly in the place. Raises StoreError if it does not exist.
 
-        may_be_empty   whether a path without anything is a place: what was deleted to the end was one
+        may_be_empty   whether a path without objects counts as existing, as after the last deletion
         """
         found = self._try("list its folders", self._list_folders)
         if not (found.folders or found.files or may_be_empty):
@@ -70,12 +70,12 @@ class Store:
         return {folder.partition("/")[0] for folder in found.folders}
 
     def tree(self, below: str = "") -> Tree:
-        """Everything below the place, or below a folder directly in it; empty if there is nothing."""
+        """Return all objects below the place, or below a folder in it. Raises StoreError."""
         what = f"list the objects of '{below}'" if below else "list its objects"
         return self._try(what, lambda files, root: self._list(files, root, below))
 
     def _known(self, tree: Tree) -> Tree:
-        """The tree, after the log has told once of each name that is left out."""
+        """Return the tree; log each skipped name once."""
         for name in set(tree.odd) - self._told:
             self._told.add(name)
             logger.warning(
@@ -103,16 +103,16 @@ class Store:
             found = {}
         if not found:
             self._bucket_must_exist(files)
-        if not isinstance(found, Mapping):  # of a file, some give a list
+        if not isinstance(found, Mapping):  # some file systems return a list for a file
             found = {}
         return self._known(tree_of(found, path))
 
     def _bucket_must_exist(self, files: Any) -> None:
-        """Raise FileNotFoundError without the bucket; a path in it may be empty, and then is not there."""
+        """Raise FileNotFoundError if the bucket does not exist; an empty path in it is no error."""
         self._ask(files, "info", self.place.bucket or self._root)
 
     def _must_exist(self, files: Any, root: str) -> None:
-        """Raise FileNotFoundError without the bucket, or with nothing at the path in it."""
+        """Raise FileNotFoundError if the bucket does not exist or has nothing at the path."""
         self._bucket_must_exist(files)
         if root != self.place.bucket and not self._ask(files, "exists", root):
             raise FileNotFoundError(f"there is nothing at '{root}'")
@@ -120,7 +120,7 @@ class Store:
     # files --------------------------------------------------------------------------
 
     def fetch(self, file: RemoteFile, target: Path) -> None:
-        """Write an object to `target`, whole and checked, or raise; then what is there counts for nothing."""
+        """Write an object to `target` and check it. Raises StoreError; then `target` is not valid."""
 
         def once(files: Any, root: str) -> None:
             files.get_file(file.key, str(target), **self._watched(files))
@@ -129,7 +129,7 @@ class Store:
         self._try(f"fetch '{file.key}'", once)
 
     def _watched(self, files: Any) -> dict[str, Any]:
-        """What lets a transfer end when the server does."""
+        """Return the arguments that stop a transfer when `ended` is set."""
         callbacks = importlib.import_module("fsspec.callbacks")
         ended = self._ended
 
@@ -156,16 +156,15 @@ class Store:
             if found != file.crc32c:
                 raise Incomplete(f"its CRC32C is {found}, and the listing says {file.crc32c}")
             return
-        # Nothing tells what came, as for what was uploaded to S3 in parts: it is what was listed if that
-        # is still there.
+        # There is no digest, as for multipart uploads to S3: compare the tags of the object with the listing.
         if file.changed(self._ask(files, "info", file.key)):
             raise Incomplete("the object has changed since it was listed")
 
     def _is_md5(self, files: Any, file: RemoteFile) -> bool:
-        """Whether the ETag of an object of S3 is its MD5, asked when it is not that of what came.
+        """Return whether the ETag of an object of S3 is its MD5. Called if the fetched content differs.
 
-        It is not for what is encrypted with a key of one's own, nor in directory buckets; servers of others
-        do as they like with what they encrypt. There TLS and the checksums that s3fs looks at must do.
+        It is not the MD5 with encryption by a customer's key and in directory buckets, nor surely with any
+        encryption on servers other than Amazon's. TLS and the checksums of s3fs protect these objects.
         """
         if not hasattr(files, "call_s3"):
             return False
@@ -178,7 +177,7 @@ class Store:
     # attempts -------------------------------------------------------------------------
 
     def _try(self, what: str, action: Callable[[Any, str], T]) -> T:
-        """Do it until it succeeds, or fails for good."""
+        """Call `action` up to ATTEMPTS times, until it succeeds or fails for good. Raises StoreError."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return action(*self._open())
@@ -199,7 +198,7 @@ class Store:
         raise AssertionError("the last attempt returns or raises")
 
     def _open(self) -> tuple[Any, str]:
-        """The file system, a new one when the credentials are others than before, or were refused."""
+        """Return the file system and its root; a new one if the credentials have changed or were refused."""
         credentials = credentials_of(self.place)
         with self._lock:
             if self._files is None or credentials != self._credentials or self._refused:
@@ -208,7 +207,7 @@ class Store:
             return self._files, self._root
 
     def _go_without(self) -> bool:
-        """Show no credentials from now on, where none were found; whether that is another attempt."""
+        """Continue without credentials if possible; return whether it is, so that the caller retries."""
         with self._lock:
             if getattr(self._files, "anon", True):
                 return False
@@ -218,14 +217,14 @@ class Store:
             return files is not None
 
     def _is_anonymous(self) -> bool:
-        """Whether the store is shown no credentials."""
+        """Return whether requests have no credentials."""
         if self._files is None:
             return False
         google = getattr(self._files, "credentials", None)
         return bool(getattr(self._files, "anon", google is not None and google.credentials is None))
 
     def _ask(self, files: Any, method: str, *args: Any, **how: Any) -> Any:
-        """Call a method of a file system within LIST_S, where it lets itself be stopped."""
+        """Call a method of a file system; with a time limit of LIST_S if the file system is async."""
         if not getattr(files, "async_impl", False):
             return getattr(files, method)(*args, **how)
         coroutine = getattr(files, f"_{method}")(*args, **how)
@@ -233,7 +232,7 @@ class Store:
         try:
             return future.result(LIST_S)
         finally:
-            future.cancel()  # does nothing to one that is done
+            future.cancel()  # no effect if it is done
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -246,7 +245,7 @@ def _md5(path: Path) -> str:
 
 
 def _crc32c(path: Path) -> str | None:
-    """In base64, None where nothing here can compute it fast."""
+    """Return the CRC32C in base64; None if google_crc32c is not installed."""
     try:
         google_crc32c = importlib.import_module("google_crc32c")
     except ImportError:

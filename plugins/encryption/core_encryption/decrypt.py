@@ -1,11 +1,11 @@
-"""The agent "decrypt": files of `python -m core encrypt` are decrypted for as long as the model is loaded.
+"""The agent "decrypt": decrypt files of `python -m core encrypt` while the model is loaded.
 
     parameters { key: "key_env" value: "MODEL_KEY" }          or
     parameters { key: "key_file" value: "/run/secrets/model.key" }
-    parameters { key: "require_all" value: "true" }           no file may lie there unencrypted
+    parameters { key: "require_all" value: "true" }           refuse unencrypted files
 
-Without key_env and key_file the key is in CORE_MODEL_KEY. What is decrypted lies in a folder that only this
-user may enter, in memory where there is room for it.
+Without key_env and key_file the key is in CORE_MODEL_KEY. The decrypted files are in a folder that only this
+user can enter: in memory if they fit, else on disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PARAMETERS = ("key_env", "key_file", "require_all")
 
 class DecryptAgent(core.RepositoryAgent):
     def load(self, model: AgentModel) -> None:
-        """Raises CoreError for a key that is missing or another, and for files that were changed."""
+        """Decrypt the files. Raises CoreError for a missing or wrong key, and for changed files."""
         keys = keys_of(*_place_of_keys(model.parameters))
         files = files_of(model.location)
         _refuse_files(files, model.is_true("require_all"))
@@ -42,7 +42,7 @@ class DecryptAgent(core.RepositoryAgent):
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-            # There was room, but not for all models that are decrypted at this moment.
+            # Several models that are decrypted at the same time do not fit together.
             model.release()
             folder = model.acquire()
             logger.warning(
@@ -55,7 +55,7 @@ class DecryptAgent(core.RepositoryAgent):
 
 
 def _place_of_keys(parameters: dict[str, str]) -> tuple[str | None, str | None]:
-    """Which variable or file has the keys."""
+    """Return the environment variable and the file of the keys; one of them is None."""
     for key in parameters:
         if key not in _PARAMETERS:
             hint = "a key never stands in a configuration; " if "key" in key else ""
@@ -75,7 +75,7 @@ def _refuse_files(files: list[str], require_all: bool) -> None:
 
 
 def _bring_all(source: Path, target: Path, files: list[str], keys: list[bytes]) -> None:
-    for folder in source.iterdir():  # that of a version may be empty, as an ensemble has one
+    for folder in source.iterdir():  # version folders of ensembles are empty
         if folder.is_dir() and version_number(folder.name) is not None:
             (target / folder.name).mkdir(mode=0o700, exist_ok=True)
     for file in files:

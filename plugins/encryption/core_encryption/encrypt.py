@@ -13,9 +13,9 @@ from core_encryption.format import KEY_ENVIRONMENT, SUFFIX, encrypt, keys_of, ne
 
 
 def write_key(file: Path) -> str:
-    """Write a new key to a new file that only this user may read; what was done, for who asked.
+    """Write a new key to a new file that only this user can read; return a message for the user.
 
-    Raises CoreError(INVALID) if the file is there already.
+    Raises CoreError(INVALID) if the file exists already or cannot be created.
     """
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -29,13 +29,14 @@ def write_key(file: Path) -> str:
 def encrypt_model(
     source: Path, target: Path, variable: str | None = None, key_file: Path | None = None
 ) -> str:
-    """Write a copy of a model whose files are encrypted; what was done, for who asked.
+    """Write a copy of a model with encrypted files; return a message for the user.
 
     source, target      folder of the model; new folder
-    variable, key_file  where the key is; without both in CORE_MODEL_KEY. The first of several is used
+    variable, key_file  environment variable or file of the key, by default CORE_MODEL_KEY; the first key counts
 
-    Configurations stay readable, and are made to name the agent "decrypt". Raises CoreError(INVALID) for a
-    key that is not there, a source that is no folder, and a target that exists.
+    Configurations are not encrypted; the copy's name the agent "decrypt". Raises CoreError(INVALID) for a
+    missing key, a source that is no folder, a target that exists or is inside the source, and a configuration
+    that names only other agents.
     """
     file = str(key_file.absolute()) if key_file is not None else None
     key = keys_of(variable or KEY_ENVIRONMENT, file)[0]
@@ -67,7 +68,7 @@ def _copy(source: Path, target: Path, key: bytes) -> int:
             with (source / name).open("rb") as opened, made.open("xb") as written:
                 encrypt(opened, written, key)
             count += 1
-    for folder in source.iterdir():  # an ensemble has empty folders of versions
+    for folder in source.iterdir():  # version folders of ensembles are empty
         if folder.is_dir() and folder.name.isdigit():
             (target / folder.name).mkdir(exist_ok=True)
     return count

@@ -1,14 +1,14 @@
-"""The form of encrypted files, and the keys for them.
+"""The format of encrypted files, and their keys.
 
     "core encrypted 1\\n" · salt (16 bytes) · check (16) · chunk size (4, big endian) · chunks
 
-From a key of 32 bytes and the salt, HKDF with SHA-256 makes the key of this file and the check, by which a
-wrong key is told from a changed file. A chunk is `chunk size` bytes of the file, encrypted with AES-256-GCM,
-and its tag of 16 bytes. Its nonce is its number (11 bytes, big endian, from 0) and 1 byte that is 1 for the
-last chunk and else 0; what is authenticated beside it is all that stands before the chunks. The last chunk
-may be shorter, and is empty for an empty file only. So no chunk can be changed, left out, moved or added.
+HKDF with SHA-256 derives the key of the file and the check from a key of 32 bytes and the salt. The check
+distinguishes a wrong key from a changed file. A chunk is `chunk size` bytes of the file, encrypted with
+AES-256-GCM, and its tag of 16 bytes. Its nonce is its number (11 bytes, big endian, from 0) and 1 byte: 1 for
+the last chunk, else 0. The additional authenticated data is everything before the chunks. The last chunk may
+be shorter; it is empty only for an empty file. So no chunk can be changed, removed, moved or added.
 
-What is not told by this: which name and which place the file had. The agent "checksum" tells that.
+The format does not protect the name and the location of the file. The agent "checksum" does.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _CHECK_BYTES = 16
 _TAG_BYTES = 16
 _HEADER_BYTES = len(MAGIC) + _SALT_BYTES + _CHECK_BYTES + 4
 _CHUNK_BYTES = 1 << 20
-_LARGEST_CHUNK_BYTES = 1 << 26  # what a header may make us read at once
+_LARGEST_CHUNK_BYTES = 1 << 26  # limit for the chunk size in a header
 _INFO = b"core encrypted model file, version 1"
 
 
 def new_key() -> str:
-    """A random key as text."""
+    """Return a random key as base64 text."""
     return base64.urlsafe_b64encode(os.urandom(_KEY_BYTES)).decode()
 
 
 def keys_of(environment: str | None, file: str | None) -> list[bytes]:
-    """The keys in a variable of the environment, or in a file: several are there while one replaces another.
+    """Return the keys in an environment variable or a file; several during the replacement of a key.
 
-    Raises CoreError(INVALID) that names the place, and shows nothing of what is in it.
+    Raises CoreError(INVALID) that names the variable or file, but not its content.
     """
     if file is not None:
         place = f"key file '{file}'"
@@ -79,7 +79,7 @@ def _key(word: str, place: str) -> bytes:
 
 
 def encrypt(source: BinaryIO, target: BinaryIO, key: bytes) -> None:
-    """Write what `source` holds to `target`, encrypted."""
+    """Encrypt the content of `source` to `target`."""
     salt = os.urandom(_SALT_BYTES)
     cipher, check = _derived(key, salt)
     header = MAGIC + salt + check + _CHUNK_BYTES.to_bytes(4, "big")
@@ -94,9 +94,9 @@ def encrypt(source: BinaryIO, target: BinaryIO, key: bytes) -> None:
 
 
 def decrypt(source: BinaryIO, target: BinaryIO, keys: Sequence[bytes]) -> None:
-    """Write what `encrypt` was given to `target`. On an error, what was written must not be used.
+    """Decrypt the content of `source` to `target`. After an error, `target` must not be used.
 
-    Raises CoreError(INVALID) for what is no encrypted file, a wrong key, and a file that was changed.
+    Raises CoreError(INVALID) for a file of another format, a wrong key, and a changed file.
     """
     header = source.read(_HEADER_BYTES)
     size = int.from_bytes(header[-4:], "big")

@@ -1,4 +1,4 @@
-"""Metrics of NVIDIA GPUs, read by NVML. gpus.py reads them in a thread of its own."""
+"""Metrics of NVIDIA GPUs, read by NVML. gpus.py reads them on a separate thread."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Gpus(MetricSource):
             self._end = None
 
     def gpu_uuid(self, number: int) -> str | None:
-        """See MetricSource."""
+        """Return the UUID of a GPU in the numbering of frameworks; None if unknown."""
         return self._uuids[number] if 0 <= number < len(self._uuids) else None
 
     def families(self) -> list[Family]:

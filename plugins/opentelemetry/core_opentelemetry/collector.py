@@ -23,29 +23,29 @@ from core.telemetry.tracing.context import SpanContext
 from core_opentelemetry.settings import ExportSettings
 from core_opentelemetry.spans import Span
 
-SCOPE = "triton-server"  # as Triton calls what makes its spans
+SCOPE = "triton-server"  # Triton's name for the instrumentation scope
 
 _SAMPLED = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 
 
 class Collector:
-    """A Destination of spans, which documents the threads."""
+    """A Destination that sends spans to a collector. Threads: see Destination."""
 
     def __init__(self, settings: ExportSettings) -> None:
-        """Raises CoreError(INVALID) for a setting that OpenTelemetry refuses."""
-        # Workers have one configuration and yet are several.
+        """Create the SDK's exporter. Raises CoreError(INVALID) for a setting that OpenTelemetry refuses."""
+        # Distinguishes the workers, which have the same configuration.
         self._resource = Resource.create({"process.pid": os.getpid(), **settings.resource})
         self._scope = InstrumentationScope(SCOPE, core.__version__)
         try:
             self._exporter = trace_exporter.OTLPSpanExporter(endpoint=settings.url or None)
-        except Exception as error:  # of a variable of the environment, mostly
+        except Exception as error:  # usually for an environment variable
             raise invalid(f"--trace-config=mode=opentelemetry: {error}") from error
         self.where = settings.url or str(getattr(self._exporter, "_endpoint", "its collector"))
         self._complaints = _Complaints()
         logging.getLogger(trace_exporter.__name__).addFilter(self._complaints)
 
     def send(self, spans: Sequence[Span]) -> str | None:
-        """See Destination."""
+        """Send spans and wait for the response. Return the reason of a failure, or None. May take seconds."""
         readable = [self._readable(span) for span in spans]
         with self._complaints as complaints:
             result = self._exporter.export(readable)
@@ -54,7 +54,7 @@ class Collector:
         )
 
     def stop(self) -> None:
-        """See Destination."""
+        """End a `send` that waits to retry."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def _readable(self, span: Span) -> sdk.ReadableSpan:
@@ -81,15 +81,15 @@ def _context(context: SpanContext, is_remote: bool) -> trace.SpanContext:
 
 
 class _Complaints(logging.Filter):
-    """Takes what OpenTelemetry's exporter logs for each batch out of the log: SpanExporter logs it once.
+    """Filter that removes the log records of OpenTelemetry's exporter: SpanExporter logs failures once.
 
-    It filters the records of the thread that entered it. Other users of that exporter log as before.
+    It removes the records of the thread that entered it. Other users of that exporter log as before.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._thread = 0
-        self.text = ""  # the first record: the others say that it tries again
+        self.text = ""  # the first record; the others only announce retries
 
     def __enter__(self) -> _Complaints:
         self._thread, self.text = threading.get_ident(), ""

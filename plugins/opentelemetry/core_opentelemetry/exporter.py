@@ -21,24 +21,24 @@ logger = logging.getLogger("core")
 
 
 class Destination(Protocol):
-    """Receives spans. One thread calls it, one call at a time; `stop` may come from any thread."""
+    """Receiver of spans. One thread calls `send`, one call at a time; any thread may call `stop`."""
 
     where: str  # for the log
 
     def send(self, spans: Sequence[Span]) -> str | None:
-        """Send spans and wait for the answer. Return why it failed, or None. May take seconds."""
+        """Send spans and wait for the response. Return the reason of a failure, or None. May take seconds."""
 
     def stop(self) -> None:
-        """End a `send` that waits to try again."""
+        """End a `send` that waits to retry."""
 
 
 class SpanExporter(TraceExporter):
     """The spans of one process. Event loop only, except for `_serve` and the methods it calls.
 
-    At most `queue_size` spans wait; further ones are dropped. The log says once that spans are dropped or
-    that the collector fails, and says when it is over.
+    At most `queue_size` spans wait; further ones are dropped. The log has one line when spans are dropped or
+    the collector fails, and one when that ends.
 
-    settings     how many spans wait, and how long
+    settings     size of the queue and of batches, and the delay between batches
     destination  receives at most `batch_size` spans per call
     """
 
@@ -58,7 +58,7 @@ class SpanExporter(TraceExporter):
 
     def export(self, trace: Trace) -> None:
         """Add the spans of a trace to the queue."""
-        # The offset of now: the wall clock may have been set since the server started.
+        # The current offset: the wall clock may have been set since the server started.
         self.add(spans_of(trace, time.time_ns() - time.monotonic_ns()))
 
     def add(self, spans: list[Span]) -> None:
@@ -96,7 +96,7 @@ class SpanExporter(TraceExporter):
         if thread is None:
             return
         self._woken.set()
-        # Not a thread of the loop's executor: the interpreter would wait for it without a bound.
+        # Not a thread of the loop's executor: the interpreter would wait for it without a time limit.
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         threading.Thread(
             target=_wait,
@@ -123,7 +123,7 @@ class SpanExporter(TraceExporter):
         while not self._closed:
             whole = self._woken.wait(delay_s)
             self._woken.clear()
-            # A full batch wakes it: then the rest waits for the next one. Else it sends all spans.
+            # After a full batch, send full batches only; the rest waits. After the delay, send all spans.
             least = self._settings.batch_size if whole and not self._closed else 1
             self._send(least)
         self._send(1)
@@ -177,4 +177,4 @@ def _wait(
     try:
         loop.call_soon_threadsafe(tell)
     except RuntimeError:
-        pass  # the loop is closed: nobody waits any more
+        pass  # the loop is closed

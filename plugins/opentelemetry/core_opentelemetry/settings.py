@@ -1,9 +1,9 @@
-"""ExportSettings: where spans are sent, with which attributes, and how many at once.
+"""ExportSettings: the settings of the span exporter, and their checks.
 
     --trace-config=opentelemetry,<setting>=<value>
 
-Plain values and their checks. Names and defaults are those of Triton. So are the environment variables, which
-apply where the command line sets nothing.
+Names, defaults and environment variables are those of Triton. A variable applies if the command line does not
+set its value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ExportSettings:
     queue_size   spans that wait at most; more are dropped
     delay_ms     time between two exports
     batch_size   spans of one export at most
-    shown        the settings as clients read them with the trace extension
+    shown        the settings in the form of the trace extension, for clients
     """
 
     url: str = ""

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 ROOT = "InferRequest"
 _COMPUTE = "compute"
 _START, _END = "_START", "_END"
-# Those of the frontends, which belong to the request as the client sees it.
+# Prefixes of the frontends' timestamps, which belong to the span of the whole request.
 _AT_THE_FRONTEND = ("HTTP_", "GRPC_", "INFER_RESPONSE_COMPLETE")
-# They have the form of a beginning or an end, but are points within a span.
+# Events within a span, although their names end like a start or an end.
 _POINTS = frozenset(("QUEUE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START"))
 _NAMES = {"COMPUTE": _COMPUTE}
 
-# A model may answer a million times; collectors refuse messages of more than some megabytes.
+# A model may send a million responses; collectors refuse messages of more than a few megabytes.
 MOST_EVENTS = 1000
 
 Stamp = tuple[int, str]  # ns, name
@@ -35,10 +35,10 @@ Stamp = tuple[int, str]  # ns, name
 class Span(NamedTuple):
     """One span; times are time.time_ns().
 
-    events       name and time, in order; of more than MOST_EVENTS the first and the last
+    events       name and time, in order; at most MOST_EVENTS: the first ones and the last
     attributes   by name
-    error        what the request failed with, "" for no failure
-    from_client  whether the parent is no span of this server
+    error        error of the request, "" for none
+    from_client  whether the parent is a span of the client
     """
 
     name: str
@@ -53,7 +53,7 @@ class Span(NamedTuple):
 
 
 class Opened:
-    """A span whose end has not come."""
+    """A span that has not ended."""
 
     def __init__(self, name: str, context: SpanContext, parent: SpanContext | None, at_ns: int):
         self.name = name
@@ -66,7 +66,7 @@ class Opened:
         self.from_client = False
 
     def closed(self, end_ns: int) -> Span:
-        """What it was, with its end."""
+        """Return the span with its end."""
         events = self.events
         if len(events) > MOST_EVENTS:
             events = [*events[: MOST_EVENTS - 1], events[-1]]
@@ -84,9 +84,9 @@ class Opened:
 
 
 def spans_of(first: Trace, to_wall_ns: int) -> list[Span]:
-    """Those of a trace that has left and of its children, the first one's root at the end.
+    """Return the spans of a finished trace and its children; the root span is the last.
 
-    to_wall_ns   what makes time.time_ns() of the trace's times
+    to_wall_ns   offset from the trace's clock to time.time_ns()
     """
     assert first.root is not None
     spans: list[Span] = []
@@ -99,7 +99,7 @@ def spans_of(first: Trace, to_wall_ns: int) -> list[Span]:
     for span in spans:
         times += (span.start_ns, span.end_ns)
     times = times or [first.began_ns + to_wall_ns]
-    # A request is received before anybody knows that it is traced: its span begins with its first time.
+    # The server receives a request before it creates the trace: the span begins at the earliest timestamp.
     root = Opened(ROOT, first.root, first.remote, min(times))
     root.events += ((name, ns + to_wall_ns) for ns, name in outer)
     root.error, root.from_client = first.error, first.remote is not None
@@ -114,13 +114,13 @@ def _outer(stamp: Stamp) -> bool:
 def _of_model(
     trace: Trace, context: SpanContext, stamps: list[Stamp], to_wall_ns: int
 ) -> list[Span]:
-    """The span of a model and those within it; none if there are no times."""
+    """Return the span of a model and the spans within it; an empty list without timestamps."""
     spans: list[Span] = []
     open_ones: list[Opened] = []
     for ns, name in stamps:
         at_ns = ns + to_wall_ns
         if not open_ones:
-            if spans:  # behind the end
+            if spans:  # after the end of the model's span
                 continue
             open_ones.append(_model_span(trace, context, at_ns))
         elif name.endswith(_START) and name not in _POINTS:

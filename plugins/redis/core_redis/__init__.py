@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @core.hookimpl
 def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
-    """Return the cache `redis`; nothing is connected before the first request.
+    """Return the cache `redis`; it connects at the first request.
 
-    Raises CoreError(INVALID) for a setting that is wrong.
+    Raises CoreError(INVALID) for an invalid setting.
     """
     if name != "redis":
         return None

@@ -1,7 +1,7 @@
-"""RedisCache: answers in a Redis server, which other processes and machines may share.
+"""RedisCache: responses in a Redis server, which other processes and machines may share.
 
-A Redis server that is slow, unreachable or full never fails a request: the request goes to its model, the
-failure is counted, and logged at most every 30 seconds.
+If the Redis server is slow, unreachable or full, requests do not fail: they go to their models. Failures are
+counted, and logged at most every 30 seconds.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Result = TypeVar("Result")
 logger = logging.getLogger("core")
 
 _PREFIX = b"core:cache:"
-_REST_S = 1.0  # after a failure nobody asks for so long: a dead server must not slow every request
+_REST_S = 1.0  # pause of all accesses after a failure: a dead server must not delay every request
 _LOG_EVERY_S = 30.0
 _INSERT_TIMEOUT_S = 5.0
-_MOST_UNSENT = 64 << 20  # bytes of answers on their way to the server; more are not kept
+_MOST_UNSENT = 64 << 20  # bytes of responses that are being sent; further responses are not cached
 
 
 class RedisCache(Cache):
-    """Answers by key, in a Redis server. Loop thread only.
+    """Cached responses in a Redis server. Call from the loop thread only.
 
     client   a redis.asyncio.Redis; closed with the cache
     """
@@ -47,12 +47,15 @@ class RedisCache(Cache):
         self._rests_until = self._logs_from = 0.0
 
     def ask(self, key: bytes, found: Found) -> None:
-        """See Cache; `found` is called later, or at once while the server rests after a failure."""
+        """Look up a response and call `found` with it, or with None for a miss.
+
+        `found` is called later, or at once in the pause after a failure.
+        """
         self.counters.lookups += 1
         if self._loop.time() < self._rests_until:
             found(None)
         else:
-            # Told behind the task and not in it: one that is cancelled before it began runs nothing.
+            # A callback of the task, because a task that is cancelled before its start runs no code.
             self._start(self._lookup(key)).add_done_callback(partial(_tell, found))
 
     async def _lookup(self, key: bytes) -> list[Tensor] | None:
@@ -70,7 +73,7 @@ class RedisCache(Cache):
         return outputs
 
     def insert(self, key: bytes, outputs: list[Tensor]) -> None:
-        """Send a copy of `outputs` to the server, unless too much is on its way already."""
+        """Send a copy of `outputs` to the server, unless too many bytes are being sent already."""
         size = sum(tensor.byte_size for tensor in outputs)
         if self._loop.time() < self._rests_until or self._unsent + size > _MOST_UNSENT:
             return
@@ -88,7 +91,7 @@ class RedisCache(Cache):
             self._unsent -= size
 
     async def close(self) -> None:
-        """End what is on its way, and the connections."""
+        """Cancel running lookups and insertions, and close the connections."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -107,7 +110,7 @@ class RedisCache(Cache):
     def _failed(self, what: str, error: Exception) -> None:
         self.counters.failures += 1
         now = self._loop.time()
-        if not isinstance(error, ValueError):  # a wrong entry says nothing about the server
+        if not isinstance(error, ValueError):  # an invalid entry is no failure of the server
             self._rests_until = now + _REST_S
         if now >= self._logs_from:
             self._logs_from = now + _LOG_EVERY_S
@@ -122,15 +125,15 @@ class RedisCache(Cache):
 
 
 def redis_cache(settings: Mapping[str, str]) -> RedisCache:
-    """The cache of --cache-config=redis,host=…; nothing is connected before the first request.
+    """Return the cache of --cache-config=redis,host=…; it connects at the first request.
 
-    Raises CoreError(INVALID) for a wrong setting.
+    Raises CoreError(INVALID) for an invalid setting.
     """
     found = redis_cache_settings(settings)
     if found.tls:
         found.connection["connection_class"] = SSLConnection
     pool = BlockingConnectionPool(
-        # Once more: the server may have closed a connection that nobody used for a while.
+        # Retry once: the server may have closed an idle connection.
         retry=Retry(NoBackoff(), 1),
         protocol=2,
         **found.connection,
@@ -139,7 +142,7 @@ def redis_cache(settings: Mapping[str, str]) -> RedisCache:
 
 
 def _tell(found: Found, task: asyncio.Task[list[Tensor] | None]) -> None:
-    """A lookup is over; one that was cancelled, since the server stops, has found nothing."""
+    """Call `found` with the result of a lookup; with None if it was cancelled because the server stops."""
     found(None if task.cancelled() else task.result())
 
 

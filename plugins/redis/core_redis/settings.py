@@ -1,6 +1,6 @@
-"""Settings of --cache-config=redis,<setting>=<value>. Their names are those of Triton's Redis cache.
+"""Settings of --cache-config=redis,<setting>=<value>, with the names of Triton's Redis cache.
 
-`lookup_timeout` and `ttl` are ours.
+Triton has no `lookup_timeout` and no `ttl`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NAMES = (
 
 @dataclass
 class RedisSettings:
-    """What the settings say, in the form that is needed.
+    """The parsed settings.
 
     where              host:port, for the log
-    lookup_timeout_s   after so long a lookup is a miss, whatever it waits for
-    ttl_s              seconds that an answer is kept; 0 for as long as the server likes
+    lookup_timeout_s   time limit of a lookup, which is then a miss
+    ttl_s              seconds that a response is kept; 0: the Redis server decides
     tls                whether connections are encrypted
     connection         arguments of redis.asyncio.BlockingConnectionPool
     """
@@ -40,9 +40,9 @@ class RedisSettings:
 
 
 def redis_cache_settings(settings: Mapping[str, str]) -> RedisSettings:
-    """Read the settings; user and password may come from the environment.
+    """Parse the settings; user and password may come from the environment.
 
-    Raises CoreError(INVALID) for one that there is not, or a value that is none.
+    Raises CoreError(INVALID) for an unknown setting, an invalid value, or no host.
     """
     if unknown := sorted(set(settings) - set(_NAMES)):
         raise _wrong(f"no setting '{unknown[0]}'; there are {', '.join(_NAMES)}")
@@ -90,7 +90,7 @@ def _number(settings: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _seconds(settings: Mapping[str, str], name: str, default_ms: int) -> float | None:
-    """A time in milliseconds; None, no limit of its own, for 0."""
+    """Return a setting in milliseconds as seconds; None, for no time limit, if it is 0."""
     return _number(settings, name, default_ms) / 1000 or None
 
 
