@@ -16,7 +16,7 @@ The model runs in a real core.Server: loaded from a folder, batched, split, unlo
 conformance.py   BackendConformance: the groups together; kit.py: capabilities
 example.py       Example: a small model and its true answers
 served.py        Served: a Server on a thread of its own, for tests without coroutines
-diary.py         Diary: what core called, and where it is to fail
+call_log.py      CallLog: the calls of core to a backend; makes chosen calls fail
 fake_device.py   a device for tests on machines that have none
 leftovers.py     what a backend may leave behind: threads, children, files, shared memory
 answers.py batches.py refusals.py failures.py lifecycle.py concurrency.py streams.py state.py devices.py

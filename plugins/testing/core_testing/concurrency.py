@@ -10,7 +10,7 @@ import pytest
 from core import plugins
 from core.backend import Backend
 from core.errors import CoreError
-from core_testing.diary import CLOSE, EXECUTE, Diary
+from core_testing.call_log import CLOSE, EXECUTE, CallLog
 from core_testing.example import MODEL, Example
 from core_testing.kit import Kit, Serve
 from core_testing.served import Served, request_of
@@ -75,7 +75,7 @@ class Concurrency(Kit):
         example.check(served.answer(example.inputs))
 
     def test_an_unload_waits_for_the_last_answer(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example)
 
@@ -84,8 +84,8 @@ class Concurrency(Kit):
         for answer in answers:
             example.check(answer)
         served.unload()
-        executions = [i for i, event in enumerate(diary.events) if event == EXECUTE]
-        assert diary.events.index(CLOSE) > max(executions, default=-1)
+        executions = [i for i, event in enumerate(calls.events) if event == EXECUTE]
+        assert calls.events.index(CLOSE) > max(executions, default=-1)
 
 
 def _installed_name(backend: Backend) -> str:

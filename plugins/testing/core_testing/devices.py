@@ -16,7 +16,7 @@ import pytest
 from core.backend import Device
 from core.devices import gpus
 from core_testing import leftovers
-from core_testing.diary import Diary
+from core_testing.call_log import CallLog
 from core_testing.example import Example
 from core_testing.kit import Kit, Serve
 
@@ -30,13 +30,13 @@ with warnings.catch_warnings():
 
 class Devices(Kit):
     def test_an_instance_of_a_cpu_group_is_on_the_cpu(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         self.needs("cpu")
         served = serve(example, instances=2)
         served.ask(example.inputs)
 
-        for each in diary.instances():
+        for each in calls.instances():
             assert each.device == Device("CPU"), (
                 f"an instance of KIND_CPU says that it is on {each.device}: core sets `device`, "
                 "a backend reads it"
@@ -44,14 +44,14 @@ class Devices(Kit):
 
     @GPU
     def test_an_instance_of_a_gpu_group_answers_as_on_the_cpu(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         self._needs_gpu()
         served = serve(example, gpu=True)
 
         example.check(served.answer(example.inputs))
 
-        assert [each.device for each in diary.instances()] == [Device("GPU")]
+        assert [each.device for each in calls.instances()] == [Device("GPU")]
 
     @GPU
     def test_two_instances_share_a_gpu(self, serve: Serve, example: Example) -> None:

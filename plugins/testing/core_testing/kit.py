@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from core_testing.diary import Diary, diary_of
+from core_testing.call_log import CallLog, call_log_of
 from core_testing.example import MODEL, Example, write_model
 from core_testing.served import Served
 
@@ -131,7 +131,7 @@ class Kit:
         return serve(example)
 
     @pytest.fixture
-    def diary(self, example: Example) -> Iterator[Diary]:
-        """What core calls of the example's backend. Ask for it before `served`."""
-        with diary_of(example.backend) as diary:
-            yield diary
+    def calls(self, example: Example) -> Iterator[CallLog]:
+        """The calls that core makes to the example's backend. Request it before `served`."""
+        with call_log_of(example.backend) as calls:
+            yield calls

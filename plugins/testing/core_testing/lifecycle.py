@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 from core_testing import leftovers
-from core_testing.diary import (
+from core_testing.call_log import (
     BACKEND_CLOSE,
     BACKEND_OPEN,
     CLOSE,
@@ -13,7 +13,7 @@ from core_testing.diary import (
     LOAD,
     OPEN,
     UNLOAD,
-    Diary,
+    CallLog,
 )
 from core_testing.example import Example
 from core_testing.kit import Kit, Serve
@@ -24,28 +24,28 @@ GROWTH = 512 * 1024  # bytes that a load may leave; less is noise of the allocat
 
 class Lifecycle(Kit):
     def test_calls_come_from_the_outside_in_and_back(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example)
         expected = [BACKEND_OPEN, LOAD, OPEN, EXECUTE, CLOSE, UNLOAD, BACKEND_CLOSE]
-        if diary.is_native():
+        if calls.is_native():
             expected.remove(EXECUTE)
         served.ask(example.inputs)
         served.unload()
 
-        assert diary.events == expected, (
-            f"core calls {', '.join(expected)}; these calls were seen: {', '.join(diary.events)}"
+        assert calls.events == expected, (
+            f"core calls {', '.join(expected)}; these calls were seen: {', '.join(calls.events)}"
         )
 
     def test_every_instance_is_opened_and_closed(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         self.needs("cpu")
         served = serve(example, instances=3)
         served.unload()
 
         for step, expected in ((LOAD, 1), (UNLOAD, 1), (OPEN, 3), (CLOSE, 3)):
-            found = diary.count(step)
+            found = calls.count(step)
             assert found == expected, (
                 f"{step} was called {found} times for a model with three instances, not {expected}: who "
                 "calls it but core?"
@@ -138,7 +138,7 @@ class Lifecycle(Kit):
         assert grown < half * GROWTH, f"each load leaves {grown // half} bytes"
 
     def test_nothing_holds_a_model_or_instance_after_the_unload(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example)
         served.ask(example.inputs)
@@ -146,7 +146,7 @@ class Lifecycle(Kit):
 
         def held() -> list[str]:
             gc.collect()
-            return [type(there).__name__ for made in diary.made if (there := made()) is not None]
+            return [type(there).__name__ for made in calls.made if (there := made()) is not None]
 
         left = leftovers.left(held)
         assert not left, (
