@@ -1,4 +1,4 @@
-"""A failure hurts those whom it concerns, and nobody else."""
+"""A failure affects only the request or model that fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core_testing.served import Served, request_of
 
 
 class Failures(Kit):
-    def test_after_an_execution_that_raised_the_next_one_is_well(
+    def test_an_execution_succeeds_after_one_that_raised(
         self, calls: CallLog, served: Served, example: Example
     ) -> None:
         if calls.is_native():
@@ -40,7 +40,7 @@ class Failures(Kit):
 
             example.check(served.answer(example.inputs))
 
-    def test_a_model_that_cannot_load_says_why_and_leaves_nothing_open(
+    def test_a_model_that_cannot_load_gives_the_reason_and_leaves_nothing_open(
         self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example, load=False)
@@ -63,7 +63,7 @@ class Failures(Kit):
 
         _ended_with(calls, UNLOAD, BACKEND_CLOSE)
 
-    def test_what_could_not_load_loads_when_the_reason_is_gone(
+    def test_a_model_that_failed_to_load_loads_once_the_cause_is_gone(
         self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example, load=False)

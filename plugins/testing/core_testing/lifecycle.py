@@ -1,4 +1,4 @@
-"""Calls come in order, and nothing stays behind."""
+"""Calls come in order, and an unload leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from core_testing.example import Example
 from core_testing.kit import Kit, Serve
 from core_testing.served import Served
 
-GROWTH = 512 * 1024  # bytes that a load may leave; less is noise of the allocator
+GROWTH = 512 * 1024  # bytes that a load may keep; less is noise of the allocator
 
 
 class Lifecycle(Kit):
-    def test_calls_come_from_the_outside_in_and_back(
+    def test_calls_come_from_backend_to_instance_and_back(
         self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example)
@@ -47,8 +47,8 @@ class Lifecycle(Kit):
         for step, expected in ((LOAD, 1), (UNLOAD, 1), (OPEN, 3), (CLOSE, 3)):
             found = calls.count(step)
             assert found == expected, (
-                f"{step} was called {found} times for a model with three instances, not {expected}: who "
-                "calls it but core?"
+                f"{step} was called {found} times for a model with three instances, not {expected}: only "
+                "core may call it"
             )
 
     def test_an_instance_may_be_closed_twice(self, serve: Serve, example: Example) -> None:
@@ -61,7 +61,7 @@ class Lifecycle(Kit):
                 close(self)
                 try:
                     close(self)
-                except Exception as error:  # core would only log it
+                except Exception as error:  # core would catch and log it
                     errors.append(error)
 
         example.backend.instance = ClosedTwice
@@ -82,7 +82,7 @@ class Lifecycle(Kit):
             served.load()
             example.check(served.answer(example.inputs))
 
-    def test_unloading_one_server_leaves_the_other_one_well(
+    def test_an_unload_in_one_server_does_not_affect_another_server(
         self, serve: Serve, example: Example
     ) -> None:
         first, second = serve(example), serve(example)
@@ -96,7 +96,7 @@ class Lifecycle(Kit):
         self, serve: Serve, example: Example
     ) -> None:
         served = serve(example, load=False)
-        served.load()  # what a framework starts once for the process counts as there before
+        served.load()  # the framework starts its threads of the process now
         served.unload()
         threads, children = leftovers.threads(), leftovers.children()
 
@@ -110,7 +110,7 @@ class Lifecycle(Kit):
         assert not left, f"child processes stay after the unload: {left}"
 
     def test_nothing_stays_after_many_loads(self, serve: Serve, example: Example) -> None:
-        """Files, shared memory, threads; memory by what the process grows in the second half."""
+        """Compare files, shared memory and threads; measure memory as the growth in the second half."""
         served = serve(example, load=False)
         _load_often(served, example, 1)
         files, memory, threads = (
