@@ -144,5 +144,5 @@ class OnnxInstance(ModelInstance):
         return internal(text)
 
     def close(self) -> None:
-        """Release the session. It ends when the last instance that shares it has closed."""
+        """Release the session. The model keeps a shared session until it unloads."""
         self._feed = self._run = None  # type: ignore[assignment]
