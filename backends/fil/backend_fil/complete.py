@@ -1,6 +1,7 @@
 """Complete a configuration from the model file: names, datatypes, dims, batching.
 
-config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  With NVIDIA's backend, config.pbtxt must have them.
+config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  NVIDIA's backend requires them in
+config.pbtxt.
 """
 
 from __future__ import annotations
