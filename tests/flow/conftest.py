@@ -168,8 +168,8 @@ def change(prepare):
     return changed
 
 
-class Diary(core.ModelInstance):
-    """Answers with its input after 10 ms. Notes who executes, who opens and who closes."""
+class RecordingInstance(core.ModelInstance):
+    """An instance that answers with its input after 10 ms and records its open, execute and close."""
 
     def open(self):
         self.note("open")
@@ -186,7 +186,7 @@ class Diary(core.ModelInstance):
         self.note("close")
 
 
-@pytest.fixture(name="diary")
-def diary_fixture():
-    """The class Diary."""
-    return Diary
+@pytest.fixture(name="recording")
+def recording_fixture():
+    """Return the class RecordingInstance."""
+    return RecordingInstance

@@ -33,8 +33,8 @@ BATCHED = "dynamic_batching { }"
 
 
 @pytest.mark.parametrize("config", [ALONE, BATCHED])
-async def test_new_instances_execute_waiting_requests(serve, config, prepare, diary):
-    chain = await serve(diary, config + groups(group(1)), max_batch_size=1 if config else 8)
+async def test_new_instances_execute_waiting_requests(serve, config, prepare, recording):
+    chain = await serve(recording, config + groups(group(1)), max_batch_size=1 if config else 8)
     prepared = await prepare(chain, group(3))
     start = asyncio.get_running_loop().time()
     replies = [ask(chain, value) for value in range(5)]
@@ -50,8 +50,8 @@ async def test_new_instances_execute_waiting_requests(serve, config, prepare, di
 
 
 @pytest.mark.parametrize("config", [ALONE, BATCHED])
-async def test_leaving_instances_finish_their_batches(serve, config, change, diary):
-    chain = await serve(diary, config + groups(group(3)), max_batch_size=1 if config else 8)
+async def test_leaving_instances_finish_their_batches(serve, config, change, recording):
+    chain = await serve(recording, config + groups(group(3)), max_batch_size=1 if config else 8)
     replies = [ask(chain, value) for value in range(6)]
     await asyncio.sleep(0.005)
     chain.recorder.batches.clear()
@@ -65,8 +65,10 @@ async def test_leaving_instances_finish_their_batches(serve, config, change, dia
     await chain.close()
 
 
-async def test_until_the_change_is_committed_only_the_old_instances_serve(serve, prepare, diary):
-    chain = await serve(diary, groups(group(1)))
+async def test_until_the_change_is_committed_only_the_old_instances_serve(
+    serve, prepare, recording
+):
+    chain = await serve(recording, groups(group(1)))
     chain.recorder.batches.clear()
 
     prepared = await prepare(chain, group(2, "new", "kind: KIND_MODEL"))
@@ -84,8 +86,8 @@ async def test_until_the_change_is_committed_only_the_old_instances_serve(serve,
     await chain.close()
 
 
-async def test_an_abandoned_change_changes_nothing(serve, prepare, diary):
-    chain = await serve(diary, groups(group(2)))
+async def test_an_abandoned_change_changes_nothing(serve, prepare, recording):
+    chain = await serve(recording, groups(group(2)))
     running = ask(chain)
 
     prepared = await prepare(chain, group(3))
@@ -97,8 +99,8 @@ async def test_an_abandoned_change_changes_nothing(serve, prepare, diary):
     await chain.close()
 
 
-async def test_an_instance_that_cannot_open_changes_nothing(serve, prepare, diary):
-    class Three(diary):
+async def test_an_instance_that_cannot_open_changes_nothing(serve, prepare, recording):
+    class Three(recording):
         def open(self):
             super().open()
             if self.name == "g_3":
@@ -117,8 +119,8 @@ async def test_an_instance_that_cannot_open_changes_nothing(serve, prepare, diar
     await chain.close()
 
 
-async def test_instances_that_are_wanted_by_another_name_stay(serve, change, diary):
-    chain = await serve(diary, groups(group(2)))
+async def test_instances_that_are_wanted_by_another_name_stay(serve, change, recording):
+    chain = await serve(recording, groups(group(2)))
     chain.recorder.batches.clear()
 
     await change(chain, group(1, "one"), group(1, "other"))
@@ -137,8 +139,8 @@ async def test_instances_that_are_wanted_by_another_name_stay(serve, change, dia
         "secondary_devices [ { kind: KIND_NVDLA device_id: 1 } ]",
     ],
 )
-async def test_an_instance_with_other_settings_is_replaced(serve, more, change, diary):
-    chain = await serve(diary, groups(group(1)))
+async def test_an_instance_with_other_settings_is_replaced(serve, more, change, recording):
+    chain = await serve(recording, groups(group(1)))
     chain.recorder.batches.clear()
 
     replies = [ask(chain) for _ in range(3)]
@@ -150,12 +152,12 @@ async def test_an_instance_with_other_settings_is_replaced(serve, more, change, 
     await chain.close()
 
 
-async def test_new_instances_are_warm_before_they_serve(serve, prepare, diary):
+async def test_new_instances_are_warm_before_they_serve(serve, prepare, recording):
     sample = (
         'model_warmup { name: "s" batch_size: 1 inputs { key: "x" value: { data_type: TYPE_FP32 '
         "dims: [ 1 ] zero_data: true } } }"
     )
-    chain = await serve(diary, sample + groups(group(1)))
+    chain = await serve(recording, sample + groups(group(1)))
     chain.recorder.batches.clear()
 
     prepared = await prepare(chain, group(3))
@@ -170,8 +172,8 @@ async def test_new_instances_are_warm_before_they_serve(serve, prepare, diary):
     await chain.close()
 
 
-async def test_an_instance_out_of_service_is_replaced(serve, change, diary):
-    class Once(diary):
+async def test_an_instance_out_of_service_is_replaced(serve, change, recording):
+    class Once(recording):
         async def execute(self, batch):
             self.note("execute")
             if batch["x"][0, 0] == 13:
@@ -256,8 +258,8 @@ async def test_a_callback_instance_closes_after_its_last_batch(serve, change):
     await chain.close()
 
 
-async def test_a_passive_instance_is_open_and_gets_nothing(serve, change, diary):
-    chain = await serve(diary, groups(group(1), group(1, "spare", "passive: true")))
+async def test_a_passive_instance_is_open_and_gets_nothing(serve, change, recording):
+    chain = await serve(recording, groups(group(1), group(1, "spare", "passive: true")))
     assert events(chain, "open") == ["g_0", "spare_0"]
 
     await asyncio.gather(*(ask(chain) for _ in range(3)))
@@ -269,8 +271,8 @@ async def test_a_passive_instance_is_open_and_gets_nothing(serve, change, diary)
     await chain.close()
 
 
-async def test_a_model_with_passive_instances_only_refuses(serve, diary):
-    chain = await serve(diary, groups(group(2, more="passive: true")))
+async def test_a_model_with_passive_instances_only_refuses(serve, recording):
+    chain = await serve(recording, groups(group(2, more="passive: true")))
 
     with pytest.raises(CoreError, match="no instance of the model is left: all are passive") as e:
         await ask(chain)
@@ -285,10 +287,10 @@ def limited(count, needs):
     return group(count, more=f'rate_limiter {{ resources [ {{ name: "R" count: {needs} }} ] }}')
 
 
-async def test_resources_of_instances_that_leave_are_free_again(serve, change, diary):
+async def test_resources_of_instances_that_leave_are_free_again(serve, change, recording):
     limiter = RateLimiter({"R": {GLOBAL: 4}})
-    chain = await serve(diary, groups(limited(1, 4)), limiter=limiter)
-    other = await serve(diary, groups(limited(1, 4)), limiter=limiter)
+    chain = await serve(recording, groups(limited(1, 4)), limiter=limiter)
+    other = await serve(recording, groups(limited(1, 4)), limiter=limiter)
     replies = [ask(chain, value) for value in range(4)] + [ask(other, value) for value in (4, 5)]
     await asyncio.sleep(0.005)
 
@@ -302,8 +304,8 @@ async def test_resources_of_instances_that_leave_are_free_again(serve, change, d
     await other.close()
 
 
-async def test_a_demand_that_can_never_be_met_changes_nothing(serve, prepare, diary):
-    chain = await serve(diary, groups(limited(1, 2)), limiter=RateLimiter({"R": {GLOBAL: 2}}))
+async def test_a_demand_that_can_never_be_met_changes_nothing(serve, prepare, recording):
+    chain = await serve(recording, groups(limited(1, 2)), limiter=RateLimiter({"R": {GLOBAL: 2}}))
 
     with pytest.raises(CoreError, match="limited to 2"):
         await prepare(chain, limited(1, 3))

@@ -44,8 +44,8 @@ BATCHED = "dynamic_batching { }"
 
 
 @pytest.fixture
-def count(diary):
-    class Count(diary):
+def count(recording):
+    class Count(recording):
         """y is how many of its requests the sequence of each row has had here."""
 
         def open(self):
@@ -117,8 +117,8 @@ async def test_a_leaving_instance_does_not_wait_for_idle_sequences(serve, change
     await chain.close()
 
 
-async def test_implicit_state_stays_with_its_sequence(serve, prepare, diary):
-    class Sum(diary):
+async def test_implicit_state_stays_with_its_sequence(serve, prepare, recording):
+    class Sum(recording):
         async def execute(self, batch):
             await asyncio.sleep(0.010)
             total = batch["in"] + batch["x"]

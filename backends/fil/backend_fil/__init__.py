@@ -1,18 +1,18 @@
-"""Forests of XGBoost, LightGBM, scikit-learn and treelite.
+"""Run decision-tree forests of XGBoost, LightGBM, scikit-learn and treelite.
 
-    backend.py    Backend and Model: what core calls; one forest for all instances of a version
-    settings.py   parameters of config.pbtxt, by their names of today and of before
-    files.py      which file, of which kind, and what to do when it cannot be read
-    categories.py the names of categories in files of XGBoost, which treelite cannot read
-    reading.py    a forest of treelite → a forest of ours
-    answers.py    what clients get: which values, in which shape; what does not fit is refused
-    complete.py   what the model file knows, written into a configuration
+    backend.py    Backend and Model: one forest for all instances of a version
+    settings.py   parameters of config.pbtxt, with current and removed names
+    files.py      find the model file and its kind; errors with advice
+    categories.py category names in files of XGBoost, which treelite cannot read
+    reading.py    convert a treelite model to a Forest
+    answers.py    values and shapes of the outputs; refuse a configuration that does not fit
+    complete.py   complete a configuration from the model file
     instance.py   execute: rows ─► forest ─► outputs
     workers.py    threads that share the rows of a large batch
     gpu.py        a forest on a GPU, by nvForest
-    native/       forests as they lie in memory, rows through them, Shapley values
+    native/       memory layout of forests, prediction, Shapley values
 
-treelite is imported when the first model asks for this backend, since only then this package is.
+The import of this package imports treelite. It happens when the first model needs this backend.
 """
 
 from backend_fil.backend import backend

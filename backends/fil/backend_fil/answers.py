@@ -1,7 +1,7 @@
-"""What clients get of a forest: which values, in which shape.
+"""The values and shapes of the outputs of a forest.
 
 settings, description, config.pbtxt ─► [answers] ─► instance.  The rules are those of NVIDIA's FIL backend:
-classes or probabilities, a threshold that must be passed, one value without a dimension of its own.
+classes or probabilities, class 1 above a threshold, a single value without its own dimension.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SHAP = "treeshap_output"
 
 @dataclass(frozen=True)
 class Answers:
-    """What becomes of the sums of leaves.
+    """How sums of leaves become the values of the output.
 
-    link, form   of native.forest.Forest.finish
-    width        values of a row
+    link, form   arguments of native.forest.Forest.finish
+    width        values per row
     """
 
     link: str
@@ -36,17 +36,17 @@ class Answers:
 
 
 def classifies(settings: Settings, description: Description) -> bool:
-    """Return whether classes are told apart: parameter is_classifier, or what the file was trained for."""
+    """Return whether the model is a classifier: by parameter is_classifier, else by the training task."""
     said = settings.is_classifier
     return description.classifies if said is None else said
 
 
 def answers_of(settings: Settings, description: Description, width: int | None = None) -> Answers:
-    """What a model answers.
+    """Return the output values of a model.
 
-    width   values of a row that config.pbtxt asks for, None if it does not say: of a binary classifier with
-            predict_proba, 1 is the probability of class 1 alone, 2 is both
-    What tells no classes apart has no probabilities: predict_proba changes nothing there.
+    width   values per row in config.pbtxt, None if it leaves them open. For a binary classifier with
+            predict_proba, 1 means the probability of class 1 only, 2 means both probabilities
+    For a regressor, predict_proba has no effect.
     """
     classes, link = description.classes, description.link
     if settings.predict_proba and (classes > 1 or classifies(settings, description)):
@@ -60,21 +60,24 @@ def answers_of(settings: Settings, description: Description, width: int | None =
 
 
 def output_dims(width: int, batches: bool) -> tuple[int, ...]:
-    """Dims of an output that config.pbtxt does not describe."""
+    """Return the dims of an output that config.pbtxt does not describe."""
     if batches:
         return (width,)
     return (-1, width) if width > 1 else (-1,)
 
 
 def width_of(dims: Sequence[int], batches: bool) -> int | None:
-    """Values of a row in an output of these dims; None where they may be any number."""
+    """Return the number of values per row in a tensor of these dims; None for any number."""
     rest = list(dims) if batches else list(dims)[1:]
     return None if -1 in rest else math.prod(rest)
 
 
 def row_shape(dims: Sequence[int], batches: bool) -> tuple[int, ...]:
-    """Shape of what one row answers. One value has no dimension of its own, as in NVIDIA's backend, but where
-    a configuration without batching gives it one: dims [-1, 1]."""
+    """Return the output shape of one row.
+
+    A single value has no dimension, as in NVIDIA's backend, unless a configuration without batching has dims
+    [-1, 1].
+    """
     if not batches:
         return tuple(dims)[1:]
     return tuple(dim for dim in dims if dim != 1)
@@ -83,7 +86,7 @@ def row_shape(dims: Sequence[int], batches: bool) -> tuple[int, ...]:
 def check(config: ModelConfig, description: Description, settings: Settings) -> None:
     """Compare the tensors of a configuration with the forest.
 
-    Raises CoreError(INVALID) for a name, datatype or shape that does not fit, with both sides of the matter.
+    Raises CoreError(INVALID) for a name, datatype or shape that does not fit, with the values of both.
     """
     name, batches = config.name, bool(config.max_batch_size)
     names = [io.name for io in config.input]
@@ -123,7 +126,7 @@ def check(config: ModelConfig, description: Description, settings: Settings) -> 
 
 
 def _kind(settings: Settings, description: Description) -> str:
-    """In words, what the settings make of the file."""
+    """Return a text about the kind of model that results from the settings and the file."""
     if description.classes > 1 and settings.predict_proba:
         return f"{description.classes} classes, predict_proba true"
     if classifies(settings, description):
@@ -142,7 +145,7 @@ def _misfit(config: ModelConfig, io: str, dims: Sequence[int], found: str, why: 
 
 
 def _dims(io: Any) -> list[int]:
-    """As the model sees them."""
+    """Return the dims of a tensor after its reshape."""
     if io.HasField("reshape"):
         return list(io.reshape.shape)
     return list(io.dims)

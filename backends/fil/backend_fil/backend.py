@@ -1,4 +1,4 @@
-"""Backend and Model: what core calls; one forest for all instances of a version."""
+"""Backend and Model: one forest for all instances of a version."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from core.errors import unsupported
 
 
 class FilModel(Model):
-    """One version. Its forest does not change after load, so all instances walk through the same one.
+    """One model version. Its forest does not change after load, so all instances share it.
 
-    forest        on the CPU; also GPU instances have it, for small batches and Shapley values
-    row_shapes    by output: the shape of what one row answers
-    features      values of a row
+    forest        on the CPU. GPU instances use it for small batches and Shapley values
+    row_shapes    output name → output shape of one row
+    features      values of an input row
     """
 
     forest: Forest
@@ -37,9 +37,9 @@ class FilModel(Model):
     _workers: Workers | None
 
     def load(self) -> None:
-        """Read the file and lay the forest out. Raises CoreError with the file, the reason and what to do."""
+        """Read the file and build the forest. Raises CoreError with the file, the reason and advice."""
         self._workers = None
-        self._opening = threading.Lock()  # instances open at the same time, each on its thread
+        self._opening = threading.Lock()  # instances open at the same time, each on its own thread
         warn(self.config)
         self.settings = settings_of(self.config)
         path, kind = model_file(self.config, self.path, self.settings)
@@ -79,9 +79,9 @@ class FilModel(Model):
         self._treelite = model if on_gpu else None
 
     def workers(self, cores: frozenset[int]) -> Workers:
-        """The threads that share large batches, all instances' together. Any thread.
+        """Return the threads that share large batches. All instances use the same ones. Thread-safe.
 
-        cores   of the host policy of who asks first
+        cores   cores of the caller's host policy. The first call sets the default number of threads
         """
         with self._opening:
             if self._workers is None:
@@ -89,8 +89,8 @@ class FilModel(Model):
             return self._workers
 
     def on_gpu(self, device: Device) -> GpuForest:
-        """The forest on a GPU. Raises CoreError where that cannot be."""
-        # The instance may come after the load, by a change of instance groups.
+        """Return a copy of the forest on a GPU. Raises CoreError if that is not possible."""
+        # A change of instance groups may add the instance after the load.
         if self._treelite is None:
             path, kind = model_file(self.config, self.path, self.settings)
             allowed = self.settings.allow_unknown_field
@@ -98,7 +98,7 @@ class FilModel(Model):
         return open_on_gpu(self._treelite, device, self.settings, self.answers, self.name)
 
     def memory_usage(self) -> list[MemoryUsage]:
-        """Of the forest on the CPU; what nvForest takes of a GPU it does not tell."""
+        """Return the memory of the forest on the CPU. nvForest does not report its memory on a GPU."""
         return [MemoryUsage("CPU", 0, self.forest.nbytes)]
 
     def unload(self) -> None:
@@ -110,7 +110,7 @@ class FilModel(Model):
 def _filled(
     shape: tuple[int, ...], name: str, answers: Answers, description: Description
 ) -> tuple[int, ...]:
-    """A shape whose dimensions of any size have the size that the forest gives them."""
+    """Return the shape, or if it has a dimension of any size, the shape of the forest's values."""
     if -1 not in shape:
         return shape
     return description.shap_dims if name == SHAP else (answers.width,)

@@ -1,8 +1,7 @@
-"""Names of categories in files of XGBoost: treelite cannot read them, so they are taken out.
+"""Remove category names from files of XGBoost, because treelite cannot read them.
 
-files ─► [without_names] ─► treelite.  XGBoost keeps the categories of a pandas frame by name. The trees know
-them by number, and requests send these numbers: the place of each name in the order of the frame's categories
-(`frame["colour"].cat.codes`).
+files ─► [without_names] ─► treelite.  XGBoost stores the category names of a pandas frame. Trees and requests
+use their numbers: the index of each name in the frame's categories (`frame["colour"].cat.codes`).
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ _NUMBERS = {
 }
 
 Names = dict[int, list[str]]
-"""Number of a feature → the names of its categories, in the order of their numbers."""
+"""Feature number → names of its categories, in the order of their numbers."""
 
 
 def without_names(content: bytes, kind: str) -> tuple[bytes, Names] | None:
-    """A model file of XGBoost without the names of categories, and the names. None if it has none.
+    """Return a model file of XGBoost without category names, and the names. None if it has no names.
 
     kind   "xgboost_json" or "xgboost_ubj"
-    Raises ValueError for a file that is not whole.
+    Raises ValueError for an incomplete file.
     """
     if kind == "xgboost_json":
         if (found := _IN_JSON.search(content)) is None:
             return None
-        # Only this object becomes Python objects: a file may be large.
+        # Only this part of the file is parsed, because the file may be large.
         start = found.end()
         text = content[start:].decode()
         encoders, length = json.JSONDecoder().raw_decode(text)
@@ -71,9 +70,9 @@ def without_names(content: bytes, kind: str) -> tuple[bytes, Names] | None:
 
 
 def shown(names: Names, most: int = 200) -> str:
-    """The numbers of all categories, for the log: "feature 1: 0 blue, 1 green; …".
+    """Return the numbers of all categories for the log: "feature 1: 0 blue, 1 green; …".
 
-    most   characters, after which it is cut
+    most   number of characters after which the text is cut
     """
     text = "; ".join(
         f"feature {i}: " + ", ".join(f"{code} {name}" for code, name in enumerate(found))
@@ -83,7 +82,7 @@ def shown(names: Names, most: int = 200) -> str:
 
 
 def _names(encoder: dict[str, Any]) -> list[str]:
-    """Of one feature. Text lies in one array of bytes, with the place where each name begins and ends."""
+    """Return the category names of one feature. Text is one array of bytes with the offset of each name."""
     values = encoder["values"]
     if "offsets" not in encoder:
         return [str(each) for each in values]
@@ -93,7 +92,7 @@ def _names(encoder: dict[str, Any]) -> list[str]:
 
 
 class _Ubjson:
-    """Reads the part of UBJSON that XGBoost writes. ValueError for anything else."""
+    """Read the part of UBJSON that XGBoost writes. Raises ValueError for other content."""
 
     def __init__(self, content: bytes, place: int):
         self.content = content

@@ -1,6 +1,7 @@
-"""What the model file knows, written into a configuration: names, datatypes, dims, batching.
+"""Complete a configuration from the model file: names, datatypes, dims, batching.
 
-config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  NVIDIA's backend wants it there.
+config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  NVIDIA's backend requires them in
+config.pbtxt.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from core.completion import (
 )
 from core.config import ModelConfig
 
-# Rows cost microseconds, so what bounds a batch is the size of a message.
+# A row costs microseconds, so only the size of a message limits a batch.
 _DEFAULT_MAX_BATCH_SIZE = 32768
 
 
@@ -43,7 +44,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
 
 
 def _complete_batching(config: ModelConfig, backend: Backend) -> None:
-    """Rows are independent of each other, so a model batches unless its dims say that it does not."""
+    """Enable batching, since rows are independent, unless the configuration has dims without a batch."""
     tensors: list[Any] = [*config.input, *config.output]
     if not config.max_batch_size and not any(io.dims for io in tensors):
         fill_max_batch_size(config, default_max_batch_size(backend, "fil", _DEFAULT_MAX_BATCH_SIZE))

@@ -1,4 +1,4 @@
-"""A small forest and its true answers: python -m core_testing fil"""
+"""A small forest and its expected answers: python -m core_testing fil"""
 
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ CONFIG = """
     input [{ name: "input__0" data_type: TYPE_FP32 dims: [ -1 ] }]
     parameters { key: "model_type" value { string_value: "treelite_checkpoint" } }
 """
-# Of each tree the feature that it asks for, the border, and its answers below and from there on.
+# For each tree: its feature, the threshold, the value below the threshold, and the value from there on.
 TREES = ((0, 0.5, -1.0, 1.0), (2, -1.0, 0.25, 4.0))
 ROWS = np.array([[0, 0, 0], [0.5, 9, -2], [7, -9, -1], [-3, 0, -1.5]], np.float32)
 
 
 def save(path: Path) -> None:
-    """Write a treelite checkpoint of TREES, whose answers add up."""
+    """Write a treelite checkpoint of TREES. The answer is the sum of the trees' values."""
     builder: Any = ModelBuilder(
         threshold_type="float32",
         leaf_output_type="float32",
@@ -58,7 +58,7 @@ def save(path: Path) -> None:
 
 
 def answers(rows: np.ndarray) -> np.ndarray:
-    """FP32[rows], by the definition of a forest."""
+    """Return the answers FP32[rows], computed directly from TREES."""
     found = np.zeros(len(rows), np.float32)
     for feature, border, below, above in TREES:
         found += np.where(rows[:, feature] < border, below, above).astype(np.float32)
@@ -70,7 +70,7 @@ class TestFil(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        """Rows of any other number of features make it raise."""
+        """The forest of TREES. Rows with another number of features raise."""
         save(tmp_path / "checkpoint.tl")
         return Example(
             backend,

@@ -1,6 +1,7 @@
-"""Which file holds the forest, of which kind it is, and what to do when it cannot be read.
+"""Find the model file and its kind, and read it. Errors say what a person can do about them.
 
-Model ─► [files] ─► reading.  treelite reads files, XGBoost where treelite cannot; nobody a pickle.
+Model ─► [files] ─► reading.  treelite reads the files. If it cannot, XGBoost reads its own files. Pickles are
+refused.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from core.errors import CoreError, internal, invalid, unavailable, unsupported
 
 logger = logging.getLogger("core")
 
-# Kind of a file → its name in the folder of a version. The first that is there is taken where none is named.
+# Kind of a file → its name in the folder of a version. If none is configured, the first existing one is used.
 FILENAMES = {
     "xgboost": "xgboost.model",
     "xgboost_json": "xgboost.json",
@@ -33,15 +34,15 @@ FILENAMES = {
 _HEAD_BYTES = 64
 _LFS_POINTER = b"version https://git-lfs"
 _PLACE_IN_SOURCE = re.compile(r"^\[\d\d:\d\d:\d\d\] \S+: ")
-# Of each inner node LightGBM writes two bits: what counts as missing. 1 is zero.
+# LightGBM writes two bits per inner node for the values that count as missing. 1 means zero.
 _DECISIONS = re.compile(rb"^decision_type=([\d ]+)\r?$", re.MULTILINE)
 
 
 def model_file(config: ModelConfig, directory: Path, settings: Settings) -> tuple[Path, str]:
-    """The file of a version, and its kind: parameter model_type, or what the file looks like.
+    """Return the file of a version and its kind, from parameter model_type or else from the content.
 
-    Raises CoreError(INVALID) for a kind that there is not or that the file contradicts, and
-    CoreError(UNAVAILABLE) if there is no file.
+    Raises CoreError(INVALID) for an unknown kind, a kind that the file contradicts, or a file that is no
+    model; CoreError(UNSUPPORTED) for a pickle; CoreError(UNAVAILABLE) if there is no file.
     """
     kind = settings.model_type
     if kind is not None and kind not in FILENAMES:
@@ -74,10 +75,10 @@ def model_file(config: ModelConfig, directory: Path, settings: Settings) -> tupl
 def load(
     path: Path, kind: str, name: str, *, allow_unknown_field: bool, tell: bool = False
 ) -> treelite.Model:
-    """A treelite model of a file. May take long: reads and copies every node.
+    """Return the treelite model of a file. Takes long for large files: it copies every node.
 
-    tell   write into the log which numbers stand for the categories of a file that has their names
-    Raises CoreError with the file, the version of the library, the reason and what to do.
+    tell   log the numbers of the categories of a file that has their names
+    Raises CoreError with the file, the version of the library, the reason and advice.
     """
     try:
         model = _load(path, kind, allow_unknown_field)
@@ -114,7 +115,7 @@ def _load(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model:
 def _with_numbers(
     path: Path, kind: str, name: str, allow_unknown_field: bool, tell: bool
 ) -> treelite.Model | None:
-    """The model of a file that knows categories by name, with their numbers; None for another file."""
+    """Return the model of a file with category names, read without them; None for other files."""
     if kind not in ("xgboost_json", "xgboost_ubj"):
         return None
     try:
@@ -126,7 +127,7 @@ def _with_numbers(
         )
         model = read(content, allow_unknown_field=allow_unknown_field)
     except (treelite.TreeliteError, ValueError, KeyError, TypeError, RecursionError):
-        return None  # the reason that treelite gave is the one to tell
+        return None  # the caller reports the error of treelite
     if tell:
         logger.info(
             "model '%s': '%s' was trained on categories with names; requests send their numbers: %s",
@@ -138,8 +139,8 @@ def _with_numbers(
 
 
 def _by_xgboost(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model | None:
-    """What XGBoost makes of a file that treelite cannot read, None if it is not there or cannot either."""
-    # Not UBJSON: XGBoost 3.2 does not return from a file that has been cut off.
+    """Return the model of a file read by XGBoost; None if XGBoost is not installed or cannot read it."""
+    # Not for UBJSON: XGBoost 3.2 hangs on a truncated file.
     if kind not in ("xgboost", "xgboost_json") or importlib.util.find_spec("xgboost") is None:
         return None
     import xgboost
@@ -150,13 +151,14 @@ def _by_xgboost(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Mo
             bytes(booster.save_raw("ubj")), allow_unknown_field=allow_unknown_field
         )
     except (xgboost.core.XGBoostError, treelite.TreeliteError, ValueError):
-        return None  # the reason that treelite gave is the one to tell
+        return None  # the caller reports the error of treelite
 
 
 def _kind_by_content(path: Path, name: str) -> str | None:
-    """What the first bytes say; None for the legacy format of XGBoost, which need not begin with anything.
+    """Return the kind that the first bytes show; None if unknown, as for the legacy format of XGBoost.
 
-    Raises CoreError(INVALID) for what is no model file at all.
+    Raises CoreError(INVALID) for an empty file or a pointer of Git LFS, and CoreError(UNSUPPORTED) for a
+    pickle.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
@@ -183,11 +185,14 @@ def _kind_by_content(path: Path, name: str) -> str | None:
 
 
 def _check_text(path: Path, name: str) -> None:
-    """Refuse what treelite reads of a LightGBM file without a word, and with other answers."""
+    """Refuse LightGBM files that treelite reads without an error, but with wrong answers.
+
+    Raises CoreError for a truncated file, and for a model that was trained with zero_as_missing.
+    """
     text = path.read_bytes()
     if b"\ntree_sizes=" in text and b"\nend of trees" not in text:
         raise _not_read(path, "lightgbm", name, "the line 'end of trees' is missing")
-    for line in _DECISIONS.finditer(text):  # without the side to which a zero goes
+    for line in _DECISIONS.finditer(text):  # numerical nodes for which zero counts as missing
         if any((int(each) >> 2) & 3 == 1 and not int(each) & 1 for each in set(line[1].split())):
             raise unsupported(
                 f"model '{name}': '{path}' was trained with zero_as_missing=true, which treelite "
@@ -196,7 +201,7 @@ def _check_text(path: Path, name: str) -> None:
 
 
 def _refuse_cut_off(path: Path, model: treelite.Model, name: str) -> None:
-    """treelite reads a checkpoint without its end as if zeros came there."""
+    """Refuse a truncated checkpoint: treelite reads zeros for the missing bytes. Raises CoreError."""
     with path.open("rb") as file:
         version = tuple(int.from_bytes(file.read(4), "little") for _ in range(3))
     if ".".join(map(str, version)) != treelite.__version__:
@@ -227,7 +232,7 @@ def _not_read(path: Path, kind: str, name: str, reason: str) -> CoreError:
 
 
 def _advice(path: Path, kind: str, reason: str) -> str:
-    """What a person can do about it."""
+    """Return what a person can do about an error."""
     if "unknown field" in reason.lower() or "not recognized" in reason.lower():
         return "set parameter 'xgboost_allow_unknown_field' to true, or install a newer treelite"
     if "categorical encoder" in reason:

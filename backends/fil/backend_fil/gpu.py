@@ -1,7 +1,7 @@
 """A forest on a GPU, by nvForest.
 
-Model ─► [gpu] ─► instance.  nvForest is imported when the first instance of kind GPU opens. Its answers
-are probabilities or values; classes are made of them here, by the rules of the CPU.
+Model ─► [gpu] ─► instance.  nvForest is imported when the first instance of kind GPU opens. It returns
+probabilities or values. This module converts them to classes by the same rules as on the CPU.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GpuForest:
         self._threshold = threshold
 
     def predict(self, rows: np.ndarray) -> np.ndarray:
-        """Answers of rows: float32 [n, width]."""
+        """Return the answers of rows: float32 [n, width]."""
         ask = getattr(self._forest, "predict_proba", None) or self._forest.predict
         found = ask(rows)
         values = np.asarray(found.get() if hasattr(found, "get") else found, np.float32)
@@ -37,9 +37,9 @@ class GpuForest:
 
 
 def classes_of(values: np.ndarray, answers: Answers, threshold: float) -> np.ndarray:
-    """What clients get of the values of each row: float32 [n, width].
+    """Convert the values of each row to output values: float32 [n, width].
 
-    values   [n, classes], or of a binary classifier [n, 1] or [n, 2] with both probabilities
+    values   [n, classes]; for a binary classifier, [n, 1] or [n, 2] with both probabilities
     """
     if answers.form == "argmax":
         best: np.ndarray = values.argmax(1)
@@ -58,8 +58,8 @@ def open_on_gpu(
 ) -> GpuForest:
     """Copy a forest to a GPU.
 
-    Raises CoreError(UNSUPPORTED) where nvForest is not installed, and CoreError(INTERNAL) with its
-    reason if it cannot hold the forest.
+    Raises CoreError(UNSUPPORTED) if nvForest is not installed, and CoreError(INTERNAL) with its error if it
+    cannot load the forest.
     """
     try:
         library = importlib.import_module(_LIBRARY)

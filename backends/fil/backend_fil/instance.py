@@ -15,14 +15,14 @@ from core.errors import invalid
 if TYPE_CHECKING:
     from backend_fil.backend import FilModel
 
-_SHAP_FACTOR = 50  # steps of Shapley values for one of a walk, about
+_SHAP_FACTOR = 50  # Shapley values take about this many times the steps of a prediction
 
 
 class FilInstance(ModelInstance):
-    """Walks rows through the forest of its model, which other instances use at the same time."""
+    """Predict rows with the forest of its model, which other instances use at the same time."""
 
     model: FilModel
-    placement = "auto"  # a walk does not mind which thread makes it
+    placement = "auto"  # every thread may predict
 
     def open(self) -> None:
         model = self.model
@@ -44,7 +44,10 @@ class FilInstance(ModelInstance):
         return outputs
 
     def _rows(self, array: np.ndarray) -> np.ndarray:
-        """The rows of a batch, contiguous and where floats may lie."""
+        """Return the rows of a batch as a contiguous, aligned array [n, features].
+
+        Raises CoreError(INVALID) for rows with another number of features.
+        """
         if array.ndim != 2 or array.shape[1] != self._features:
             if not array.ndim or (len(array) and array[:1].size != self._features):
                 raise invalid(
@@ -55,7 +58,7 @@ class FilInstance(ModelInstance):
         return np.require(array, np.float32, ("C", "A"))
 
     def _wanted(self, batch: Batch) -> set[str]:
-        """The outputs that some request of the batch wants; Shapley values cost far more than answers."""
+        """Return the outputs that a request of the batch wants. Shapley values cost far more than answers."""
         wanted: set[str] = set()
         for request in batch.requests:
             if not request.outputs:
@@ -84,5 +87,5 @@ class FilInstance(ModelInstance):
         return out
 
     def close(self) -> None:
-        """Let go of the forest; the model has it as long as another instance needs it."""
+        """Release the forest and its copy on the GPU. The model keeps the forest on the CPU."""
         self._forest = self._gpu = None  # type: ignore[assignment]

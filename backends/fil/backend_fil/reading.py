@@ -1,7 +1,7 @@
-"""A forest of treelite → a forest of ours: which trees there are, what becomes of their sums.
+"""Convert a treelite model to a native Forest: its trees, and the conversion of their sums.
 
-files ─► [reading] ─► model.  Nodes come out of treelite as arrays, a tree at a time, and are laid out by
-compiled code: there is no loop over nodes here.
+files ─► [reading] ─► model.  treelite returns the nodes of a tree as arrays, and compiled code places them:
+this module has no loop over nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import treelite
 from backend_fil.native.forest import LINKS, Forest
 from core.errors import CoreError, unsupported
 
-DEEPEST_SHAP = 32  # as deep as a tree may be for Shapley values; NVIDIA's bound
+DEEPEST_SHAP = 32  # maximum depth of a tree for Shapley values; NVIDIA's limit
 
 _TASKS = ("binary classifier", "regressor", "multi-class classifier", "ranker", "isolation forest")
 _CLASSIFIERS = (0, 2)
@@ -34,20 +34,20 @@ _AS_IT_IS = (
     "category_list_right_child",
 )
 _AS_DOUBLE = ("threshold", "leaf_value", "leaf_vector")
-# treelite's name of a link function → ours, where they differ.
+# treelite's name of a link function → the name in LINKS, if they differ.
 _LINK_NAMES = {"identity_multiclass": "identity"}
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a model file says of its forest as a whole.
+    """The header of a model file.
 
-    features     that a row must have
-    classes      values of a row: 1 for a regressor or a binary classifier with one margin
-    classifies   whether it was trained to tell classes apart
+    features     number of values in an input row
+    classes      sums per row: 1 for a regressor or a binary classifier with one margin
+    classifies   whether the training task is a classification
     has_vectors  whether each leaf has a value for every class
-    link         the name of its link function, one of native.forest.LINKS
-    trees        how many
+    link         name of the link function, one of native.forest.LINKS
+    trees        number of trees
     """
 
     features: int
@@ -65,10 +65,10 @@ class Description:
 
 
 def describe(model: treelite.Model, name: str) -> Description:
-    """What the header of a treelite model says.
+    """Return the description of a treelite model.
 
-    Raises CoreError(UNSUPPORTED) for several targets, leaf vectors of another form, and link functions that
-    are not known here.
+    Raises CoreError(UNSUPPORTED) for several targets, leaf vectors of another form, and unknown link
+    functions.
     """
     header: Any = model.get_header_accessor()
     targets = int(header.get_field("num_target")[0])
@@ -111,19 +111,20 @@ def read_forest(
     threshold: float,
     with_cover: bool,
 ) -> Forest:
-    """Every tree of a treelite model, laid out for walking.
+    """Return a Forest with every tree of a treelite model.
 
     link, form, threshold   of the answers; see native.forest.Forest.finish
-    with_cover              whether Shapley values will be asked for
-    Raises CoreError(UNSUPPORTED) for a tree that cannot be: a comparison that is none of <, <=, >, >=,
-    nodes that form no tree, or no covers where Shapley values are wanted.
+    with_cover              whether the model has an output of Shapley values
+    Raises CoreError(UNSUPPORTED) for a comparison other than <, <=, > and >=, for nodes that form no tree,
+    and for a tree without covers if `with_cover`.
     """
     header: Any = model.get_header_accessor()
     forest = Forest(description.features, description.classes, with_cover)
     of_class = header.get_field("class_id").tolist()
     tree_counts = np.zeros(description.classes)
     for i, class_id in enumerate(of_class):
-        class_id = -1 if description.has_vectors else max(0, class_id)  # -1 also of a single class
+        # treelite also has -1 for a single class.
+        class_id = -1 if description.has_vectors else max(0, class_id)
         accessor = model.get_tree_accessor(i)
         try:
             forest.add(_fields(accessor, with_cover, name, i), class_id)
@@ -148,7 +149,7 @@ def read_forest(
 
 
 def _fields(accessor: Any, with_cover: bool, name: str, i: int) -> dict[str, Any]:
-    """The arrays of a tree. Those of treelite are views into it, valid as long as its model."""
+    """Return the arrays of a tree. Some are views into the treelite model, which must outlive them."""
     fields = {each: accessor.get_field(each) for each in _AS_IT_IS}
     for each in _AS_DOUBLE:
         fields[each] = accessor.get_field(each).astype(np.float64)
@@ -157,7 +158,10 @@ def _fields(accessor: Any, with_cover: bool, name: str, i: int) -> dict[str, Any
 
 
 def _covers(accessor: Any, name: str, i: int) -> Any:
-    """The training weight of each node: the sum of hessians or sample weights, or else a count of rows."""
+    """Return the training weight of each node: the sum of hessians or sample weights, else a count of rows.
+
+    Raises CoreError(UNSUPPORTED) if the tree has none of them.
+    """
     nodes = len(accessor.get_field("cleft"))
     for each in ("sum_hess", "data_count"):
         present = accessor.get_field(f"{each}_present")

@@ -1,4 +1,4 @@
-"""The parameters of a model, by their names of today and of before.
+"""The parameters of a model, with current and removed names.
 
 config.pbtxt ─► [settings] ─► model.  Names, values and warnings are those of NVIDIA's FIL backend.
 """
@@ -31,7 +31,7 @@ _KNOWN = (
     "cpu_nthread",
     "use_experimental_optimizations",
 )
-# Names until release 25.08 → the name of today, None where there is nothing in its place.
+# Names until release 25.08 → the current name, None if there is no replacement.
 _REMOVED = {
     "output_class": "is_classifier",
     "algo": "layout",
@@ -44,13 +44,13 @@ PARAMETERS = (*_KNOWN, *_REMOVED)
 
 @dataclass(frozen=True)
 class Settings:
-    """What the parameters of one model say; None where they leave it to the file.
+    """The parameters of one model. None: the file decides.
 
-    threshold       above it a binary classifier says 1; strictly
-    threads         of one batch on the CPU, 0 for as many as seem right
+    threshold       a binary classifier returns 1 above it
+    threads         threads of one batch on the CPU, 0 for the default
     layout, chunk_size, transfer_threshold
-                    for GPUs: order of nodes, rows that a block of threads takes (0: chosen by the library),
-                    rows of a batch above which the GPU is asked instead of the CPU
+                    for GPUs: order of nodes; rows per block of threads (0: the library chooses); a batch with
+                    more rows than transfer_threshold runs on the GPU, else on the CPU
     """
 
     model_type: str | None
@@ -65,9 +65,9 @@ class Settings:
 
 
 def settings_of(config: ModelConfig) -> Settings:
-    """Read the parameters. Raises CoreError(INVALID) for a value that cannot be."""
+    """Return the parameters of a model. Raises CoreError(INVALID) for an invalid value."""
     read = _Parameters(config)
-    read.boolean("use_experimental_optimizations", False)  # there is one way through a forest here
+    read.boolean("use_experimental_optimizations", False)  # checked, but without effect here
     classifies: bool | None = None
     for name in ("is_classifier", "output_class"):
         if name in read.values and classifies is None:
@@ -89,7 +89,7 @@ def settings_of(config: ModelConfig) -> Settings:
 
 
 def warn(config: ModelConfig) -> None:
-    """Write a warning for each parameter of an old release."""
+    """Log a warning for each removed parameter."""
     for name in config.parameters:
         if name in _REMOVED:
             advice = f"Use `{_REMOVED[name]}` instead." if _REMOVED[name] else "It has no effect."
@@ -102,7 +102,7 @@ def warn(config: ModelConfig) -> None:
 
 
 class _Parameters:
-    """Texts of one model's parameters, read with errors that name model, parameter and value."""
+    """Read one model's parameters. Errors name the model, the parameter and the value."""
 
     def __init__(self, config: ModelConfig):
         self._model = config.name

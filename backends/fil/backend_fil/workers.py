@@ -11,15 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 _MOST = 8
-# Comparisons below which a thread is not worth waking: some milliseconds of a core.
-_SHARE = 2_000_000
-_GROUP = 8  # rows that walk together
+_SHARE = 2_000_000  # comparisons per thread at least: some milliseconds of a core
+_GROUP = 8  # rows that native code processes together
 
 
 def threads_by_default(cores: frozenset[int]) -> int:
-    """One for each core that instances may use but one, which is the server's; at most eight.
+    """Return the default number of threads, at most eight: one per core of the host policy.
 
-    cores   of the host policy, empty for all of the process
+    cores   cores of the host policy. Empty: all cores of the process but one, which the server uses
     """
     if cores:
         allowed = len(cores)
@@ -31,7 +30,10 @@ def threads_by_default(cores: frozenset[int]) -> int:
 
 
 class Workers:
-    """Threads of one model, started when a batch is the first that is worth it. Any thread may ask."""
+    """The threads of one model. The first large batch starts them. `share` is thread-safe.
+
+    threads   number of threads that work on one batch, the caller's included
+    """
 
     def __init__(self, threads: int):
         self.threads = threads
@@ -39,9 +41,10 @@ class Workers:
         self._starting = Lock()
 
     def share(self, rows: int, steps_of_a_row: float, work: Callable[[int, int], None]) -> None:
-        """Call work(start, stop) for parts that are all `rows` together; return when all are done.
+        """Call work(start, stop) for parts of `rows`, and return when all parts are done.
 
-        The first part is the caller's own. Raises what one of them raises.
+        steps_of_a_row   comparisons per row; small batches run on the calling thread only
+        The calling thread works on the first part. Raises the error of a part.
         """
         parts = min(self.threads, int(rows * steps_of_a_row / _SHARE))
         if parts < 2:
@@ -65,7 +68,7 @@ class Workers:
             return self._pool
 
     def close(self) -> None:
-        """End the threads. After the last batch."""
+        """End the threads. Call it after the last batch."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

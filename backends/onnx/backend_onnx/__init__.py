@@ -1,26 +1,26 @@
-"""ONNX models, run by ONNX Runtime.
+"""Run ONNX models with ONNX Runtime.
 
-    backend.py    Backend and Model: what core calls; who shares a session
-    complete.py   what the model file knows, written into a configuration
-    check.py      a configuration that the model file contradicts is refused
-    graph.py      the inputs and outputs of a session, in the words of core
-    session.py    a session from a file, and what to do when it cannot be made
+    backend.py    Backend and Model: sessions and how instances share them
+    complete.py   complete a configuration from the model file
+    check.py      refuse a configuration that the model file contradicts
+    graph.py      the inputs and outputs of a session with core's datatypes
+    session.py    make a session from a file; errors with advice
     options.py    session and run options from config.pbtxt
-    providers.py  where a session runs: CPU, CUDA, TensorRT, OpenVINO
+    providers.py  execution providers: CPU, CUDA, TensorRT, OpenVINO
     instance.py   execute: feed ─► run ─► outputs
-    feed.py       the inputs of a batch as ONNX Runtime takes them
+    feed.py       convert the inputs of a batch for ONNX Runtime
     run.py        one run, by feed or by binding
     device.py     arrays on the device of a session
     termination.py
-                  what ends a run for which nobody waits any more
+                  end a run after all its requests are cancelled
 
-onnxruntime is imported when the first model asks for this backend, since only then this package is.
+The import of this package imports onnxruntime. It happens when the first model needs this backend.
 """
 
 import os
 
-# ONNX Runtime reads this when it is imported. Without it, it keeps a session file in the temporary
-# folder and a thread that sends usage data out; a server does neither unless its operator says so.
+# ONNX Runtime reads this variable during its import. Without it, it keeps a session file in the temporary
+# folder and a thread that sends usage data. An operator can set the variable to allow that.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 from backend_onnx.backend import backend

@@ -1,4 +1,4 @@
-"""Backend and Model: what core calls; who shares a session."""
+"""Backend and Model: sessions and how instances share them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from backend_onnx.session import model_file, open_session
 from core.backend import Backend, Device, Model
 from core.errors import invalid
 
-_INSTANCES_ON_CPU = 2  # as many as Triton starts
+_INSTANCES_ON_CPU = 2  # Triton's default
 
 
 class OnnxBackend(Backend):
@@ -37,12 +37,12 @@ class OnnxBackend(Backend):
     intra_op_thread_count, inter_op_thread_count.
     """
 
-    _has_global_threads = False  # written once in a process; ONNX Runtime cannot take it back
+    _has_global_threads = False  # set once per process; ONNX Runtime cannot unset it
 
     def open(self) -> None:
-        """Start the threads that all sessions share, if they are to.
+        """Start the threads that all sessions share, if enable-global-threadpool is set.
 
-        Raises CoreError(INVALID) for a number of threads that is none.
+        Raises CoreError(INVALID) for an invalid setting.
         """
         if not self.global_threads or OnnxBackend._has_global_threads:
             return
@@ -68,23 +68,27 @@ class OnnxBackend(Backend):
 
 
 class OnnxModel(Model):
-    """One version. Its sessions are made when an instance asks, one for each device and set of cores.
+    """One model version. It makes a session for each device and set of cores when an instance opens.
 
-    A session may run several batches at once, so instances of a device share it and its weights;
-    parameter share_session "0" gives each its own. A session's threads run on the cores of the thread
-    that makes it, if their number is given; left to itself ONNX Runtime spreads them over the machine.
+    A session can run several batches at once, so the instances of a device share it and its weights. With
+    the parameter share_session "0" each instance has its own session. If the number of threads is set, the
+    threads of a session run on the cores of the thread that makes it. Otherwise ONNX Runtime distributes
+    them over the whole machine.
     """
 
     backend: OnnxBackend
     _sessions: dict[tuple[Device, frozenset[int]], tuple[Any, Graph]]
 
     def load(self) -> None:
-        """Find the file and read the settings; both refuse before an instance is made."""
+        """Find the file and read the settings, so that their errors come before any instance opens.
+
+        Raises CoreError for a missing file or an invalid setting.
+        """
         self._file = model_file(self.config, self.path)
         self._shares = shares_session(self.config)
         self._options = self._options_for(0)
         self._sessions = {}
-        self._opening = threading.Lock()  # instances open at the same time, each on its thread
+        self._opening = threading.Lock()  # instances open at the same time, each on its own thread
 
     def _options_for(self, cores: int) -> Any:
         return session_options(
@@ -92,10 +96,11 @@ class OnnxModel(Model):
         )
 
     def session_on(self, device: Device, cores: frozenset[int]) -> tuple[Any, Graph]:
-        """The session of an instance on `device`, and what it takes and gives. Any thread, but one that
-        is bound to `cores` if there are any.
+        """Return the session of an instance on `device`, and its graph.
 
-        Raises CoreError if it cannot be made there, or the configuration does not fit the file.
+        cores   cores to which the calling thread is bound; empty for none
+        Thread-safe. Raises CoreError if the session cannot be made on the device, or if the configuration
+        does not fit the file.
         """
         with self._opening:
             if self._shares and (device, cores) in self._sessions:

@@ -1,6 +1,6 @@
-"""A configuration that the model file contradicts is refused, with both sides of the matter.
+"""Refuse a configuration that the model file contradicts. Errors name the values of both.
 
-complete ─► … ─► [check] ─► instance.  The texts begin as Triton's do.
+complete ─► … ─► [check] ─► instance.  The error texts begin like Triton's.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check(config: ModelConfig, graph: Graph) -> None:
 
 
 def unservable(model: str, info: TensorInfo) -> CoreError:
-    """The refusal of a tensor whose type the protocol does not have."""
+    """Return the error for a tensor whose type the protocol does not have."""
     text = f"model '{model}': '{info.name}' is of type {info.type}, which cannot be sent to clients"
     if info.type.startswith(("seq(map", "map(")):
         text += (
@@ -62,14 +62,14 @@ def unservable(model: str, info: TensorInfo) -> CoreError:
 
 
 def unexpected(name: str, infos: Mapping[str, TensorInfo], kind: str) -> CoreError:
-    """The refusal of a tensor that the file does not have."""
+    """Return the error for a tensor that the file does not have."""
     return invalid(
         f"unexpected inference {kind} '{name}', allowed {kind}s are: {_listed(sorted(infos))}"
     )
 
 
 def _check_inputs_complete(config: ModelConfig, graph: Graph, reserved: set[str]) -> None:
-    """Every input of the file must come from somewhere."""
+    """Check that the configuration has every input of the file. Raises CoreError(INVALID) if not."""
     given = {io.name for io in config.input} | reserved
     missing = [name for name in graph.inputs if name not in given]
     for name in reserved:
@@ -87,7 +87,7 @@ def _check_name(name: str, infos: Mapping[str, TensorInfo], kind: str) -> None:
 def _check_state(
     config: ModelConfig, name: str, state: Any, infos: Mapping[str, TensorInfo], kind: str
 ) -> None:
-    """Either side of a state: no client sees it, but the file must have it as it is kept."""
+    """Check the input or output tensor of a state against the file."""
     _check_name(name, infos, kind)
     described = ModelInput(name=name, data_type=state.data_type, dims=state.dims)
     _check_type(config, described, infos[name], f"state {kind}")
@@ -106,7 +106,7 @@ def _check_type(config: ModelConfig, io: Any, info: TensorInfo, kind: str) -> No
 
 
 def _check_ragged(config: ModelConfig, name: str, info: TensorInfo) -> None:
-    """Ragged rows are put one behind the other: the model sees one long dimension."""
+    """Check that a ragged input has one dimension of any size: its rows are concatenated."""
     if info.dims != (-1,):
         raise invalid(
             f"unable to load model '{config.name}', configuration expects model provides input with "
@@ -115,7 +115,7 @@ def _check_ragged(config: ModelConfig, name: str, info: TensorInfo) -> None:
 
 
 def _check_shape(config: ModelConfig, io: Any, info: TensorInfo, *, exact: bool) -> None:
-    """Compare dimensions; -1 of the file fits any of the configuration, unless `exact`."""
+    """Compare dimensions. A -1 of the file fits every size in the configuration, unless `exact`."""
     dims = tuple(io.reshape.shape) if io.HasField("reshape") else tuple(io.dims)
     if not info.dims:
         _check_scalar(config, io.name, dims)

@@ -1,7 +1,7 @@
-"""What the model file knows, written into a configuration.
+"""Complete a configuration from the model file.
 
 config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  The rules are those of Triton's ONNX
-Runtime backend, but an entry without data_type or dims gets them too.
+Runtime backend. In addition, an entry without data_type or dims gets them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
 
     path   the version's folder
-    Does nothing if every input and output is described: what a person wrote in full is meant.
-    Raises CoreError if the file cannot be loaded, or max_batch_size asks for what it cannot do.
+    Does nothing if every input and output is described: a complete configuration stays unchanged.
+    Raises CoreError if the file cannot be loaded, if an entry does not fit it, or if the model cannot batch
+    and max_batch_size is set.
     """
     if is_described(config):
         return
@@ -48,7 +49,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
 
 
 def _read_graph(config: ModelConfig, path: Path, backend: Backend) -> Graph:
-    """The graph of the file, from a session that only looks: not optimised, on the CPU."""
+    """Return the graph of the file, from a session on the CPU without optimisation."""
     options = session_options(config, path, global_threads=shares_threads(backend.config))
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.disable_prepacking", "1")
@@ -69,7 +70,7 @@ def _complete_batching(config: ModelConfig, graph: Graph, backend: Backend) -> N
 
 
 def _fixed(graph: Graph) -> str:
-    """Which tensor stands in the way of batching."""
+    """Return a text that names the first tensor without a dynamic first dimension."""
     for kind, infos in (("input", graph.inputs), ("output", graph.outputs)):
         for info in infos.values():
             if not info.batches:
@@ -96,7 +97,7 @@ def _complete_tensors(
     reserved: Iterable[str],
     kind: str,
 ) -> None:
-    """Add every tensor of the file that is not reserved to an empty list; complete the entries of another.
+    """Complete data_type and dims of the entries. An empty list first gets every tensor that is not reserved.
 
     Raises CoreError(INVALID) for an entry that the file does not have.
     """
@@ -115,7 +116,7 @@ def _complete_tensors(
 
 
 def _complete_dims(entry: Any, dims: tuple[int, ...], config: ModelConfig) -> None:
-    """A scalar is one element to clients; with batching the model sees no dimension of its own."""
+    """Set the dims of an entry. Clients see a scalar as [1]; with batching, it is reshaped to no dims."""
     entry.dims.extend(dims or (1,))
     if not dims and config.max_batch_size:
         entry.reshape.SetInParent()

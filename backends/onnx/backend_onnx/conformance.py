@@ -1,6 +1,6 @@
-"""Small ONNX models and their true answers, for the contract of backends: python -m core_testing onnx
+"""Small ONNX models and their expected answers for the contract tests: python -m core_testing onnx
 
-Needs the package onnx, which makes the models and which serving does not need.
+The package onnx makes the models. Serving does not need it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def save(
 
 
 def save_identity(folder: Path, kind: int, shape: Sequence[int | str]) -> None:
-    """y = x."""
+    """Write a model with y = x."""
     save(folder, [("Identity", ["x"], ["y"], {})], {"x": (kind, shape)}, {"y": (kind, shape)})
 
 
@@ -61,7 +61,7 @@ class TestOnnx(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        """y = 2x, picked = the element of each row that index says; out of range makes it raise."""
+        """y = 2x; picked = the element of each row at position index, which raises out of range."""
         save(
             tmp_path,
             [

@@ -1,4 +1,4 @@
-"""Arrays on the device of a session: inputs that are there already, outputs that stay there.
+"""Arrays on the device of a session: inputs that are read there, outputs that stay there.
 
 batch ─► [device] ─► run ─► [device] ─► the next model.
 """
@@ -15,10 +15,11 @@ from core.dtypes import DataType
 
 
 class Place(NamedTuple):
-    """A device, as ONNX Runtime and as DLPack name it.
+    """A device with its names in ONNX Runtime and in DLPack.
 
-    name     for an IOBinding: "cuda"
+    name     device name of an IOBinding: "cuda"
     kind     DLDeviceType
+    number   device number
     """
 
     name: str
@@ -31,15 +32,15 @@ class Place(NamedTuple):
 
 
 def place_of(device: Device) -> Place | None:
-    """Where an instance's session computes; None for the host's memory."""
+    """Return the device on which an instance's session computes; None for the host."""
     return Place("cuda", dlpack.CUDA, device.id) if device.kind == "GPU" else None
 
 
 class OnDevice:
-    """An output in memory of ONNX Runtime on a device, for whoever takes arrays by DLPack.
+    """An output in device memory of ONNX Runtime, exported by DLPack.
 
-    Not the OrtValue itself: that one exports BOOL as UINT8, and older ones export nothing in Python.
-    Its memory lives as long as it, and as what has been made of it.
+    It replaces the OrtValue, which exports BOOL as UINT8 and has no DLPack in Python in older versions.
+    The memory lives as long as this object and every capsule made from it.
     """
 
     def __init__(self, value: Any, dtype: DataType, place: Place):
@@ -50,23 +51,23 @@ class OnDevice:
         self._place = place
 
     def get(self) -> np.ndarray:
-        """A copy in host memory."""
+        """Return a copy in host memory."""
         return np.asarray(self._value.numpy())
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._place.device
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
-        # The run has waited for the device, so there is nothing for a stream to wait for.
+        # The run has waited for the device: the array is complete, whatever the stream.
         address = self._value.data_ptr()
         return dlpack.lend(address, self._dtype, self.shape, self._place.device, self._value)
 
 
 def gathered(arrays: list[Any], number: int) -> Any:
-    """Arrays of the host and of devices one below the other, on GPU `number`, by CuPy.
+    """Join arrays of the host and of devices along the first dimension, on GPU `number`, with CuPy.
 
-    NotImplemented without CuPy, for BF16, which it does not have, and for an array that it cannot read.
-    Returns when the device has done it: the session has a stream of its own.
+    Returns NotImplemented without CuPy, for BF16, which CuPy lacks, and for arrays that CuPy cannot read.
+    Blocks until the copy is complete, because the session uses another stream.
     """
     try:
         import cupy

@@ -1,7 +1,7 @@
-"""The inputs of a batch as ONNX Runtime takes them.
+"""Convert the inputs of a batch for ONNX Runtime.
 
-batch ─► [Feed] ─► run.  Mostly core's arrays as they are; scalars lose their dimension, text becomes
-str, and what config.pbtxt has as batch_input is added.
+batch ─► [Feed] ─► run.  Most arrays need no conversion. Scalars lose their dimension, text becomes str, and
+the tensors of batch_input in config.pbtxt are added.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from core.config import ModelConfig
 from core.errors import CoreError, invalid
 from core.ragged import batch_inputs
 
-_SMALL = 1 << 20  # bytes that elements of one width may always take
-_WIDER = 16  # than all their bytes, above that
+_SMALL = 1 << 20  # bytes that padded elements of one width may take in any case
+_WIDER = 16  # a larger array may take this many times the bytes of its elements
 
 
 class Feed:
-    """Makes the feeds of one instance."""
+    """Make the feeds of one instance."""
 
     def __init__(self, config: ModelConfig, graph: Graph):
         self._config = config if config.batch_input else None
@@ -33,9 +33,9 @@ class Feed:
         self._as_they_are = not (self._scalars or self._texts or config.batch_input)
 
     def __call__(self, batch: Batch) -> dict[str, Any]:
-        """Input name → array, on a device where a GPU instance has got it there.
+        """Return {input name: array}. The arrays of a GPU instance may be on a device.
 
-        A request whose text cannot be passed on gets its error here.
+        Fails each request whose text ONNX Runtime cannot take.
         """
         batch.inputs_ready()
         feed = {name: batch[name] for name in batch}
@@ -52,13 +52,13 @@ class Feed:
 
 
 def _scalar(array: Any) -> np.ndarray:
-    """Its one element without dimensions; small enough to come to the host."""
+    """Return the only element as an array without dimensions, in host memory."""
     on_host = array if isinstance(array, np.ndarray) else dlpack.to_host(array)
     return on_host.reshape(())
 
 
 def _text(array: np.ndarray, name: str, batch: Batch) -> np.ndarray:
-    """bytes → str, which is what ONNX Runtime's Python interface takes."""
+    """Convert bytes to str, which ONNX Runtime's Python interface takes."""
     elements = array.reshape(-1)
     try:
         found = _decoded(elements)
@@ -74,17 +74,17 @@ def _decoded(elements: np.ndarray) -> np.ndarray:
 
 
 def encoded(array: np.ndarray) -> np.ndarray:
-    """str → bytes, which is what core's BYTES are."""
+    """Convert str to bytes, the elements of core's BYTES."""
     found = np.empty(array.size, object)
     found[:] = [element.encode() for element in array.reshape(-1)]
     return found.reshape(array.shape)
 
 
 def _mixed(elements: np.ndarray, name: str, batch: Batch) -> np.ndarray:
-    """Elements of which some are no UTF-8: they can only go as bytes of one width, up to the first NUL.
+    """Convert elements that are not all UTF-8 to bytes of one width. ONNX Runtime reads each up to a NUL.
 
-    Requests with such elements fail where that cannot be: where they hold a NUL as well, where those of
-    another request do, and where a long element would make all as long. They leave empty elements behind.
+    A request with such elements fails if it has a NUL as well, if another request of the batch has one, or if
+    a long element would make the array too large. Its elements become empty.
     """
     kept = elements.copy()
     raw = [(i, part) for i, part in _of_requests(kept, name, batch) if not _decodes(part)]  # views

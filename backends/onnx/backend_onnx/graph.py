@@ -1,4 +1,4 @@
-"""The inputs and outputs of a session, in the words of core.
+"""The inputs and outputs of a session with core's datatypes.
 
 session ─► [Graph] ─► complete, check, instance.
 """
@@ -34,9 +34,9 @@ _BY_ORT_NAME = {
 class TensorInfo:
     """One input or output of a model file.
 
-    type    as ONNX Runtime writes it: "tensor(float)", "seq(map(int64,tensor(float)))"
-    dtype   the datatype, None for what the protocol cannot carry
-    dims    -1 for any size; () for a scalar, and for a tensor whose rank the file leaves open
+    type    type name of ONNX Runtime: "tensor(float)", "seq(map(int64,tensor(float)))"
+    dtype   the datatype; None for types that the protocol cannot carry
+    dims    -1 for any size; () for a scalar and for a tensor of unknown rank
     """
 
     name: str
@@ -46,15 +46,15 @@ class TensorInfo:
 
     @property
     def batches(self) -> bool:
-        """True if the first dimension may hold the rows of a batch."""
+        """Whether the first dimension has any size, so that it can hold the rows of a batch."""
         return bool(self.dims) and self.dims[0] == -1
 
 
 @dataclass(frozen=True)
 class Graph:
-    """What a model file takes and gives, in the file's order.
+    """The inputs and outputs of a model file, in the file's order.
 
-    overridable   initializers that a request may replace: inputs that need not be there
+    overridable   initializers that a request may replace: optional inputs
     """
 
     inputs: dict[str, TensorInfo]
@@ -63,12 +63,12 @@ class Graph:
 
     @property
     def batches(self) -> bool:
-        """True if every input and output has a first dimension of any size."""
+        """Whether every input and output has a first dimension of any size."""
         return all(info.batches for info in (*self.inputs.values(), *self.outputs.values()))
 
 
 def graph_of(session: Any) -> Graph:
-    """The graph of an onnxruntime.InferenceSession."""
+    """Return the graph of an onnxruntime.InferenceSession."""
     return Graph(
         inputs=_infos(session.get_inputs()),
         outputs=_infos(session.get_outputs()),

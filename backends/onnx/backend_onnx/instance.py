@@ -23,18 +23,18 @@ from core.request import DeviceOutput
 if TYPE_CHECKING:
     from backend_onnx.backend import OnnxModel
 
-_BROKEN_DEVICE = ("EngineError", "DeviceReset")  # what no later run on the device survives
+_BROKEN_DEVICE = ("EngineError", "DeviceReset")  # errors after which no run on the device works
 
 
 class _NoText(CoreError):
-    """Text that ONNX Runtime cannot hand over. Nobody knows whose it is."""
+    """An output has text that ONNX Runtime cannot pass to Python. The request that caused it is unknown."""
 
 
 class OnnxInstance(ModelInstance):
-    """Runs batches on a session, which other instances of the device may use at the same time."""
+    """Run batches on a session, which other instances of the device may use at the same time."""
 
     model: OnnxModel
-    placement = "auto"  # a session does not mind which thread runs it
+    placement = "auto"  # every thread may run a session
 
     def open(self) -> None:
         session, graph = self.model.session_on(self.device, self.host_policy.cores)
@@ -44,7 +44,7 @@ class OnnxInstance(ModelInstance):
         self._names = list(outputs)
         self._batches = bool(config.max_batch_size)
         self._scatters = bool(config.batch_output)
-        # A scalar has one element for clients, and no dimension for ONNX Runtime.
+        # A scalar has shape [1] for clients, and no dimension for ONNX Runtime.
         self._scalars = {
             name: tuple(io.dims) for name, io in outputs.items() if not graph.outputs[name].dims
         }
@@ -89,7 +89,7 @@ class OnnxInstance(ModelInstance):
                 outputs[name] = np.asarray(outputs[name]).reshape(self._scalars[name])
 
     def _one_by_one(self, feed: dict[str, Any], batch: Batch) -> None:
-        """Answer each request by a run of its own: of one of them the model gave what cannot be read."""
+        """Answer each request with its own run, after an output of the batch could not be read."""
         first = 0
         for i, request in enumerate(batch.requests):
             rows = slice(first, first + request.rows)
@@ -117,7 +117,7 @@ class OnnxInstance(ModelInstance):
         self._termination.now(batch)
 
     def _staying(self, batch: Batch) -> Collection[str]:
-        """The outputs that some request of the batch takes where they are made."""
+        """Return the names of the outputs that a request of the batch takes in device memory."""
         if self.memory == "host":
             return ()
         return {
@@ -128,7 +128,7 @@ class OnnxInstance(ModelInstance):
         }
 
     def gather(self, name: str, arrays: list[Any]) -> Any:
-        """On the GPU where CuPy is installed, else on the host."""
+        """Join `arrays` on the GPU with CuPy. Return NotImplemented if CuPy cannot; see `gathered`."""
         return gathered(arrays, self.device.id)
 
     def _failed(self, error: Exception) -> CoreError:
@@ -144,5 +144,5 @@ class OnnxInstance(ModelInstance):
         return internal(text)
 
     def close(self) -> None:
-        """Let go of the session; the last of those that share it ends it."""
+        """Release the session. The model keeps a shared session until it unloads."""
         self._feed = self._run = None  # type: ignore[assignment]

@@ -1,7 +1,7 @@
 """Session and run options from config.pbtxt.
 
-ModelConfig ─► [options] ─► session.  Names and values are those of Triton's ONNX Runtime backend;
-a parameter with a dot in its name is passed on to ONNX Runtime as a session configuration entry.
+ModelConfig ─► [options] ─► session.  Names and values are those of Triton's ONNX Runtime backend.
+A parameter with a dot in its name goes to ONNX Runtime as a session configuration entry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PARAMETERS = (
     "*.*",  # for ONNX Runtime
 )
 
-_NONE_BUT_FATAL = 4  # what goes wrong comes back as an exception, so a log line would be its double
+_NONE_BUT_FATAL = 4  # errors come back as exceptions, so a log line would repeat them
 
 _GRAPH_LEVELS = {
     -1: ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
@@ -45,7 +45,7 @@ _EXECUTION_MODES = {
 _TRUTHS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _DEVICES = re.compile(r"((cpu|gpu):[0-9]+)(;(cpu|gpu):[0-9]+)*;?")
-# ONNX Runtime starts what it is told; some thousands wait for each other for good.
+# ONNX Runtime starts any number of threads; several thousand of them block each other forever.
 MOST_THREADS = max(1024, os.cpu_count() or 0)
 
 
@@ -57,7 +57,7 @@ class Parameters:
         self.values = {name: entry.string_value for name, entry in config.parameters.items()}
 
     def boolean(self, name: str, default: bool) -> bool:
-        """0, 1, true, false, on or off. Raises CoreError(INVALID) for anything else."""
+        """Return the value of 0, 1, true, false, on or off. Raises CoreError(INVALID) for other text."""
         text = self.values.get(name)
         if text is None:
             return default
@@ -66,7 +66,7 @@ class Parameters:
         return value
 
     def number(self, name: str, default: int) -> int:
-        """A whole number. Raises CoreError(INVALID) for anything else."""
+        """Return a whole number. Raises CoreError(INVALID) for other text."""
         text = self.values.get(name)
         if text is None:
             return default
@@ -75,21 +75,21 @@ class Parameters:
         return int(text)
 
     def threads(self, name: str) -> int:
-        """How many threads, 0 for the default. Raises CoreError(INVALID) as `threads_of` says None."""
+        """Return a number of threads, 0 for the default. Raises CoreError(INVALID) for an invalid number."""
         text = self.values.get(name, "0")
         if (count := threads_of(text)) is None:
             raise self._wrong(name, text, f"a whole number up to {MOST_THREADS}")
         return count
 
     def devices(self, name: str) -> str:
-        """Such as "cpu:0;gpu:0"; "" for none. Raises CoreError(INVALID) for anything else."""
+        """Return devices such as "cpu:0;gpu:0"; "" for none. Raises CoreError(INVALID) for other text."""
         text = self.values.get(name, "").strip()
         if text and not _DEVICES.fullmatch(text):
             raise self._wrong(name, text, "devices such as cpu:0;gpu:0")
         return text
 
     def one_of(self, name: str, choices: Mapping[int, Any], default: int) -> Any:
-        """The value that `choices` has for the number. Raises CoreError(INVALID) if it has none."""
+        """Return the value of `choices` for the number. Raises CoreError(INVALID) if there is none."""
         number = self.number(name, default)
         if number not in choices:
             raise self._wrong(name, str(number), " or ".join(map(str, choices)))
@@ -103,14 +103,14 @@ class Parameters:
 
 
 def truth(text: str) -> bool | None:
-    """What Triton takes for a boolean; None for what is none."""
+    """Return the boolean that Triton reads from a text; None for other text."""
     return _TRUTHS.get(text.strip().lower())
 
 
 def threads_of(text: str) -> int | None:
-    """How many threads a text asks for; 0, and what is less, is the default, which is 0 here.
+    """Return the number of threads in a text; 0 (the default) for 0 and negative numbers.
 
-    None for what is no whole number, and for more than any machine could use.
+    Returns None for text that is not a whole number, and for more than MOST_THREADS.
     """
     if not _WHOLE_NUMBER.fullmatch(text.strip()) or int(text) > MOST_THREADS:
         return None
@@ -118,9 +118,9 @@ def threads_of(text: str) -> int | None:
 
 
 def shares_threads(settings: Mapping[str, str]) -> bool:
-    """Return whether --backend-config wants one pool of threads for all sessions of the process.
+    """Return whether --backend-config sets one pool of threads for all sessions of the process.
 
-    Raises CoreError(INVALID) for a value that is no boolean.
+    Raises CoreError(INVALID) if the value is not a boolean.
     """
     text = settings.get(GLOBAL_THREADS, "0")
     if (value := truth(text)) is None:
@@ -133,12 +133,12 @@ def shares_threads(settings: Mapping[str, str]) -> bool:
 def session_options(
     config: ModelConfig, directory: Path, *, global_threads: bool, cores: int = 0
 ) -> Any:
-    """The onnxruntime.SessionOptions that a configuration asks for.
+    """Return the onnxruntime.SessionOptions of a configuration.
 
-    directory        the version's, where libraries of custom operators are looked for
+    directory        folder of the version; libraries of custom operators are searched there first
     global_threads   whether sessions use the threads of the process instead of their own
-    cores            how many the session's threads are bound to, 0 for all
-    Raises CoreError(INVALID) for a value that cannot be, and for a library that cannot be loaded.
+    cores            number of cores to which the session's threads are bound, 0 for all
+    Raises CoreError(INVALID) for an invalid value, and for a library that cannot be loaded.
     """
     parameters = Parameters(config)
     options = ort.SessionOptions()
@@ -168,10 +168,10 @@ def session_options(
 
 
 def threads_by_default() -> int:
-    """Threads of one run where nobody says how many; 0 leaves it to ONNX Runtime.
+    """Return the default number of threads of one run; 0 leaves the choice to ONNX Runtime.
 
-    It takes one for each core of the machine, also of a process that may use only some of them
-    (taskset, cpuset): they would spin in the way of those that work.
+    ONNX Runtime starts one thread per core of the machine, even if the process may use only some cores
+    (taskset, cpuset). The surplus threads would spin on the cores of working threads.
     """
     if not hasattr(os, "sched_getaffinity"):  # not on macOS
         return 0
@@ -180,9 +180,9 @@ def threads_by_default() -> int:
 
 
 def run_options(config: ModelConfig) -> Any:
-    """The onnxruntime.RunOptions of the runs of one instance, which breaks off its own and no others.
+    """Return new onnxruntime.RunOptions for one instance, which can end its own runs with them.
 
-    Raises CoreError(INVALID) for a value that cannot be.
+    Raises CoreError(INVALID) for an invalid value.
     """
     options = ort.RunOptions()
     if places := Parameters(config).devices(ARENA_SHRINKAGE):
@@ -206,7 +206,7 @@ def _add_entry(options: Any, name: str, value: str, model: str) -> None:
 
 
 def _add_operators(options: Any, filename: str, directory: Path, model: str) -> None:
-    """Load a library of custom operators: from the version's folder, the model's, or as it is."""
+    """Load a library of custom operators from the version's or the model's folder, or by its path."""
     places = [directory / filename, directory.parent / filename]
     path = next((each for each in places if each.is_file()), Path(filename))
     try:

@@ -1,4 +1,4 @@
-"""Where a session runs: the execution providers of a device and of a configuration.
+"""Choose the execution providers of a session for a device and a configuration.
 
 Device, ModelConfig ─► [providers_for] ─► session.  The names and parameters of
 `execution_accelerators` are those of Triton's ONNX Runtime backend.
@@ -27,7 +27,7 @@ _PACKAGES = {
     TENSORRT: "onnxruntime-gpu and tensorrt",
     OPENVINO: "onnxruntime-openvino",
 }
-# Former places of what now belongs to the accelerator "cuda": parameter → option and its values.
+# Older parameters of a model for options of the accelerator "cuda": parameter → option and its values.
 CUDA_PARAMETERS: dict[str, tuple[str, Mapping[str, str]]] = {
     "cudnn_conv_algo_search": (
         "cudnn_conv_algo_search",
@@ -54,10 +54,10 @@ _TENSORRT_PRECISIONS: dict[str, dict[str, str]] = {
 
 
 def providers_for(config: ModelConfig, device: Device) -> list[Provider]:
-    """The execution providers of a session, the preferred first, with their options.
+    """Return the execution providers of a session with their options, the preferred one first.
 
-    Raises CoreError(UNSUPPORTED) for one that this onnxruntime was built without, and
-    CoreError(INVALID) for an accelerator that does not exist.
+    Raises CoreError(UNSUPPORTED) for a provider that this onnxruntime lacks, and CoreError(INVALID) for an
+    unknown accelerator or an invalid parameter.
     """
     accelerators = config.optimization.execution_accelerators
     found: list[Provider] = []
@@ -86,9 +86,9 @@ def providers_for(config: ModelConfig, device: Device) -> list[Provider]:
 
 
 def check_active(session: Any, wanted: list[Provider], model: str) -> None:
-    """Refuse a session that quietly went without a provider that it was to have.
+    """Refuse a session that lacks a wanted provider. Raises CoreError(UNSUPPORTED).
 
-    ONNX Runtime only warns when, say, the CUDA libraries of the machine do not fit.
+    ONNX Runtime only warns if, for example, the CUDA libraries of the machine do not fit.
     """
     active = session.get_providers()
     for name, _ in wanted:

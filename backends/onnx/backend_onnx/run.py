@@ -1,9 +1,9 @@
 """One run of a session: by feed, or by binding.
 
-feed ─► [run] ─► outputs.  Tensors on the host go in by feed: on CPU binding cost 10 µs more for each
-run and saved nothing, for outputs of 64 bytes as of 16 MB (onnxruntime 1.31). Binding is for sessions
-on a device, which copy straight between it and our arrays or take and leave them there, and for BF16, which
-numpy does not have.
+feed ─► [run] ─► outputs.  Sessions on the host use a feed: on the CPU, a binding costs 10 µs more per run and
+saves nothing, for outputs of 64 bytes and of 16 MB alike (onnxruntime 1.31). Sessions on a device use a
+binding, which reads inputs there, leaves outputs there, or copies directly from and to our arrays. Models
+with BF16, which numpy lacks, use a binding, too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ _BFLOAT16 = 16  # of onnx.TensorProto.DataType
 
 
 class Run(Protocol):
-    """One run.
+    """Run a session once and return {output name: array}.
 
-    feed      numpy, or with `takes_device` arrays on any device
-    rows      the size of the batch, 0 for a model without a batch dimension
-    staying   names of outputs that are left on the session's device where it can leave them there
+    feed      input name → numpy array, or with `takes_device` an array on any device
+    names     names of the wanted outputs
+    rows      size of the batch, 0 for a model without a batch dimension
+    staying   names of outputs that stay on the session's device if possible
     """
 
     takes_device: bool
@@ -42,10 +43,10 @@ class Run(Protocol):
 
 
 def run_of(session: Any, graph: Graph, options: Any, *, place: Place | None, model: str) -> Run:
-    """How the session is run.
+    """Return the Run of a session.
 
-    place   the device that it computes on, None for the host
-    Raises CoreError(UNSUPPORTED) for BF16 and text in one model: text cannot be bound.
+    place   device on which the session computes, None for the host
+    Raises CoreError(UNSUPPORTED) for a model with BF16 and text, because text cannot be bound.
     """
     infos = (*graph.inputs.values(), *graph.overridable.values(), *graph.outputs.values())
     has_text = any(info.dtype is dtypes.BYTES for info in infos)
@@ -61,7 +62,7 @@ def run_of(session: Any, graph: Graph, options: Any, *, place: Place | None, mod
 
 
 class FeedRun:
-    """Arrays in, arrays out."""
+    """A run that passes host arrays to ONNX Runtime and returns its host arrays."""
 
     takes_device = False
 
@@ -83,8 +84,11 @@ class FeedRun:
 
 
 class BoundRun:
-    """Inputs and outputs bound to our arrays, or to those on the device. One instance's: its runs never
-    overlap. ONNX Runtime waits for the device before a run returns."""
+    """A run with inputs and outputs bound to our arrays or to arrays on the device.
+
+    Not thread-safe: one instance owns it, and its runs never overlap. ONNX Runtime waits for the device
+    before a run returns.
+    """
 
     def __init__(self, session: Any, graph: Graph, options: Any, place: Place | None = None):
         self.takes_device = place is not None
@@ -110,7 +114,7 @@ class BoundRun:
             stays = {name for name in names if name in staying and self._can_stay(name)}
             buffers = {name: self._bind_output(name, rows, name in stays) for name in names}
             self._session.run_with_iobinding(binding, self._options)
-            del arrays  # alive until here: a binding does not hold what it points to
+            del arrays  # keeps the inputs alive until here: a binding holds addresses only
             found = binding.get_outputs()
             return {
                 name: self._output(name, value, name in stays) if buffer is None else buffer
@@ -130,7 +134,10 @@ class BoundRun:
         return _array_of(value)
 
     def _bind_input(self, name: str, array: Any) -> Any:
-        """Bind it where it is, if the session can read it there. Returns what has to live until it ran."""
+        """Bind an input in its own memory if the session can read it there, else a copy on the host.
+
+        Returns the object that must live until the end of the run.
+        """
         if not isinstance(array, np.ndarray):
             if (capsule := self._bound_there(name, array)) is not None:
                 return capsule
@@ -144,13 +151,13 @@ class BoundRun:
         return array
 
     def _bound_there(self, name: str, array: Any) -> Any:
-        """The capsule of an input that is bound on the session's device; None if it is not there."""
+        """Bind an input on the session's device and return its capsule; None if it cannot be bound there."""
         place = self._place
         if place is None or place.device != tuple(map(int, array.__dlpack_device__())):
             return None
         try:
             capsule = dlpack.exported(array)
-        except BufferError:  # PyTorch's, on a thread whose current device is another
+        except BufferError:  # PyTorch raises it if another device is the current one of this thread
             return None
         found = dlpack.array_info(capsule)
         if not found.in_order:
@@ -162,8 +169,11 @@ class BoundRun:
         return capsule
 
     def _bind_output(self, name: str, rows: int, stays: bool) -> np.ndarray | None:
-        """Let the output be written into an array of ours; None where ONNX Runtime makes its memory: where
-        it stays on the device, and where its shape is not known yet."""
+        """Bind an output to a new array and return the array.
+
+        Returns None if ONNX Runtime allocates the memory: for an output that stays on the device, and for
+        one whose shape is unknown before the run.
+        """
         info = self._outputs[name]
         if stays and self._place is not None:
             self._binding.bind_output(name, self._place.name, self._place.number)
@@ -180,7 +190,7 @@ class BoundRun:
 
 
 def _array_of(value: Any) -> np.ndarray:
-    """A copy of what ONNX Runtime holds, which goes with the binding."""
+    """Return a copy of an OrtValue of the binding, whose memory ends with the binding."""
     if value.element_type() != _BFLOAT16:
         return np.asarray(value.numpy())
     shape = tuple(value.shape())

@@ -1,4 +1,4 @@
-"""A session from a model file, and what to do when it cannot be made.
+"""Make a session from a model file. Errors say what a person can do about them.
 
 Model ─► [session] ─► instance.
 """
@@ -28,9 +28,10 @@ _MISSING_OPERATOR = re.compile(r"No Op registered for|not a registered function/
 
 
 def model_file(config: ModelConfig, directory: Path) -> Path:
-    """The file of a version: `default_model_filename` in its folder, or model.onnx within that.
+    """Return the file of a version: `default_model_filename` in its folder, or model.onnx in a folder of
+    that name.
 
-    Raises CoreError(UNAVAILABLE) with what is there instead.
+    Raises CoreError(UNAVAILABLE) with the files that are there instead.
     """
     path = directory / (config.default_model_filename or FILENAME)
     if path.is_dir():
@@ -41,7 +42,7 @@ def model_file(config: ModelConfig, directory: Path) -> Path:
 
 
 def open_session(path: Path, options: Any, providers: list[Provider], model: str) -> Any:
-    """An onnxruntime.InferenceSession. May take long: reads the file and optimises the graph.
+    """Return an onnxruntime.InferenceSession. Takes long for large files: it optimises the graph.
 
     Raises CoreError with the file, the reason and what to do.
     """
@@ -52,7 +53,7 @@ def open_session(path: Path, options: Any, providers: list[Provider], model: str
             options,
             providers=[name for name, _ in providers],
             provider_options=[settings for _, settings in providers],
-            enable_fallback=0,  # it would print, and serve from the CPU what was to be on a GPU
+            enable_fallback=0,  # the fallback prints, and serves from the CPU instead of the GPU
         )
     except Exception as error:
         raise _not_opened(path, error, model) from error
@@ -61,7 +62,7 @@ def open_session(path: Path, options: Any, providers: list[Provider], model: str
 
 
 def ort_text(error: BaseException) -> str:
-    """An error of ONNX Runtime as Triton words it."""
+    """Return the text of an error of ONNX Runtime in Triton's form."""
     found = _ORT_TEXT.match(str(error))
     if found is None:
         return f"onnx runtime error: {str(error).strip() or type(error).__name__}"
@@ -74,8 +75,8 @@ def _not_opened(path: Path, error: BaseException, model: str) -> CoreError:
 
 
 def _advice(path: Path, text: str, kind: str) -> str:
-    """What a person can do about it."""
-    # The texts of ONNX Runtime 1.31 and 1.23, the last for Python 3.10.
+    """Return the cause of an error and what a person can do about it."""
+    # The patterns fit ONNX Runtime 1.31 and 1.23, the last version for Python 3.10.
     if kind == "InvalidProtobuf" or any(each in text for each in _NO_MODEL):
         return (
             f"its {path.stat().st_size} bytes are no complete ONNX model; "

@@ -1,4 +1,4 @@
-"""What ends a run for which nobody waits any more."""
+"""End a run after all requests of its batch are cancelled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from core import termination
 
 
 class Termination(termination.Termination):
-    """The flag in one instance's RunOptions, which ONNX Runtime reads between two nodes of a graph."""
+    """Set the flag in one instance's RunOptions that ONNX Runtime reads between two nodes of a graph."""
 
     def __init__(self, options: Any):
         super().__init__()

@@ -1,19 +1,19 @@
-"""OpenVINO models, and what else OpenVINO reads (ONNX, TensorFlow, TensorFlow Lite, Paddle).
+"""Run OpenVINO models and other formats that OpenVINO reads (ONNX, TensorFlow, TensorFlow Lite, Paddle).
 
-    backend.py    Backend and Model: what core calls; who shares a compiled model
-    reading.py    a model from a file, and what to do when it cannot be read
-    tensors.py    the inputs and outputs of a model, in the words of core
-    complete.py   what the model file knows, written into a configuration
-    check.py      a configuration that the model file contradicts is refused
-    fitting.py    the model as the configuration wants it: datatypes, shapes, batch dimension
-    settings.py   what config.pbtxt asks of OpenVINO
+    backend.py    Backend and Model: compiled models and how instances share them
+    reading.py    read a model from a file; errors with advice
+    tensors.py    the inputs and outputs of a model with core's datatypes
+    complete.py   complete a configuration from the model file
+    check.py      refuse a configuration that the model file contradicts
+    fitting.py    change datatypes, shapes and batch dimension of a model to fit the configuration
+    settings.py   settings for OpenVINO in config.pbtxt
     instance.py   execute: tensors ─► infer ─► arrays
-    feeding.py    one input of an infer request
-    text.py       text, there and back
+    feeding.py    set one input of an infer request
+    text.py       convert text to and from OpenVINO tensors
     termination.py
-                  what ends a run for which nobody waits any more
+                  end a run after all its requests are cancelled
 
-openvino is imported when the first model asks for this backend, since only then this package is.
+The import of this package imports openvino. It happens when the first model needs this backend.
 """
 
 from backend_openvino.backend import backend

@@ -1,4 +1,4 @@
-"""Backend and Model: what core calls; who shares a compiled model."""
+"""Backend and Model: compiled models and how instances share them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ logger = logging.getLogger("core")
 
 
 class OpenVinoModel(Model):
-    """One version: compiled once, whatever the number of its instances.
+    """One model version, compiled once for all its instances.
 
-    A compiled model runs several requests at once, each instance has one of them. For instances whose
-    host policy has cores it is compiled again by a thread that is bound to them, since that is where
-    OpenVINO counts and places its threads.
+    A compiled model runs several infer requests at once; each instance has one. For instances whose host
+    policy has cores, it is compiled again on a thread that is bound to these cores, because OpenVINO counts
+    and places its threads by the cores of that thread.
 
-    settings, ports   of its configuration and file
-    can_break_off     whether a run may be ended before its time
+    settings        from the configuration
+    ports           inputs and outputs in the file
+    can_break_off   whether a run may be cancelled
     """
 
     settings: Settings
@@ -37,7 +38,10 @@ class OpenVinoModel(Model):
     can_break_off = False
 
     def load(self) -> None:
-        """Read the file and make it fit the configuration; compiling is left to the first instance."""
+        """Read the file and fit the model to the configuration. The first instance compiles it.
+
+        Raises CoreError if the file cannot be read, or does not fit the configuration.
+        """
         self.settings = settings_of(self.config)
         self._runtime = ov.Core()
         if self.settings.extension:
@@ -47,16 +51,17 @@ class OpenVinoModel(Model):
         self.ports = ports_of(model)
         check(self.config, self.ports, reshapes=self.settings.reshapes)
         self._fitted, self.rows = fitted(model, self.config, self.ports, self.settings)
-        # After a run of variable shapes that was broken off, OpenVINO 2026.4 answers with values of that
-        # run, or crashes, whichever infer request comes next.
+        # After a cancelled run with variable shapes, the next run of any infer request returns values of the
+        # cancelled run, or crashes (OpenVINO 2026.4).
         self.can_break_off = self.settings.device == "CPU" and is_static(self._fitted)
         self._compiled: dict[frozenset[int], Any] = {}
-        self._opening = threading.Lock()  # instances open at the same time, each on its thread
+        self._opening = threading.Lock()  # instances open at the same time, each on its own thread
 
     def compiled_for(self, cores: frozenset[int]) -> Any:
-        """The openvino.CompiledModel of an instance that is bound to `cores`, if to any. Any thread.
+        """Return the openvino.CompiledModel of an instance.
 
-        Raises CoreError if the device is not there, or cannot run the model.
+        cores   cores to which the calling thread is bound; empty for none
+        Thread-safe. Raises CoreError if the device is missing, or cannot run the model.
         """
         with self._opening:
             if cores not in self._compiled:
@@ -67,7 +72,7 @@ class OpenVinoModel(Model):
         device, properties = self.settings.device, dict(self.settings.properties)
         try:
             if device == "CPU":
-                # An instance may be run by the server's event loop, which must not be moved to one core.
+                # The event loop of the server may run an instance, and must not be bound to one core.
                 properties["ENABLE_CPU_PINNING"] = False
                 self._leave_out_unknown(properties)
             return self._runtime.compile_model(self._fitted, device, properties)
@@ -75,7 +80,7 @@ class OpenVinoModel(Model):
             raise self._not_compiled(error) from error
 
     def _leave_out_unknown(self, properties: dict[str, Any]) -> None:
-        """A setting that this version of OpenVINO has for other devices only is no reason to fail."""
+        """Remove properties that this version of OpenVINO does not have for the CPU, with a warning."""
         known = self._runtime.get_property("CPU", "SUPPORTED_PROPERTIES")
         for name in set(properties) - set(known):
             del properties[name]

@@ -1,6 +1,6 @@
-"""A configuration that the model file contradicts is refused, with both sides of the matter.
+"""Refuse a configuration that the model file contradicts. Errors name the values of both.
 
-complete ─► … ─► [check] ─► fitting.  The texts begin as Triton's do.
+complete ─► … ─► [check] ─► fitting.  The error texts begin like Triton's.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from core.errors import CoreError, invalid, unsupported
 def check(config: ModelConfig, ports: Ports, *, reshapes: bool) -> None:
     """Compare every input and output of the configuration with the file.
 
-    reshapes   whether dims of inputs may differ from the file's, which are changed then
-    Raises CoreError(INVALID) for a name, number of inputs or shape that does not fit, and
-    CoreError(UNSUPPORTED) for a tensor that the protocol cannot carry.
+    reshapes   whether the dims of the configuration replace those of the file; shapes are not compared then
+    Raises CoreError(INVALID) for a name, datatype, shape or number of inputs that does not fit. Raises
+    CoreError(UNSUPPORTED) for a tensor that the protocol cannot carry, and for optional inputs, ragged
+    inputs, batch_input and batch_output.
     """
     if config.batch_input or config.batch_output:
         raise unsupported(
@@ -64,7 +65,7 @@ def check(config: ModelConfig, ports: Ports, *, reshapes: bool) -> None:
 
 
 def unservable(model: str, port: Port) -> CoreError:
-    """The refusal of a tensor whose type the protocol does not have."""
+    """Return the error for a tensor whose type the protocol does not have."""
     return unsupported(
         f"model '{model}': '{port.names[0]}' is of type {port.type}, which cannot be sent to clients; "
         f"convert it to one of {', '.join(d.name for d in dtypes.ALL)}"
@@ -72,7 +73,7 @@ def unservable(model: str, port: Port) -> CoreError:
 
 
 def unexpected(name: str, ports: Mapping[str, Port], kind: str) -> CoreError:
-    """The refusal of a tensor that the file does not have."""
+    """Return the error for a tensor that the file does not have."""
     return invalid(
         f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(ports))}"
     )
@@ -84,7 +85,7 @@ def _check_name(name: str, ports: Mapping[str, Port], kind: str) -> None:
 
 
 def _check_type_of_state(model: str, name: str, asked: DataType, port: Port) -> None:
-    """No client sees it, so nothing converts it."""
+    """Check that a state tensor has the datatype of the file, because states are not converted."""
     if asked is not port.dtype:
         raise invalid(
             f"unable to load model '{model}', configuration expects datatype {asked.config_name} for "

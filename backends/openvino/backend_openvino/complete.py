@@ -1,7 +1,7 @@
-"""What the model file knows, written into a configuration.
+"""Complete a configuration from the model file.
 
 config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  The rules are those of Triton's OpenVINO
-backend, but a dimension that the file fixes is written as it is, also beside one that it leaves open.
+backend. In addition, dims keep the fixed sizes of the file beside dynamic ones.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
 
     path   the version's folder
-    If every input and output is described, only dynamic_batching may be added: what a person wrote in
-    full is meant.
-    Raises CoreError if the file cannot be read.
+    If every input and output is described, only dynamic_batching may be added: a complete configuration stays
+    unchanged otherwise.
+    Raises CoreError if the file cannot be read, or if an entry does not fit it.
     """
     described = is_described(config)
     if described and (config.max_batch_size <= 1 or config.WhichOneof("scheduling_choice")):
@@ -68,7 +68,7 @@ def add_extension(runtime: Any, path: str, model: str) -> None:
 
 
 def _batches(ports: Ports) -> bool:
-    """Only a layout says that a first dimension is the batch: an open one may be anything."""
+    """Return whether every tensor has a layout with a batch. A dynamic dimension alone may mean anything."""
     return all(port.has_batch for port in (*ports.input_list, *ports.output_list))
 
 
@@ -89,7 +89,10 @@ def _complete_batching(config: ModelConfig, ports: Ports, backend: Backend) -> N
 def _complete_tensors(
     config: ModelConfig, entries: Any, ports: tuple[Port, ...], kind: str, reserved: Iterable[str]
 ) -> None:
-    """Add every tensor of the file to an empty list; complete the entries of another."""
+    """Complete data_type and dims of the entries. An empty list first gets every tensor that is not reserved.
+
+    Raises CoreError for an entry that the file does not have or that cannot be completed.
+    """
     if not entries:
         for port in ports:
             if not set(port.names) & set(reserved):

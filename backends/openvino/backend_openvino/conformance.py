@@ -1,4 +1,4 @@
-"""Small OpenVINO models and their true answers: python -m core_testing openvino"""
+"""Small OpenVINO models and their expected answers: python -m core_testing openvino"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,7 +31,7 @@ def save(
     function: Callable[..., Mapping[str, Any]],
     **inputs: tuple[Any, tuple[int, ...]],
 ) -> None:
-    """Write model.xml. function(**nodes) gives {name: node}; inputs: name → (type, dims)."""
+    """Write model.xml. function(**nodes) returns {name: node}; inputs: name → (type, dims)."""
     parameters = {name: op.parameter(list(dims), kind) for name, (kind, dims) in inputs.items()}
     results = []
     for name, node in parameters.items():
@@ -49,7 +49,7 @@ class TestOpenVino(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        """y = 2x + w, picked = the element of each row that index says; other lengths than w's raise."""
+        """y = 2x + w; picked = the element of each row at position index. Rows of another length raise."""
         save(
             tmp_path,
             lambda x, index: {

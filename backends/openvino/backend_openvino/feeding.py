@@ -1,8 +1,8 @@
-"""One input of an infer request: arrays as OpenVINO takes them.
+"""Set one input of an infer request.
 
-batch ─► [Feed] ─► infer.  A tensor that is set makes the next run about 10 µs longer, and a new one costs
-as much again (OpenVINO 2026.4), so what is small goes into the tensor that the request has, as long as
-shapes repeat.
+batch ─► [Feed] ─► infer.  Setting a tensor makes the next run about 10 µs longer, and making a new one costs
+the same again (OpenVINO 2026.4). Small arrays are therefore copied into the tensor that the request has, as
+long as the shape repeats.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import openvino as ov
 from backend_openvino.text import passable, tensor_of
 from core.batch import Batch
 
-_SMALL = 1 << 16  # bytes that are copied faster than a tensor is set
+_SMALL = 1 << 16  # a copy of this many bytes is faster than setting a tensor
 
 
 class Feed:
-    """Large writable arrays in C order are used where they are, others are copied once. Invariant:
+    """Set one input of one infer request. Large writable arrays in C order are used without a copy.
 
-    `_kept` is the memory of the tensor that the request has for this input, None where it is not ours.
+    Invariant: `_kept` is the memory of the request's tensor for this input, None if it is not owned here.
     """
 
     def __init__(self, request: Any, name: str, index: int, kind: Any, scalar: bool):
@@ -34,7 +34,7 @@ class Feed:
         self._kept: np.ndarray | None = None
 
     def give(self, batch: Batch, missing: int) -> None:
-        """Let the next run read what a batch brings, and as many rows of zeros as are missing."""
+        """Set the input of the next run to the rows of a batch, followed by `missing` rows of zeros."""
         array = batch[self.name]
         if self._is_text:
             array = passable(array, self.name, batch)
@@ -47,7 +47,7 @@ class Feed:
             self._set(array)
 
     def _is_copied(self, array: np.ndarray) -> bool:
-        # OpenVINO shares no memory that it might write to.
+        # OpenVINO may write to shared memory, so a read-only array is copied.
         return array.nbytes <= _SMALL or not array.flags.writeable
 
     def _set(self, array: np.ndarray) -> None:

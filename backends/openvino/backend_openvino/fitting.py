@@ -1,10 +1,10 @@
-"""The model as the configuration wants it: datatypes, shapes, batch dimension.
+"""Change datatypes, shapes and batch dimension of a model to fit the configuration.
 
 openvino.Model, ModelConfig ─► [fitting] ─► openvino.Model that is ready to be compiled.
 
-A model that batches is compiled for any number of rows. Where its graph does not allow that (a shape
-is written into it as a constant), it is compiled for exactly max_batch_size rows, as Triton compiles
-every model; smaller batches are then filled up, or refused.
+A model that batches is compiled for any number of rows. If its graph does not allow that (it has a shape as
+a constant), it is compiled for exactly max_batch_size rows, like every model in Triton. Smaller batches are
+then padded, or refused.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from core.errors import CoreError, invalid
 
 
 def fitted(model: Any, config: ModelConfig, ports: Ports, settings: Settings) -> tuple[Any, int]:
-    """The model to compile, and the number of rows that it takes: 0 for any.
+    """Return the model to compile, and the number of rows that it takes: 0 for any.
 
-    model   as read; may be changed
-    Raises CoreError(INVALID) where the file cannot be made to fit.
+    model   from the file; may be modified
+    Raises CoreError(INVALID) if the model cannot fit the configuration.
     """
     open_ranks = any(ports.inputs[io.name].dims is None for io in config.input)
     if settings.reshapes or open_ranks:
@@ -38,7 +38,7 @@ def fitted(model: Any, config: ModelConfig, ports: Ports, settings: Settings) ->
 
 
 def _reshape(model: Any, config: ModelConfig, ports: Ports, *, whole: bool) -> None:
-    """Give the inputs the dims of the configuration: all, or those of which the file has none."""
+    """Set the dims of inputs to those of the configuration: all if `whole`, else those of unknown rank."""
     shapes = {}
     for io in config.input:
         if not whole and ports.inputs[io.name].dims is not None:
@@ -72,7 +72,7 @@ def _batched(model: Any, config: ModelConfig, settings: Settings) -> tuple[Any, 
 
 
 def _accepts_any_batch(model: Any) -> bool:
-    """Open the first dimension of every input, and see whether those of the outputs follow."""
+    """Make the first dimension of every input dynamic. Return whether all outputs become dynamic, too."""
     opened = {
         port.index: ov.PartialShape([-1, *port.dims[1:]])
         for port in ports_of(model).input_list
@@ -81,7 +81,7 @@ def _accepts_any_batch(model: Any) -> bool:
     try:
         model.reshape(opened)
     except Exception:
-        return False  # OpenVINO says so by many errors, of the operator that minds
+        return False  # each operator of OpenVINO has its own error for this
     return all(port.dims is None or port.dims[0] == -1 for port in ports_of(model).output_list)
 
 
@@ -102,7 +102,7 @@ def _with_fixed_batch(model: Any, config: ModelConfig) -> Any:
 
 
 def _converted(model: Any, config: ModelConfig, ports: Ports) -> Any:
-    """Let OpenVINO convert where the configuration has another datatype than the file."""
+    """Add conversions for tensors whose datatype in the configuration differs from that of the file."""
     steps = PrePostProcessor(model)
     differs = False
     tensors: list[tuple[int, Port, Any]] = [

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class OpenVinoInstance(ModelInstance):
-    """One infer request of the compiled model, which other instances share."""
+    """One infer request of the compiled model, which all instances share."""
 
     model: OpenVinoModel
-    placement = "auto"  # an infer request does not mind which thread runs it
+    placement = "auto"  # every thread may run an infer request
 
     def open(self) -> None:
         config = self.model.config
@@ -39,7 +39,7 @@ class OpenVinoInstance(ModelInstance):
         compiled = self.model.compiled_for(self.host_policy.cores)
         self._request = compiled.create_infer_request()
         self._termination = Termination(self._request, self.loop)
-        # Variables within the model would carry one client's values into the answer to another.
+        # Without a reset, variables in the model would carry values of one client into another's answer.
         self._remembers = bool(self._request.query_state())
         ports = self.model.ports
         self._inputs = [
@@ -75,7 +75,7 @@ class OpenVinoInstance(ModelInstance):
                 self._request.reset_state()
             for feed in self._inputs:
                 feed.give(batch, missing)
-            # Text cannot be shared: OpenVINO says so for every run, on the standard error.
+            # Text cannot be shared: OpenVINO would print a warning at every run.
             found = self._request.infer(share_outputs=not self._has_text, decode_strings=False)
         except Exception as error:
             raise (self._termination.end() or self._failed(error)) from error
@@ -98,7 +98,10 @@ class OpenVinoInstance(ModelInstance):
         return internal(f"model '{self.model.name}': {ov_text(error)}")
 
     def _missing(self, batch: Batch) -> int:
-        """How many rows a model of a fixed number of them gets on top."""
+        """Return the number of rows of padding for a model with a fixed number of rows.
+
+        Raises CoreError(INTERNAL) if rows are missing and the settings do not allow padding.
+        """
         rows = batch.rows if self._batches else 0
         missing = self._rows - rows
         if missing and not self.model.settings.pads:
@@ -110,7 +113,7 @@ class OpenVinoInstance(ModelInstance):
         return missing
 
     def _copies(self, found: Any, names: list[str]) -> dict[str, np.ndarray]:
-        """Outputs that need no more than a copy: the next run writes to the same memory."""
+        """Return copies of outputs that need no conversion. The next run writes to the same memory."""
         views = found.to_tuple()
         outputs = {}
         for name in names:
@@ -118,7 +121,7 @@ class OpenVinoInstance(ModelInstance):
         return outputs
 
     def _output(self, name: str, missing: int) -> np.ndarray:
-        """A copy of an output, whatever it holds."""
+        """Return a copy of an output of any datatype, without rows of padding."""
         tensor = self._request.get_output_tensor(self._outputs[name])
         array: np.ndarray
         if tensor.element_type == ov.Type.string:
@@ -132,13 +135,13 @@ class OpenVinoInstance(ModelInstance):
         return array.reshape(self._scalars[name]) if name in self._scalars else array
 
     def close(self) -> None:
-        """Let go of the request; the compiled model goes with the last one."""
+        """Release the infer request. The model keeps the compiled model until it unloads."""
         self._request = None
         self._inputs = []
 
 
 def _given(config: ModelConfig, ports: Mapping[str, Port]) -> list[tuple[str, Port]]:
-    """What a batch brings: inputs, controls, states."""
+    """Return (name, port) of each input that a batch has: inputs, controls, states."""
     sequence = config.sequence_batching
     names = [io.name for io in config.input]
     names += [control.name for control in sequence.control_input]

@@ -1,4 +1,4 @@
-"""A model from a file, and what to do when it cannot be read.
+"""Read a model from a file. Errors say what a person can do about them.
 
 folder of a version ─► [reading] ─► openvino.Model.
 """
@@ -16,13 +16,13 @@ from core.model_file import check_readable, not_found
 
 FILENAME = "model.xml"
 
-_FILES = (".xml", ".onnx", ".tflite", ".pdmodel", ".pb")  # no folders
+_FILES = (".xml", ".onnx", ".tflite", ".pdmodel", ".pb")  # formats that are files, not folders
 
 
 def model_file(config: ModelConfig, directory: Path) -> Path:
-    """The file of a version (or the folder, of a SavedModel): `default_model_filename`, or model.xml.
+    """Return the file of a version (the folder for a SavedModel): `default_model_filename`, or model.xml.
 
-    Raises CoreError(UNAVAILABLE) with what is there instead.
+    Raises CoreError(UNAVAILABLE) with the files that are there instead.
     """
     path = directory / (config.default_model_filename or FILENAME)
     if path.is_file() or (path.is_dir() and path.suffix not in _FILES):
@@ -31,9 +31,9 @@ def model_file(config: ModelConfig, directory: Path) -> Path:
 
 
 def read_model(core: Any, path: Path, model: str) -> Any:
-    """An openvino.Model. May take long: reads the file, weights are mapped.
+    """Return an openvino.Model. Takes long for large files. Weights are mapped into memory.
 
-    Raises CoreError with the file, the reason and what to do.
+    Raises CoreError with the file, the reason and advice.
     """
     if path.is_file():
         check_readable(path, model)
@@ -46,7 +46,7 @@ def read_model(core: Any, path: Path, model: str) -> Any:
 
 
 def ov_text(error: BaseException) -> str:
-    """The last line of an error of OpenVINO, which is the one that says what is wrong."""
+    """Return the text of an error of OpenVINO without the lines about its source code."""
     lines = [line.strip() for line in str(error).splitlines()]
     telling = [
         line for line in lines if line and not line.startswith(("Exception from", "Check '"))
@@ -55,7 +55,7 @@ def ov_text(error: BaseException) -> str:
 
 
 def version() -> str:
-    """Of OpenVINO, without its build number: "2026.4.1"."""
+    """Return the version of OpenVINO without its build number: "2026.4.1"."""
     return str(ov.get_version()).split("-", 1)[0]
 
 

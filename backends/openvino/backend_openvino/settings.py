@@ -1,4 +1,4 @@
-"""What config.pbtxt asks of OpenVINO.
+"""Settings for OpenVINO in config.pbtxt.
 
 ModelConfig ─► [settings] ─► backend.  Names and values are those of Triton's OpenVINO backend.
 """
@@ -33,14 +33,14 @@ _OWN_STREAMS = ("AUTO", "NUMA")
 
 @dataclass(frozen=True)
 class Settings:
-    """What one model's `parameters` say.
+    """The settings in one model's `parameters`.
 
-    device           an OpenVINO device: "CPU", "GPU", "AUTO", "HETERO:GPU,CPU", …
-    extension        a library of custom operators, "" for none
-    fixed_batch      batches are made of exactly max_batch_size rows, the model is not asked for others
-    pads             smaller ones are filled up with zeros
-    reshapes         the dims of the configuration take the place of the file's
-    properties       of the compiled model: name → value, as OpenVINO takes them
+    device        an OpenVINO device: "CPU", "GPU", "AUTO", "HETERO:GPU,CPU", …
+    extension     path of a library of custom operators, "" for none
+    fixed_batch   compile the model for exactly max_batch_size rows
+    pads          fill smaller batches up with zeros, if the model takes a fixed number of rows
+    reshapes      the dims of the configuration replace those of the file
+    properties    of the compiled model: OpenVINO's name → value
     """
 
     device: str = "CPU"
@@ -52,7 +52,7 @@ class Settings:
 
 
 def settings_of(config: ModelConfig) -> Settings:
-    """Read the parameters of a model. Raises CoreError(INVALID) for a value that cannot be."""
+    """Return the settings in the parameters of a model. Raises CoreError(INVALID) for an invalid value."""
     values = {name: entry.string_value for name, entry in config.parameters.items()}
     return Settings(
         device=values.get("TARGET_DEVICE", "").upper() or "CPU",

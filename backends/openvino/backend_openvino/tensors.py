@@ -1,7 +1,7 @@
-"""The inputs and outputs of a model, in the words of core.
+"""The inputs and outputs of a model with core's datatypes.
 
-openvino.Model ─► [Ports] ─► complete, check, fitting, instance.  Ports are numbered, not named, where
-OpenVINO is asked for them: a conversion of datatypes may take a name away.
+openvino.Model ─► [Ports] ─► complete, check, fitting, instance.  Calls of OpenVINO use the index of a port,
+not its name, because a conversion of datatypes may remove a name.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _BY_TYPE_NAME = {each.get_type_name(): dtype for dtype, each in TYPES.items()}
 class Port:
     """One input or output.
 
-    names   all that the file gives it, or that of its node; the first is the one that is completed
-    index   among the inputs or outputs
-    type    as OpenVINO writes it: "f32"
-    dtype   the datatype, None for what the protocol cannot carry
-    dims    -1 for any size; () for a scalar; None if the file leaves the rank open
+    names   all names in the file, else the name of its node; a completed configuration has the first
+    index   position among the inputs or outputs
+    type    type name of OpenVINO: "f32"
+    dtype   the datatype; None for types that the protocol cannot carry
+    dims    -1 for any size; () for a scalar; None for an unknown rank
     has_batch
-            whether the file says which dimension is the batch
+            whether the layout in the file names a batch dimension
     """
 
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Ports:
-    """What a model takes and gives, by each of its names."""
+    """The inputs and outputs of a model: by each of their names, and as tuples in order."""
 
     inputs: dict[str, Port]
     outputs: dict[str, Port]
@@ -66,7 +66,7 @@ class Ports:
 
 
 def ports_of(model: Any) -> Ports:
-    """The ports of an openvino.Model."""
+    """Return the ports of an openvino.Model."""
     inputs = tuple(_port(each, i) for i, each in enumerate(model.inputs))
     outputs = tuple(_port(each, i) for i, each in enumerate(model.outputs))
     return Ports(_by_name(inputs), _by_name(outputs), inputs, outputs)
@@ -90,7 +90,7 @@ def _port(output: Any, index: int) -> Port:
 
 
 def is_static(model: Any) -> bool:
-    """Return whether every tensor of an openvino.Model, also within it, has one shape for all runs."""
+    """Return whether every tensor of an openvino.Model, internal ones included, has a static shape."""
     return not any(
         output.get_partial_shape().is_dynamic
         for node in model.get_ordered_ops()
@@ -99,7 +99,7 @@ def is_static(model: Any) -> bool:
 
 
 def dims_of(shape: Any) -> tuple[int, ...] | None:
-    """The dimensions of an openvino.PartialShape; None if there may be any number of them."""
+    """Return the dimensions of an openvino.PartialShape, -1 for any size; None for a dynamic rank."""
     if shape.rank.is_dynamic:
         return None
     return tuple(-1 if dim.is_dynamic else dim.get_length() for dim in shape)

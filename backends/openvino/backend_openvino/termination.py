@@ -1,4 +1,4 @@
-"""What ends a run for which nobody waits any more."""
+"""End a run after all requests of its batch are cancelled."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from core import termination
 from core.batch import Batch
 
-_AGAIN_S = 0.02  # until OpenVINO is told once more
+_AGAIN_S = 0.02  # time between two calls of cancel
 
 
 class Termination(termination.Termination):
-    """Breaks off the runs of one infer request, which OpenVINO does between two operations."""
+    """Cancel the runs of one infer request. OpenVINO ends a run between two operations."""
 
     def __init__(self, request: Any, loop: asyncio.AbstractEventLoop):
         super().__init__()
@@ -21,7 +21,7 @@ class Termination(termination.Termination):
 
     def now(self, batch: Batch) -> bool:
         runs = super().now(batch)
-        if runs:  # OpenVINO forgets what it is told shortly before it begins
+        if runs:  # OpenVINO loses a cancel that comes shortly before the run begins
             self._loop.call_later(_AGAIN_S, self.now, batch)
         return runs
 

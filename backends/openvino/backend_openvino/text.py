@@ -1,7 +1,7 @@
-"""Text, as OpenVINO's Python interface takes and gives it: many elements of one width.
+"""Convert text for OpenVINO's Python interface, which takes and returns elements of one width.
 
-feeding ─► [tensor_of] ─► infer ─► [elements_of] ─► instance.  A single long element would make all as long,
-so that a client could ask for any amount of memory: elements are passed in groups.
+feeding ─► [tensor_of] ─► infer ─► [elements_of] ─► instance.  One long element would make all elements as
+long, so that a client could make the server allocate any amount of memory. Elements therefore pass in groups.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import openvino as ov
 from core.batch import Batch
 from core.errors import invalid
 
-_SMALL = 1 << 16  # bytes that a group may always take
-_TOGETHER = 256  # elements whose lengths are not known yet
+_SMALL = 1 << 16  # bytes that a padded group may take in any case
+_TOGETHER = 256  # elements of an output that are read at once
 
 
 def passable(array: np.ndarray, name: str, batch: Batch) -> np.ndarray:
-    """Elements of which none ends in a zero, since numpy would take that off. A request with such a one is
-    failed, and its elements are left empty."""
+    """Return the elements, and fail each request with an element that ends in a NUL byte.
+
+    numpy would remove that byte. The elements of a failed request become empty.
+    """
     if not any(element.endswith(b"\0") for element in array.reshape(-1)):
         return array
     elements = array.reshape(-1).copy()
@@ -43,7 +45,7 @@ def passable(array: np.ndarray, name: str, batch: Batch) -> np.ndarray:
 
 
 def tensor_of(array: np.ndarray) -> Any:
-    """An openvino.Tensor of an array of bytes."""
+    """Return an openvino.Tensor with the elements of an array of bytes."""
     elements = array.reshape(-1)
     whole = ov.Tensor(ov.Type.string, ov.Shape([len(elements)]))
     for first, last in _groups([len(element) for element in elements]):
@@ -54,7 +56,7 @@ def tensor_of(array: np.ndarray) -> Any:
 
 
 def _groups(lengths: list[int]) -> Iterator[tuple[int, int]]:
-    """First and last place (that one not included) of neighbours that are not much larger as equals."""
+    """Yield ranges (first, last + 1) of neighbouring elements that need little padding to one width."""
     first = width = total = 0
     for i, length in enumerate(lengths):
         width = max(width, length)
@@ -67,7 +69,7 @@ def _groups(lengths: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def elements_of(tensor: Any) -> np.ndarray:
-    """An array of bytes of an openvino.Tensor."""
+    """Return an array of bytes with the elements of an openvino.Tensor."""
     shape = list(tensor.shape)
     if tensor.size <= _TOGETHER:
         return _read(tensor)

@@ -1,4 +1,4 @@
-"""Arrays back to requests; arrays that stay on the device.
+"""Split the outputs of a batch by request, and export outputs that stay on the device.
 
 run ─► [answers] ─► core.
 """
@@ -19,9 +19,10 @@ from core.tensor import DeviceTensor, Tensor
 
 
 class OnDevice:
-    """An output in the memory of a GPU, for whoever takes arrays by DLPack (CuPy, PyTorch, JAX, …).
+    """An output in the memory of a GPU, exported by DLPack (to CuPy, PyTorch, JAX, …).
 
-    Not an array of CuPy, which has no BF16. Its memory lives as long as it, and as what is made of it.
+    It is no CuPy array, because CuPy has no BF16. The memory lives as long as this object and every capsule
+    made from it.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class OnDevice:
         self._device = device
 
     def get(self) -> np.ndarray:
-        """A copy in host memory."""
+        """Return a copy in host memory. Blocks until the copy is complete."""
         target = np.empty(self.shape, self._dtype.numpy)
         if target.nbytes:
             with self._cuda.on(self._device):
@@ -48,14 +49,14 @@ class OnDevice:
         return dlpack.CUDA, self._device
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
-        # What computes it had ended before it was handed over, so there is nothing for a stream to wait for.
+        # The batch has completed before this object is returned: the array is complete, whatever the stream.
         return dlpack.lend(
             self._memory.ptr, self._dtype, self.shape, self.__dlpack_device__(), self._memory
         )
 
 
 def wanted(batch: Batch, names: list[str], states: frozenset[str]) -> list[str]:
-    """The outputs that some request of the batch wants, and its states; no others are copied."""
+    """Return the outputs that a request of the batch wants, and the states. Only these are copied."""
     asked: set[str] = set()
     for request in batch.requests:
         if not request.outputs:
@@ -65,7 +66,7 @@ def wanted(batch: Batch, names: list[str], states: frozenset[str]) -> list[str]:
 
 
 def staying(batch: Batch, states: frozenset[str]) -> set[str]:
-    """The outputs that some request of the batch takes where they are made."""
+    """Return the names of the outputs that a request of the batch takes in device memory."""
     return {
         output.name
         for request in batch.requests
@@ -80,10 +81,10 @@ def rows_of(
     types: Mapping[str, DataType],
     whole_ones: Collection[str] = (),
 ) -> list[list[Tensor]]:
-    """The tensors of each request: its rows of every output.
+    """Return the tensors of each request: its rows of every output.
 
-    whole_ones   outputs without a batch dimension (shape tensors): each request gets all of it, and so does
-                 the one request of a model without batches
+    whole_ones   outputs without a batch dimension (shape tensors); each request gets them whole
+    A batch of one request gets every output whole.
     """
     found: list[list[Tensor]] = [[] for _ in batch.requests]
     for name, value in outputs.items():

@@ -1,4 +1,4 @@
-"""Backend and Model: what core calls; who shares an engine."""
+"""Backend and Model: engines and how instances share them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ class TensorRtBackend(Backend):
         self._lock = threading.Lock()
 
     def loader(self, model: str) -> Loader:
-        """What makes engines. Any thread.
+        """Return the Loader of the process, which makes engines. Thread-safe.
 
-        Raises CoreError(UNAVAILABLE), in the name of the model, if TensorRT or CuPy is missing or broken.
+        model   name of the model for errors
+        Raises CoreError(UNAVAILABLE) if TensorRT or CuPy is missing or broken.
         """
         with self._lock:
             if self._loader is None:
@@ -49,9 +50,10 @@ class TensorRtBackend(Backend):
 
 
 class TensorRtModel(Model):
-    """One version. An engine for each GPU (and DLA core), which its instances there share with its weights.
+    """One model version. It has an engine for each GPU (and DLA core), which the instances there share.
 
-    loader, settings   of the process, of the configuration
+    loader     the Loader of the process
+    settings   from the configuration
     """
 
     backend: TensorRtBackend
@@ -59,22 +61,28 @@ class TensorRtModel(Model):
     settings: Settings
 
     def load(self) -> None:
-        """Read the settings; engines are made when an instance asks."""
+        """Read the settings. Instances make the engines when they open.
+
+        Raises CoreError for an invalid setting, and if TensorRT or CuPy is missing.
+        """
         self.settings = settings_of(self.config)
         self.loader = self.backend.loader(self.name)
         self._engines: dict[tuple[int, int], Engine] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
-        self._lock = threading.Lock()  # instances open at the same time, each on its thread
+        self._lock = threading.Lock()  # instances open at the same time, each on its own thread
 
     def engine_on(self, device: int, dla: int) -> Engine:
-        """The engine on a GPU. Any thread. Raises CoreError."""
+        """Return the engine on a GPU. Thread-safe. Raises CoreError if it cannot be made.
+
+        dla   DLA core, -1 for none
+        """
         with self._lock:
             if (device, dla) not in self._engines:
                 self._engines[device, dla] = self.loader.load(self.config, self.path, device, dla)
             return self._engines[device, dla]
 
     def starting_thread(self, device: int, name: str) -> tuple[ThreadPoolExecutor, bool]:
-        """The thread that hands an instance's work to a GPU, and whether others have the same."""
+        """Return the thread that starts an instance's batches on a GPU, and whether instances share it."""
         if not self.backend.settings.shares_thread:
             return ThreadPoolExecutor(1, f"tensorrt-start-{name}"), False
         with self._lock:
@@ -95,9 +103,9 @@ class TensorRtModel(Model):
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
-    """Fill in what the engine knows, in place; the engine is read on the first GPU of the model's instances.
+    """Complete a configuration in place from the engine, which is read on the first GPU of the instances.
 
-    Does nothing if every input and output is described.
+    Does nothing if every input and output is described. Raises CoreError if the engine cannot be read.
     """
     assert isinstance(backend, TensorRtBackend)
     if is_described(config):

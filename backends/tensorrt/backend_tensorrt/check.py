@@ -1,6 +1,6 @@
-"""A configuration that the engine contradicts is refused, with both sides of the matter.
+"""Refuse a configuration that the engine contradicts. Errors name the values of both.
 
-complete ─► … ─► [check] ─► instance.  The texts begin as Triton's do.
+complete ─► … ─► [check] ─► instance.  The error texts begin like Triton's.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def check(config: ModelConfig, facts: Facts) -> None:
 
 
 def unservable(model: str, port: Port) -> CoreError:
-    """The refusal of a tensor whose type the protocol does not have."""
+    """Return the error for a tensor whose type the protocol does not have."""
     return unsupported(
         f"model '{model}': '{port.name}' is of type {port.type}, which cannot be sent to clients; cast it "
         "within the engine, which may use that type inside"
@@ -75,7 +75,7 @@ def _check_batch(config: ModelConfig, facts: Facts) -> None:
 
 
 def _is_ragged(config: ModelConfig) -> bool:
-    """Then the engine sees elements of many requests as one row."""
+    """Return whether an input is ragged: the engine then sees elements of all requests as one row."""
     return any(io.allow_ragged_batch for io in config.input)
 
 
@@ -123,7 +123,7 @@ def _check_dims(config: ModelConfig, io: Any, port: Port, kind: str) -> None:
     else:  # the batch is the first of its values
         whole = tuple(size if size < 0 else size + batches for size in dims)
     if not port.dims and dims == (1,):
-        return  # a scalar is one element to clients
+        return  # clients see a scalar as [1]
     fits = len(whole) == len(port.dims) and all(
         asked == found or found == -1 or (asked == -1 and kind == "output")
         for asked, found in zip(whole, port.dims, strict=True)

@@ -1,4 +1,4 @@
-"""What the engine knows, written into a configuration.
+"""Complete a configuration from the engine.
 
 config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  The rules are those of Triton's backend.
 """
@@ -40,7 +40,7 @@ def _complete_batching(config: ModelConfig, facts: Facts) -> None:
 
 
 def _says_whole_shapes(config: ModelConfig, facts: Facts) -> bool:
-    """Whether some dims in the configuration have the first dimension too, so that it means no batches."""
+    """Return whether an entry has as many dims as the engine: the configuration is for no batches."""
     ports = {port.name: port for port in facts.ports}
     tensors: list[Any] = [*config.input, *config.output]
     return any(
@@ -53,14 +53,17 @@ def _says_whole_shapes(config: ModelConfig, facts: Facts) -> bool:
 def _complete_tensors(
     config: ModelConfig, entries: Any, ports: dict[str, Port], reserved: set[str]
 ) -> None:
-    """Add every tensor of the engine to an empty list; complete the entries of another."""
+    """Complete the entries. An empty list first gets every tensor of the engine that is not reserved.
+
+    Raises CoreError(UNSUPPORTED) for a tensor that the protocol cannot carry.
+    """
     if not entries:
         for name in ports:
             if name not in reserved:
                 entries.add(name=name)
     for entry in entries:
         if (port := ports.get(entry.name)) is None:
-            continue  # `check` refuses it, with the names that there are
+            continue  # `check` refuses it later, and lists the names
         if port.dtype is None:
             raise unservable(config.name, port)
         entry.data_type = entry.data_type or port.dtype.number
@@ -71,7 +74,7 @@ def _complete_tensors(
 
 
 def client_dims(port: Port, batches: bool) -> tuple[int, ...]:
-    """The dims that clients see: without the batch, which in a shape tensor is the first value."""
+    """Return the dims that clients see: without the batch, which is the first value of a shape tensor."""
     if not batches:
         return port.dims
     if port.on_host:

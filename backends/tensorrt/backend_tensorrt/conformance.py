@@ -1,6 +1,6 @@
-"""A small engine and its true answers: python -m core_testing tensorrt
+"""A small engine and its expected answers: python -m core_testing tensorrt
 
-It is built by the package tensorrt, on a GPU: all tests are skipped where either is missing.
+The package tensorrt builds the engine on a GPU. All tests are skipped if either is missing.
 """
 
 from __future__ import annotations

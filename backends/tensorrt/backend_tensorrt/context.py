@@ -1,4 +1,4 @@
-"""One execution context: shapes in, addresses in, enqueue.
+"""One execution context: set shapes and addresses, then enqueue.
 
 run ─► [Context] ─► TensorRT.  An instance has a context for each of its optimization profiles.
 """
@@ -20,15 +20,17 @@ Shape = tuple[int, ...]
 
 
 class Failure(Exception):
-    """TensorRT said no; the text is what it logged."""
+    """A call of TensorRT failed. The text is what TensorRT logged."""
 
 
 @dataclass
 class Allocation:
-    """Where an output is written.
+    """The memory of one output.
 
-    host       of a shape tensor: the array that the engine writes
-    allocator  of an output whose shape depends on values: knows address and shape when enqueued
+    known      shape, if it is known before the execution
+    fixed      address, if it is known before the execution
+    host       for a shape tensor: the array that the engine writes
+    allocator  for an output whose shape depends on values: has address and shape after the enqueue
     """
 
     port: Port
@@ -47,7 +49,7 @@ class Allocation:
 
 
 class Context:
-    """A tensorrt.IExecutionContext with one optimization profile. One thread at a time."""
+    """A tensorrt.IExecutionContext with one optimization profile. Not thread-safe."""
 
     def __init__(self, loader: Loader, engine: Engine, profile: int, strategy: str, stream: Stream):
         trt = loader.library.trt
@@ -65,10 +67,13 @@ class Context:
         self._allocators: dict[
             str, Any
         ] = {}  # of outputs; the context refers to them until others come
-        self._values: dict[str, np.ndarray] = {}  # the engine reads them where they are
+        self._values: dict[str, np.ndarray] = {}  # the engine reads these arrays without a copy
 
     def shape(self, shapes: Mapping[str, Shape], values: Mapping[str, np.ndarray]) -> None:
-        """Say what the inputs of the next execution are like. Raises Failure."""
+        """Set the shapes of the inputs, and the values of shape tensors, for the next execution.
+
+        Raises Failure if TensorRT refuses one.
+        """
         context = self._context
         self._values = {}
         for name, port in self._facts.inputs.items():
@@ -81,16 +86,18 @@ class Context:
             raise self._failure(f"not enough is said of {', '.join(lacking)}")
 
     def output_size(self, name: str) -> int:
-        """Bytes of an output, -1 if they depend on the inputs' values."""
+        """Return the bytes of an output; -1 for a shape tensor, or if they depend on the inputs' values."""
         port, shape = self._facts.outputs[name], self._shape_of(name)
         return -1 if min(shape, default=0) < 0 or port.on_host else port.byte_size(shape)
 
     def bind(
         self, slot: Slot, addresses: Mapping[str, int], fresh: Mapping[str, Memory]
     ) -> dict[str, Allocation]:
-        """Say where inputs are and outputs go.
+        """Set the addresses of inputs and outputs. Return the memory of each output.
 
-        fresh   memory for outputs that are not written to the slot's
+        addresses   of the inputs
+        fresh       memory for outputs that do not use the slot's buffers
+        Raises Failure if TensorRT refuses an address.
         """
         for name, address in addresses.items():
             self._must(self._context.set_tensor_address(name, address), f"'{name}'")
@@ -124,7 +131,7 @@ class Context:
         return Allocation(port, shape, address, host)
 
     def enqueue(self, stream: Stream) -> None:
-        """Start the execution. Raises Failure."""
+        """Start the execution on a stream. Raises Failure if it does not start."""
         self._reports.take()
         if not self._context.execute_async_v3(stream.ptr):
             raise self._failure("the execution could not be started")
@@ -141,7 +148,7 @@ class Context:
 
 
 def allocator_class(trt: Any) -> Any:
-    """A class of IOutputAllocators: TensorRT asks it for memory once it knows how much it needs."""
+    """Return a subclass of IOutputAllocator. TensorRT calls it for memory once it knows the size."""
 
     class Allocator(trt.IOutputAllocator):  # type: ignore[misc]
         def __init__(self, buffer: Buffer) -> None:

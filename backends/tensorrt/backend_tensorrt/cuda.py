@@ -1,6 +1,7 @@
-"""All that is asked of CUDA, as protocols; with CuPy behind them.
+"""The functions of CUDA that this backend needs, as protocols, and their implementation with CuPy.
 
-slot, run, instance ─► [Cuda] ─► CuPy ─► the GPU.  Tests play it. Addresses are numbers; sizes are bytes.
+slot, run, instance ─► [Cuda] ─► CuPy ─► the GPU.  Tests implement it without a GPU. Addresses are integers,
+sizes are bytes.
 """
 
 from __future__ import annotations
@@ -10,21 +11,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-MAX_PRIORITY, DEFAULT_PRIORITY = -100, 0  # CUDA takes the nearest that there is; 0 is the lowest
+MAX_PRIORITY, DEFAULT_PRIORITY = -100, 0  # CUDA uses the nearest supported one; 0 is the lowest
 
 
 class Event(Protocol):
-    """A mark in a stream."""
+    """An event of CUDA."""
 
     def record(self, stream: Any) -> None:
-        """Put the mark behind all that the stream has been given so far."""
+        """Record the event after all work that the stream has so far."""
 
     def synchronize(self) -> None:
-        """Wait until the stream has come to the mark. Raises what went wrong on the device until there."""
+        """Block until the stream has reached the event. Raises errors of the device up to then."""
 
 
 class Stream(Protocol):
-    """Work of a device, in order."""
+    """A stream of CUDA: work of a device, in order."""
 
     @property
     def ptr(self) -> int: ...
@@ -32,7 +33,7 @@ class Stream(Protocol):
     def synchronize(self) -> None: ...
 
     def wait_event(self, event: Any) -> None:
-        """What is given from now on begins behind the mark."""
+        """Make later work of this stream wait for the event."""
 
     def begin_capture(self) -> None: ...
 
@@ -40,53 +41,56 @@ class Stream(Protocol):
 
 
 class Graph(Protocol):
-    """Work that was captured."""
+    """A captured CUDA graph."""
 
     def launch(self, stream: Any) -> None: ...
 
 
 class Memory(Protocol):
-    """Memory of a device; given back when nobody holds the object."""
+    """Memory of a device. It is freed with the object."""
 
     @property
     def ptr(self) -> int: ...
 
 
 class Cuda(Protocol):
-    """The GPUs of this process. Any thread; memory, streams and events are made on the current device."""
+    """The GPUs of this process. Thread-safe. Memory, streams and events are made on the current device."""
 
     def count(self) -> int:
-        """How many GPUs there are. Raises if the driver cannot be asked."""
+        """Return the number of GPUs. Raises if the driver does not work."""
 
     def capability(self, device: int) -> tuple[int, int]: ...
 
     def on(self, device: int) -> AbstractContextManager[Any]:
-        """The device is the current one of this thread."""
+        """Make the device the current one of this thread inside the with statement."""
 
     def stream(self, priority: int) -> Stream: ...
 
     def event(self, busy: bool) -> Event:
-        """busy   who waits for it does so in a loop, instead of sleeping"""
+        """Make an event.
+
+        busy   `synchronize` polls in a loop instead of sleeping
+        """
 
     def memory(self, size: int, stream: Stream) -> Memory:
-        """Memory whose next use is on `stream`."""
+        """Allocate memory whose next use is on `stream`."""
 
     def pinned(self, size: int) -> np.ndarray:
-        """Host memory that the device reaches by itself, uint8[size]; given back with the array."""
+        """Allocate pinned host memory, uint8[size]. It is freed with the array."""
 
     def to_device(self, target: int, source: int, size: int, stream: Stream) -> None: ...
 
     def to_host(self, target: int, source: int, size: int, stream: Stream) -> None: ...
 
     def within(self, target: int, source: int, size: int, stream: Stream) -> None:
-        """From the device's memory to the device's memory."""
+        """Copy from device memory to device memory."""
 
     def trim(self) -> None:
-        """Give back to the driver what is kept for later and used by nobody."""
+        """Return unused memory of the pools to the driver."""
 
 
 class CupyCuda:
-    """Cuda, by CuPy 14 or newer (13 where no stream needs a priority)."""
+    """Cuda, implemented with CuPy 14 or newer (13 if no stream needs a priority)."""
 
     def __init__(self, cupy: Any):
         self._cupy = cupy

@@ -1,7 +1,7 @@
-"""What an engine takes and gives, read once, without TensorRT's types.
+"""Inputs, outputs and profiles of an engine, read once, without TensorRT's types.
 
-ICudaEngine ─► [Facts] ─► complete, check, profiles, graphs, feed, slot.  What is decided is decided by these,
-so that it can be decided, and tested, without a GPU.
+ICudaEngine ─► [Facts] ─► complete, check, profiles, graphs, feed, slot.  All decisions depend on facts only,
+so that they can be tested without a GPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from core import dtypes
 from core.dtypes import DataType
 
-# By the names of tensorrt.DataType. Numbers of 8 bits that the protocol lacks travel as their bytes.
+# Name in tensorrt.DataType → datatype. FP8, which the protocol lacks, is transferred as bytes.
 _DTYPES = {
     "FLOAT": dtypes.FP32,
     "HALF": dtypes.FP16,
@@ -29,14 +29,15 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Bounds:
-    """What an optimization profile allows one tensor, or the values of a shape tensor."""
+    """The limits and the optimum of an optimization profile for the dims of a tensor, or for the values of a
+    shape tensor."""
 
     least: tuple[int, ...]
     best: tuple[int, ...]
     most: tuple[int, ...]
 
     def hold(self, found: tuple[int, ...]) -> bool:
-        """Return whether dims (or values) are within."""
+        """Return whether dims (or values) are within the limits."""
         return len(found) == len(self.least) and all(
             low <= each <= high
             for low, each, high in zip(self.least, found, self.most, strict=True)
@@ -50,14 +51,14 @@ class Bounds:
 class Port:
     """One input or output of an engine.
 
-    type       as TensorRT names it: "BF16"
-    dtype      in the protocol; None if it cannot carry the type
+    type       type name of TensorRT: "BF16"
+    dtype      datatype of the protocol; None if it cannot carry the type
     dims       with the batch dimension; -1 for any size
-    on_host    a shape tensor: its values are read, or written, in host memory
-    linear     rows behind rows; otherwise elements lie in vectors, `lanes` along dimension `vector`
-    format     as TensorRT describes it
-    shapes     of an input, by optimization profile; () for an output
-    values     of an input on the host, by optimization profile; None where a profile has none
+    on_host    a shape tensor: the engine reads or writes its values in host memory
+    linear     elements are in C order; otherwise in vectors of `lanes` elements along dimension `vector`
+    format     description by TensorRT
+    shapes     of an input: its Bounds by optimization profile; () for an output
+    values     of a shape tensor input: Bounds by optimization profile, None if a profile has none
     """
 
     name: str
@@ -74,7 +75,7 @@ class Port:
     values: tuple[Bounds | None, ...] = ()
 
     def byte_size(self, shape: tuple[int, ...]) -> int:
-        """Bytes of memory that a tensor of this shape takes, with what fills up its vectors."""
+        """Return the bytes of a tensor of this shape, padding of its vectors included."""
         assert self.dtype is not None
         padded = list(shape)
         if 0 <= self.vector < len(padded):
@@ -99,7 +100,7 @@ class Facts:
 
     @property
     def batches(self) -> bool:
-        """True if every tensor's first dimension may be the batch: open in all that are no shape tensors."""
+        """Whether the first dimension can be the batch: of any size in all tensors except shape tensors."""
         tensors = [port for port in self.ports if not port.on_host]
         return (
             any(port.is_input for port in tensors)
@@ -109,7 +110,7 @@ class Facts:
 
     @property
     def most_rows(self) -> int:
-        """The largest batch that some optimization profile allows; 0 if the engine does not batch."""
+        """The largest batch that an optimization profile allows; 0 if the engine does not batch."""
         if not self.batches:
             return 0
         tensors = [port for port in self.ports if port.is_input and not port.on_host]
@@ -119,7 +120,7 @@ class Facts:
 
 
 def facts_of(engine: Any, trt: Any) -> Facts:
-    """Read a tensorrt.ICudaEngine."""
+    """Return the facts of a tensorrt.ICudaEngine."""
     count = int(engine.num_optimization_profiles)
     names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
     return Facts(tuple(_port(engine, trt, name, count) for name in names), count)
@@ -129,7 +130,7 @@ def _port(engine: Any, trt: Any, name: str, profile_count: int) -> Port:
     is_input = engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT
     on_host = engine.get_tensor_location(name) == trt.TensorLocation.HOST
     kind = engine.get_tensor_dtype(name).name
-    # get_tensor_format gives an enumeration that the lean runtime's bindings lack; its description is in all.
+    # The enumeration of get_tensor_format is missing in the lean runtime. All runtimes have its description.
     described = str(engine.get_tensor_format_desc(name))
     vector = int(engine.get_tensor_vectorized_dim(name))
     dims = tuple(int(size) for size in engine.get_tensor_shape(name))
@@ -157,11 +158,11 @@ def _bounds(found: Any) -> Bounds:
 
 def _shapes(engine: Any, name: str, dims: tuple[int, ...], profile: int) -> Bounds:
     if -1 not in dims:
-        return Bounds(dims, dims, dims)  # of which a profile need not say anything
+        return Bounds(dims, dims, dims)  # a profile may leave out a tensor of fixed dims
     return _bounds(engine.get_tensor_profile_shape(name, profile))
 
 
 def _values(engine: Any, name: str, profile: int) -> Bounds | None:
-    # Its arguments' names are exchanged in the bindings, so only positions are safe: profile, then name.
+    # The bindings exchange the names of the arguments, so pass them by position: profile, then name.
     found = engine.get_tensor_profile_values(profile, name)
     return _bounds(found) if found else None

@@ -1,6 +1,6 @@
-"""The inputs of a batch: shapes, and which bytes go where.
+"""The inputs of a batch: shapes and sources of the bytes.
 
-batch ─► [feed_of] ─► run.  Pure, but for asking arrays of devices for their addresses.
+batch ─► [feed_of] ─► run.  No calls of CUDA or TensorRT: device arrays give their addresses by DLPack.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from core.dtypes import DataType
 from core.ragged import batch_inputs
 from core.tensor import Tensor
 
-_ALIGNMENT = 256  # of every address that TensorRT is given
+_ALIGNMENT = 256  # bytes; TensorRT needs it for every address
 
 
 @dataclass(frozen=True)
 class Part:
     """One request's elements of an input.
 
-    source    a flat buffer in host memory, or what keeps the memory of the device
+    source    a flat buffer in host memory, or the owner of device memory
     address   in the memory of the GPU, 0 for host memory
     size      bytes
     """
@@ -38,9 +38,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Input:
-    """One input of the engine for a batch. Its parts lie one behind the other.
+    """One input of the engine for a batch: its parts, one after the other.
 
-    shape   as the engine takes it
+    shape   shape for the engine
     """
 
     port: Port
@@ -53,12 +53,12 @@ class Input:
 
     @property
     def on_host(self) -> bool:
-        """True if all of it comes from host memory."""
+        """Whether all parts are in host memory."""
         return all(not part.address for part in self.parts)
 
     @property
     def in_place(self) -> int:
-        """The address at which the engine can read it where it is, 0 if it must be copied."""
+        """The address if the engine can read the input without a copy, else 0."""
         if len(self.parts) != 1 or self.parts[0].address % _ALIGNMENT:
             return 0
         return self.parts[0].address
@@ -69,9 +69,9 @@ class Feed:
     """All inputs of a batch.
 
     inputs   by name, without the shape tensors
-    shapes   of all
-    values   of the shape tensors, as the engine reads them
-    rows     of the batch, 0 if the engine does not batch
+    shapes   of all inputs
+    values   of the shape tensors, with the engine's datatype
+    rows     size of the batch, 0 for a model without a batch dimension
     """
 
     inputs: Mapping[str, Input]
@@ -81,27 +81,30 @@ class Feed:
 
     @property
     def numbers(self) -> dict[str, tuple[int, ...]]:
-        """The values of the shape tensors, as optimization profiles have them."""
+        """The values of the shape tensors as tuples, to compare with optimization profiles."""
         return {name: tuple(array.ravel().tolist()) for name, array in self.values.items()}
 
 
 def feed_of(batch: Batch, config: ModelConfig, facts: Facts, device: int) -> Feed:
-    """What a batch feeds to an engine on GPU `device`. KeyError if the requests lack an input."""
+    """Return the inputs of a batch for an engine on GPU `device`.
+
+    Raises KeyError if the requests lack an input.
+    """
     batches = bool(config.max_batch_size)
-    told = batch_inputs(config, batch) if config.batch_input else {}
+    made = batch_inputs(config, batch) if config.batch_input else {}
     inputs: dict[str, Input] = {}
     shapes: dict[str, tuple[int, ...]] = {}
     values: dict[str, np.ndarray] = {}
     for name, port in facts.inputs.items():
         if port.on_host:
-            tensor = None if name in told else batch.requests[0].inputs[name]
-            values[name] = _values(told[name] if tensor is None else tensor.array, port)
+            tensor = None if name in made else batch.requests[0].inputs[name]
+            values[name] = _values(made[name] if tensor is None else tensor.array, port)
             if batches and tensor is not None:
                 values[name] = np.insert(values[name], 0, batch.rows)
             shapes[name] = values[name].shape if port.dims else ()
             continue
-        if name in told:
-            array = np.ascontiguousarray(told[name])
+        if name in made:
+            array = np.ascontiguousarray(made[name])
             found = Input(port, array.shape, (Part(array, 0, array.nbytes),))
         else:
             found = _gathered(batch, name, port, batches, device)
@@ -124,7 +127,7 @@ def _gathered(batch: Batch, name: str, port: Port, batches: bool, device: int) -
     if batches:
         shape = (sum(tensor.shape[0] for tensor in tensors), *shape[1:])
     if not port.dims:
-        shape = ()  # one element to clients
+        shape = ()  # clients see a scalar as [1]
     return Input(port, shape, parts)
 
 
@@ -135,7 +138,7 @@ def _part(tensor: Tensor, device: int) -> Part:
             capsule = dlpack.exported(tensor.value)
             seen = dlpack.array_info(capsule)
         except (BufferError, TypeError, RuntimeError, ValueError):
-            pass  # a library that does not show this array: by the host
+            pass  # the library cannot export this array: copy it through the host
         else:
             if seen.in_order:
                 return Part((capsule, tensor), seen.address, tensor.byte_size)
@@ -144,13 +147,13 @@ def _part(tensor: Tensor, device: int) -> Part:
 
 
 def address_of(buffer: Any) -> int:
-    """The address of a buffer in host memory; 0 for an empty one."""
+    """Return the address of a buffer in host memory; 0 for an empty one."""
     array = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else None
     return 0 if array is None else int(array.ctypes.data)
 
 
 def contiguous(parts: tuple[Part, ...]) -> int:
-    """Where all parts lie in host memory, each right behind the one before; 0 if they do not."""
+    """Return the address of parts that are adjacent in host memory, in order; 0 if they are not."""
     start = end = 0
     for part in parts:
         if part.address or not part.size:
@@ -165,9 +168,10 @@ def contiguous(parts: tuple[Part, ...]) -> int:
 def padded(
     source: np.ndarray, shape: tuple[int, ...], most: tuple[int, ...], dtype: DataType
 ) -> np.ndarray:
-    """A tensor of `shape` in the corner of one of shape `most` whose other elements are zero; uint8.
+    """Return the bytes (uint8) of a tensor padded with zeros at the end of each dimension to shape `most`.
 
-    source   its bytes: uint8
+    source   bytes of the tensor: uint8
+    shape    its shape
     """
     kind = dtypes.UINT16.numpy if dtype is dtypes.BF16 else dtype.numpy
     whole = np.zeros(most, kind)

@@ -1,8 +1,8 @@
-"""Which CUDA graph a batch runs with.
+"""Choose the CUDA graph of a batch.
 
-config.pbtxt ─► [specs] ─► captured by slots;   shapes of a batch ─► [chosen] ─► launched.  Pure.
-A graph is fixed to the shapes that it was captured with. With a lower bound it also runs smaller batches,
-filled up to its shapes.
+config.pbtxt ─► [specs_of] ─► captured for each slot;   shapes of a batch ─► [chosen] ─► launched.
+No calls of CUDA or TensorRT. A graph has the fixed shapes of its capture. With a lower bound, it also runs
+smaller batches, padded to its shapes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class GraphSpec:
-    """The shapes of all inputs, with the batch dimension, that a graph is captured with.
+    """The shapes of all inputs of a graph, with the batch dimension.
 
-    most    in the order of the engine's inputs: name and shape
-    least   the smallest that it runs; equal to `most` without a lower bound
+    most    name and shape of each input at the capture, in the engine's order
+    least   name and smallest shape that the graph runs; equal to `most` without a lower bound
     """
 
     most: tuple[tuple[str, Shape], ...]
@@ -39,11 +39,11 @@ class GraphSpec:
 
     @property
     def size(self) -> int:
-        """Elements of all inputs."""
+        """Number of elements of all inputs."""
         return sum(math.prod(shape) for _, shape in self.most)
 
     def runs(self, shapes: Mapping[str, Shape]) -> bool:
-        """Return whether a batch of these shapes is within."""
+        """Return whether the graph can run a batch of these shapes."""
         return all(
             len(shapes[name]) == len(most)
             and all(a <= b <= c for a, b, c in zip(low, shapes[name], most, strict=True))
@@ -54,12 +54,12 @@ class GraphSpec:
 def specs_of(
     config: ModelConfig, facts: Facts, profiles: Sequence[int] = (0,)
 ) -> tuple[GraphSpec, ...]:
-    """The graphs that a configuration asks for; none unless optimization.cuda.graphs.
+    """Return the graphs of a configuration; none unless optimization.cuda.graphs is set.
 
     profiles   the optimization profiles of the instance
-    Without graph_spec: one for each of `_sizes`; where the configuration leaves a dimension open, with that
-    for which a profile is best. Engines with shape tensors have none, as their values are not part of a
-    graph's shapes.
+    Without graph_spec, there is one graph for each profile and each size of `_sizes`. Dims of any size get
+    the profile's optimum. Engines with shape tensors have no graphs, because the values of these tensors are
+    not part of a graph's shapes.
     Raises CoreError(INVALID) for a graph_spec that does not fit the configuration.
     """
     cuda = config.optimization.cuda
@@ -90,16 +90,14 @@ def specs_of(
 
 
 def _closed(dims: Shape | None, best: Shape) -> Shape:
-    """Dims of a configuration, with those for which a profile is best in the place of open ones."""
-    if dims is None or len(dims) != len(
-        best
-    ):  # a state, or a scalar, which is one element to clients
+    """Return the dims of a configuration, with a profile's optimum for dims of any size."""
+    if dims is None or len(dims) != len(best):  # a state, or a scalar, which clients see as [1]
         return best
     return tuple(there if size < 0 else size for size, there in zip(dims, best, strict=True))
 
 
 def _sizes(config: ModelConfig) -> list[int]:
-    """Batch sizes to capture where no graph_spec says any; those of Triton's backend."""
+    """Return the batch sizes to capture without a graph_spec: those of Triton's backend."""
     most = config.max_batch_size
     if not most:
         return [0]
@@ -167,6 +165,6 @@ def _of(
 
 
 def chosen(specs: Sequence[GraphSpec], shapes: Mapping[str, Shape]) -> GraphSpec | None:
-    """The smallest graph that runs a batch of these shapes, None if none does."""
+    """Return the smallest graph that can run a batch of these shapes; None if there is none."""
     running = [each for each in specs if each.runs(shapes)]
     return min(running, key=lambda each: each.size, default=None)

@@ -1,4 +1,4 @@
-"""What core calls; two batches under way, so that copies overlap with computation.
+"""Begin and finish batches. Several are in flight, so that copies overlap with computation.
 
 begin (loop) ─► starting thread: feed, start ─► completing thread: finish, answers ─► done (loop)
 """
@@ -33,7 +33,7 @@ Done = Callable[[BaseException | None], None]
 
 
 class TensorRtInstance(ModelInstance):
-    """Runs batches on contexts and streams of its own, of an engine that the instances of a GPU share."""
+    """Run batches on its own contexts and streams, with an engine that the instances of a GPU share."""
 
     model: TensorRtModel
     placement = "callback"
@@ -56,7 +56,7 @@ class TensorRtInstance(ModelInstance):
         self.ahead = settings.ahead
         self._completing = ThreadPoolExecutor(1, f"tensorrt-{self.name}")
         self._starting, self._shares = self.model.starting_thread(self.device.id, self.name)
-        # Threads are made by the first task, and inherit the cores of who hands it in: this thread's.
+        # The first task starts a thread, which inherits the cores of the submitting thread: this one.
         self._completing.submit(_nothing).result()
         self._starting.submit(_nothing).result()
         with self._cuda.on(self.device.id):
@@ -103,18 +103,18 @@ class TensorRtInstance(ModelInstance):
         self._starting.submit(self._start, batch, done)
 
     def _start(self, batch: Batch, done: Done) -> None:
-        """On the starting thread, which other instances of the GPU may share."""
+        """Start a batch on the device. Runs on the starting thread, which instances of a GPU may share."""
         try:
             slot = self._free.get_nowait()  # core begins no more batches than there are slots
         except queue.Empty:
-            self._tell(done, RuntimeError("more batches were begun than there are slots"))
+            self._report(done, RuntimeError("more batches were begun than there are slots"))
             return
         try:
             with self._cuda.on(self.device.id):
                 started = self._started(batch, slot)
         except BaseException as error:
             self._free.put(slot)
-            self._tell(done, error)
+            self._report(done, error)
         else:
             self._completing.submit(self._finish, batch, started, done)
 
@@ -134,7 +134,7 @@ class TensorRtInstance(ModelInstance):
             raise self._failed(error) from error
 
     def _finish(self, batch: Batch, started: Started, done: Done) -> None:
-        """On the completing thread, in the order in which batches were started."""
+        """Wait for a batch and answer it. Runs on the completing thread, in the order of the starts."""
         error: BaseException | None = None
         try:
             with self._cuda.on(self.device.id):
@@ -146,7 +146,7 @@ class TensorRtInstance(ModelInstance):
         except BaseException as raised:
             error = self._failed(raised)
         self._free.put(started.slot)
-        self._tell(done, error)
+        self._report(done, error)
 
     def _answer(self, batch: Batch, outputs: dict[str, Any]) -> None:
         batches = bool(self.model.config.max_batch_size)
@@ -163,7 +163,7 @@ class TensorRtInstance(ModelInstance):
 
     @property
     def _whole(self) -> frozenset[str]:
-        """Outputs that have no batch dimension: every request gets all of them."""
+        """Names of the outputs without a batch dimension. Every request gets them whole."""
         return frozenset(n for n, port in self._engine.facts.outputs.items() if port.on_host)
 
     def _failed(self, error: BaseException) -> CoreError:
@@ -173,11 +173,11 @@ class TensorRtInstance(ModelInstance):
             text = f"{report}; {text}"
         return failed(self.model.name, self.name, self.device, text)
 
-    def _tell(self, done: Done, error: BaseException | None) -> None:
+    def _report(self, done: Done, error: BaseException | None) -> None:
         self.loop.call_soon_threadsafe(done, error)
 
     def close(self) -> None:
-        """Give back threads, contexts, streams and memory; the last that shares the engine ends it."""
+        """End the threads; free contexts, streams and memory. The engine stays until the model unloads."""
         if hasattr(self, "_completing"):
             self._completing.shutdown()
             if not self._shares:
@@ -191,4 +191,4 @@ class TensorRtInstance(ModelInstance):
 
 
 def _nothing() -> None:
-    """A task that makes its thread begin."""
+    """Do nothing. As a task, it makes the thread start."""

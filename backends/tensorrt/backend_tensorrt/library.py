@@ -1,6 +1,6 @@
-"""TensorRT and CuPy: imported when the first model needs them; what to do when one is missing.
+"""Import TensorRT and CuPy for the first model. Errors say how to install a missing one.
 
-A library that is missing or broken fails the models of this backend, each by its name, and nothing else.
+A library that is missing or broken only fails the models of this backend. The errors name the model.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from backend_tensorrt.cuda import Cuda, CupyCuda
 from core.errors import CoreError, invalid, unavailable
 
-# What --backend-config=tensorrt,runtime=… may say, in the order in which they are tried without it, and the
-# modules that bring it: the wheels with "-bindings" in their names have that in the module's name too.
+# Values of --backend-config=tensorrt,runtime=… in the order in which they are tried without it, and their
+# modules. Wheels with "-bindings" in their names have it in the module's name, too.
 RUNTIMES = {
     "full": ("tensorrt", "tensorrt_bindings"),
     "lean": ("tensorrt_lean", "tensorrt_lean_bindings"),
@@ -26,11 +26,11 @@ _LEAN = 'pip install "backend-tensorrt[lean]"'
 
 @dataclass(frozen=True)
 class Library:
-    """What the models of this process run with.
+    """The libraries that the models of this process use.
 
     trt       the module: tensorrt, tensorrt_lean or tensorrt_dispatch
     runtime   its key in RUNTIMES
-    cuda      CUDA, by CuPy
+    cuda      CUDA through CuPy
     """
 
     trt: Any
@@ -39,22 +39,28 @@ class Library:
 
     @property
     def version(self) -> str:
-        """Of TensorRT: "11.4.0.106"."""
+        """Version of TensorRT: "11.4.0.106"."""
         return str(self.trt.__version__)
 
 
 def library(wanted: str, model: str) -> Library:
-    """Import what a model needs; later calls find it imported. Any thread.
+    """Import the libraries. Thread-safe.
 
-    wanted   a key of RUNTIMES, "" for the first that there is
-    Raises CoreError(UNAVAILABLE) for what is missing, broken or too old, with the command that installs it.
+    wanted   a key of RUNTIMES, "" for the first one that is installed
+    model    name of the model for errors
+    Raises CoreError(UNAVAILABLE) for a library that is missing, broken or too old, with the command that
+    installs it, and CoreError(INVALID) for an unknown runtime.
     """
     runtime, trt = tensorrt(wanted, model)
     return Library(trt, runtime, CupyCuda(cupy(model)))
 
 
 def tensorrt(wanted: str, model: str) -> tuple[str, Any]:
-    """The runtime's name and module. Raises CoreError(INVALID) for an unknown name, else as `library`."""
+    """Import TensorRT. Return the name of the runtime and the module.
+
+    Raises CoreError(INVALID) for an unknown runtime, and CoreError(UNAVAILABLE) if it is missing, broken or
+    too old.
+    """
     if wanted and wanted not in RUNTIMES:
         raise invalid(
             f"--backend-config=tensorrt,runtime={wanted}: it must be one of {', '.join(RUNTIMES)}"
@@ -64,7 +70,7 @@ def tensorrt(wanted: str, model: str) -> tuple[str, Any]:
         for name in RUNTIMES[runtime]:
             try:
                 found = importlib.import_module(name)
-            except Exception as error:  # a broken library raises whatever it likes
+            except Exception as error:  # a broken library may raise any exception
                 if not _is_missing(error, name):
                     reasons.append(f"{name} cannot be imported: {_line(error)}")
                 continue
@@ -74,7 +80,7 @@ def tensorrt(wanted: str, model: str) -> tuple[str, Any]:
 
 
 def cupy(model: str) -> Any:
-    """The module. Raises CoreError(UNAVAILABLE)."""
+    """Import and return CuPy. Raises CoreError(UNAVAILABLE) if it is missing or broken."""
     try:
         return importlib.import_module("cupy")
     except Exception as error:
@@ -91,7 +97,7 @@ def _is_missing(error: Exception, name: str) -> bool:
 
 
 def _line(error: Exception) -> str:
-    """An error in one line."""
+    """Return the text of an error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 

@@ -1,6 +1,6 @@
-"""An engine from a file.
+"""Make an engine from a file.
 
-model.plan ─► [Loader] ─► Engine, shared by the instances of a GPU.
+model.plan ─► [Loader] ─► Engine, which the instances of a GPU share.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ FILENAME = "model.plan"
 
 @dataclass(frozen=True)
 class Engine:
-    """A deserialized engine on one GPU. Any thread makes contexts of it, which run beside each other.
+    """A deserialized engine on one GPU. Any thread may make contexts of it, which run at the same time.
 
     engine    the tensorrt.ICudaEngine
-    runtime   the tensorrt.Runtime that must outlive it
+    runtime   the tensorrt.Runtime, which must outlive the engine
+    facts     inputs, outputs and profiles
     """
 
     engine: Any
@@ -36,9 +37,10 @@ class Engine:
 
 
 def model_file(config: ModelConfig, directory: Path, capability: tuple[int, int]) -> Path:
-    """The file of a version for a GPU: by cc_model_filenames, else default_model_filename, else model.plan.
+    """Return the file of a version: from cc_model_filenames, else default_model_filename, else model.plan.
 
-    Raises CoreError(UNAVAILABLE) with what is there instead.
+    capability   compute capability of the GPU
+    Raises CoreError(UNAVAILABLE) with the files that are there instead.
     """
     name = config.default_model_filename or FILENAME
     key = f"{capability[0]}.{capability[1]}"
@@ -56,10 +58,10 @@ def model_file(config: ModelConfig, directory: Path, capability: tuple[int, int]
 
 
 class Loader:
-    """Makes engines. One of a process; any thread.
+    """Make engines. A process has one Loader. Thread-safe.
 
-    library   what they run with
-    reports   what TensorRT has logged
+    library   TensorRT and CUDA
+    reports   errors that TensorRT has logged
     """
 
     def __init__(self, library: Library, settings: BackendSettings):
@@ -71,9 +73,9 @@ class Loader:
         self._lock = threading.Lock()
 
     def check_gpu(self, model: str, device: int) -> tuple[int, int]:
-        """The compute capability of a GPU. Raises CoreError(UNAVAILABLE) if it is not there.
+        """Return the compute capability of a GPU. Raises CoreError(UNAVAILABLE) if there is no such GPU.
 
-        To be called first: TensorRT without a GPU gives objects that end the process when they are used.
+        Call it first: without a GPU, TensorRT returns objects that crash the process when they are used.
         """
         cuda = self.library.cuda
         try:
@@ -85,10 +87,10 @@ class Loader:
         return cuda.capability(device)
 
     def load(self, config: ModelConfig, directory: Path, device: int, dla: int = -1) -> Engine:
-        """The engine of a version on a GPU. May take long.
+        """Return the engine of a version on a GPU. Takes long for large files.
 
-        dla   the DLA core that its layers for a DLA run on, -1 for none
-        Raises CoreError with the file, the reason and what to do.
+        dla   DLA core for the layers that run on a DLA, -1 for none
+        Raises CoreError with the file, the reason and advice.
         """
         model = config.name
         capability = self.check_gpu(model, device)
@@ -114,7 +116,7 @@ class Loader:
         self.reports.take()
         runtime = self.library.trt.Runtime(self._logger)
         if report := self.reports.take():
-            # It points nowhere: asked for anything, or when it goes, it ends the process. So it stays.
+            # The object has a null pointer: its use or its end crashes the process, so it must live forever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(runtime))
             raise no_runtime(model, report)
         if self._settings.version_compatible:
@@ -129,12 +131,12 @@ class Loader:
         return runtime
 
     def _load_plugins(self, model: str) -> None:
-        """Plugins of TensorRT and of the command line, before the first engine of the process."""
+        """Load the plugins of TensorRT and of the command line, once per process, before the first engine."""
         with self._lock:
             if self._has_plugins:
                 return
             trt = self.library.trt
-            if hasattr(trt, "init_libnvinfer_plugins"):  # the small runtimes have none
+            if hasattr(trt, "init_libnvinfer_plugins"):  # only in the full runtime
                 trt.init_libnvinfer_plugins(self._logger, "")
             for path in self._settings.plugins:
                 self._load_plugin(model, path)

@@ -1,6 +1,6 @@
-"""What TensorRT and CUDA report, in words that say what to do.
+"""Errors with advice for reports of TensorRT and CUDA.
 
-The patterns are those of TensorRT 8.6 to 11 and of CUDA; an unknown report is passed on as it is.
+The patterns fit TensorRT 8.6 to 11 and CUDA. An unknown report becomes part of the error unchanged.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _STICKY = (
 def not_loaded(
     path: Path, model: str, report: str, *, version: str, runtime: str, gpu: str
 ) -> CoreError:
-    """Why an engine could not be made of a file.
+    """Return the error for a file of which TensorRT cannot make an engine.
 
-    report    what TensorRT logged
+    report    errors that TensorRT logged
     version   of TensorRT
     runtime   "full", "lean" or "dispatch"
-    gpu       the compute capability it was to run on: "9.0"
+    gpu       compute capability of the GPU: "9.0"
     """
     advice = _about_file(path) or _about_report(report, version, runtime, gpu)
     said = f" (TensorRT says: {report})" if report else ""
@@ -75,7 +75,7 @@ def not_loaded(
 
 
 def _about_file(path: Path) -> str:
-    """What the file itself tells, without TensorRT."""
+    """Return advice from the content of the file, "" if it may be an engine."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(64)
@@ -138,7 +138,7 @@ def _about_report(report: str, version: str, runtime: str, gpu: str) -> str:
 
 
 def no_gpu(model: str, reason: str) -> CoreError:
-    """There is nothing that an engine could run on."""
+    """Return the error for a machine on which no GPU can run an engine."""
     why = f" ({reason})" if reason else ""
     return unavailable(
         f"model '{model}': TensorRT engines run on NVIDIA GPUs only, and none can be used here{why}; check "
@@ -147,7 +147,7 @@ def no_gpu(model: str, reason: str) -> CoreError:
 
 
 def no_runtime(model: str, report: str) -> CoreError:
-    """TensorRT could not begin: without this, the object that it gives ends the process when it is used."""
+    """Return the error for a TensorRT runtime that cannot start."""
     if "CUDA initialization failure" in report or "driver version" in report:
         return no_gpu(model, report)
     return unavailable(
@@ -156,9 +156,9 @@ def no_runtime(model: str, report: str) -> CoreError:
 
 
 def failed(model: str, instance: str, device: object, report: str) -> CoreError:
-    """An execution that failed; Fatal if no later one can succeed.
+    """Return the error for a failed execution; Fatal if no later execution can succeed.
 
-    report   what TensorRT logged, or the text of CUDA's error
+    report   errors that TensorRT logged, or the text of CUDA's error
     """
     text = f"model '{model}': TensorRT: {report or 'the execution failed without a reason'}"
     if is_sticky(report):
@@ -175,6 +175,6 @@ def failed(model: str, instance: str, device: object, report: str) -> CoreError:
 
 
 def is_sticky(report: str) -> bool:
-    """Return whether a report is of an error that no later call of this process survives."""
+    """Return whether a report has an error after which every call of this process fails."""
     lower = report.lower()
     return any(each.lower() in lower for each in _STICKY)

@@ -1,6 +1,6 @@
-"""Which optimization profile a batch runs with.
+"""Choose the optimization profile of a batch.
 
-shapes of a batch ─► [chosen] ─► the context of that profile.  Pure.
+shapes of a batch ─► [chosen] ─► the context of that profile.  No calls of CUDA or TensorRT.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Profile:
-    """One optimization profile of an engine: what it allows each input, and each shape tensor's values."""
+    """One optimization profile of an engine: limits for the shape of each input, and for values of shape
+    tensors."""
 
     number: int
     shapes: Mapping[str, Bounds]
     values: Mapping[str, Bounds]
 
     def holds(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> bool:
-        """Return whether a batch is within."""
+        """Return whether the profile allows a batch."""
         return self.refused(shapes, values) is None
 
     def refused(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> str | None:
-        """The name of the first input that is not within, None if all are."""
+        """Return the name of the first input that the profile does not allow; None if it allows all."""
         for allowed, found in ((self.shapes, shapes), (self.values, values)):
             for name, bounds in allowed.items():
                 if not bounds.hold(found[name]):
@@ -35,7 +36,7 @@ class Profile:
         return None
 
     def distance(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> int:
-        """How far a batch is from what the profile is best for: differences of sizes, added up."""
+        """Return the distance of a batch from the profile's optimum: the sum of the differences of sizes."""
         return sum(
             abs(size - best)
             for allowed, found in ((self.shapes, shapes), (self.values, values))
@@ -45,16 +46,20 @@ class Profile:
 
 
 def profiles_of(facts: Facts, names: Sequence[str], model: str) -> tuple[Profile, ...]:
-    """The profiles that an instance uses.
+    """Return the profiles that an instance uses.
 
-    names   of its group in config.pbtxt: numbers; none for profile 0
-    Raises CoreError(INVALID) for one that the engine does not have.
+    names   profile numbers of its group in config.pbtxt; none for profile 0
+    Raises CoreError(INVALID) for a profile that the engine does not have.
     """
     return tuple(_profile(facts, number) for number in numbers(names, facts.profile_count, model))
 
 
 def numbers(names: Sequence[str], count: int, model: str) -> tuple[int, ...]:
-    """The profiles' numbers without repetition. Raises CoreError(INVALID) for one that is not there."""
+    """Return the numbers of profiles without duplicates. Raises CoreError(INVALID) for an unknown one.
+
+    names   numbers as text; none for profile 0
+    count   number of profiles of the engine
+    """
     found: dict[int, None] = {}
     for name in names or ("0",):
         if not (name.isascii() and name.isdigit() and int(name) < count):
@@ -81,11 +86,11 @@ def chosen(
     values: Mapping[str, Shape],
     model: str,
 ) -> Profile:
-    """The profile that allows a batch and is best for shapes nearest to it; of equal ones the first.
+    """Return the profile that allows a batch and has the nearest optimum; of equal ones the first.
 
     shapes   of every input, with the batch dimension
-    values   of every shape tensor among them
-    Raises CoreError(INVALID) if none allows it.
+    values   of every shape tensor
+    Raises CoreError(INVALID) if no profile allows the batch.
     """
     if len(profiles) == 1 and profiles[0].holds(shapes, values):
         return profiles[0]

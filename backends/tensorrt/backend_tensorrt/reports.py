@@ -1,6 +1,6 @@
-"""What TensorRT logs: into our log, and into the texts of errors.
+"""The log of TensorRT: into our log, and into the texts of errors.
 
-TensorRT's calls say only that they failed; why is in what it logged meanwhile, on the same thread.
+A failed call of TensorRT returns no reason. TensorRT logs it during the call, on the same thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LEVELS = {  # by the name of ILogger.Severity
     "INFO": logging.DEBUG,  # some lines for each engine
     "VERBOSE": logging.DEBUG,
 }
-_KEPT = 8  # errors of one call
+_KEPT = 8  # errors that are kept per call
 
 
 class Reports:
@@ -28,17 +28,20 @@ class Reports:
         self._local = threading.local()
 
     def report(self, severity: str, message: str) -> None:
-        """One line of TensorRT. Called from any thread, within TensorRT: must not raise."""
+        """Log one line of TensorRT, and keep it if it is an error.
+
+        TensorRT calls it on any thread. It must not raise.
+        """
         level = _LEVELS.get(severity, logging.INFO)
         if level >= logging.ERROR:
             errors = self._errors()
             if len(errors) < _KEPT:
                 errors.append(" ".join(message.split()))
-            level = logging.DEBUG  # it becomes part of an error, which says whose it is
+            level = logging.DEBUG  # it becomes part of an error that names the model
         logger.log(level, "TensorRT: %s", message)
 
     def take(self) -> str:
-        """The errors of this thread in one line, "" if there are none; they are forgotten."""
+        """Remove the errors of this thread and return them in one line; "" if there are none."""
         errors = self._errors()
         text = "; ".join(dict.fromkeys(errors))
         errors.clear()
@@ -52,7 +55,7 @@ class Reports:
 
 
 def logger_of(trt: Any, reports: Reports) -> Any:
-    """An ILogger of TensorRT that reports to `reports`. TensorRT keeps the first of a process."""
+    """Return an ILogger of TensorRT that writes to `reports`. TensorRT uses the first one of a process."""
 
     class Logger(trt.ILogger):  # type: ignore[misc]
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""One batch: copies, execution, copies back.
+"""Run one batch: copies, execution, copies back.
 
 feed ─► [Runner.start] ─► [Runner.finish] ─► outputs.
 
@@ -6,7 +6,7 @@ feed ─► [Runner.start] ─► [Runner.finish] ─► outputs.
     compute stream                    │ batch 1           │ batch 2 │ …
     output stream                                         │ outputs of batch 1 │ …   (or the compute stream)
 
-Nothing here waits but `finish`, so that a second batch can be started while the first computes.
+Only `finish` waits for the device, so that a second batch can start while the first one computes.
 """
 
 from __future__ import annotations
@@ -38,19 +38,23 @@ Shape = tuple[int, ...]
 
 @dataclass
 class Started:
-    """A batch under way. What its outputs will be, once `slot.done` has come to pass."""
+    """A batch in flight.
+
+    results   output name → array; valid after the event `slot.done`
+    """
 
     slot: Slot
     results: dict[str, Any] = field(default_factory=dict)
 
 
 class Runner:
-    """Runs batches of one instance, whose GPU is the current device. `start` from one thread, `finish` from
-    one other.
+    """Run the batches of one instance. Its GPU must be the current device of the calling thread.
 
-    specs   the CUDA graphs that are captured
-    names   of its optimization profiles, as config.pbtxt has them
-    Raises CoreError if the engine cannot be run so.
+    Call `start` from one thread, and `finish` from one other thread.
+
+    names   names of the instance's optimization profiles in config.pbtxt
+    specs   the CUDA graphs to capture
+    Raises CoreError for an unknown profile.
     """
 
     def __init__(
@@ -87,20 +91,18 @@ class Runner:
             Slot(self._cuda, self._inputs, self._compute, busy=settings.busy)
             for _ in range(settings.ahead)
         ]
-        # The largest first: a buffer that grows takes the graphs with it.
+        # The largest first: when a buffer grows, its graphs become invalid.
         for spec in sorted(specs, key=lambda each: each.size, reverse=True):
             for slot in self.slots:
                 self._warm(slot, spec)
 
     def _warm(self, slot: Slot, spec: GraphSpec) -> None:
         """Capture a graph before the first batch needs it."""
-        if spec not in self._specs:  # it could not be captured with another slot
+        if spec not in self._specs:  # the capture has failed for another slot
             return
         try:
             profile = profiles.chosen(self._profiles, spec.shapes, {}, self._model)
-        except (
-            CoreError
-        ) as error:  # a size that nobody asked for by name must not keep the model away
+        except CoreError as error:  # a default size must not prevent the load
             self._do_without(spec, error.message)
             return
         for name, port in self._facts.inputs.items():
@@ -116,7 +118,12 @@ class Runner:
     def start(
         self, feed: Feed, slot: Slot, wanted: Sequence[str], staying: Collection[str]
     ) -> Started:
-        """Give the device all of a batch's work. Raises CoreError, context.Failure, and what CUDA raises."""
+        """Start all work of a batch on the device.
+
+        wanted    names of the outputs to return
+        staying   names of the outputs that stay on the device
+        Raises CoreError, context.Failure, and errors of CUDA.
+        """
         spec = self._graph_for(feed)
         shapes = spec.shapes if spec is not None else dict(feed.shapes)
         profile = profiles.chosen(self._profiles, shapes, feed.numbers, self._model)
@@ -144,7 +151,10 @@ class Runner:
         return Started(slot, results)
 
     def _graph_for(self, feed: Feed) -> GraphSpec | None:
-        """The graph that a batch runs with. Only whole rows of what is on the device can be filled up."""
+        """Return the graph of a batch; None for no graph.
+
+        Inputs on the device can be padded in the batch dimension only.
+        """
         spec = graphs.chosen(self._specs, feed.shapes) if self._specs else None
         if spec is None:
             return None
@@ -154,10 +164,10 @@ class Runner:
         return spec
 
     def _staged(self, slot: Slot, each: Input, shape: Shape, *, fixed: bool) -> int:
-        """Start to copy an input to the device; the address at which the engine finds it.
+        """Start the copy of an input to the device. Return the address for the engine.
 
-        shape   that the engine runs with, larger than the input's with a graph that has a lower bound
-        fixed   whether it must be in the slot's buffer
+        shape   the engine's shape; a graph with a lower bound may have a larger one than the input
+        fixed   whether the input must be in the slot's buffer
         """
         if not fixed and (address := each.in_place):
             return address
@@ -178,7 +188,7 @@ class Runner:
         return target
 
     def _on_host(self, slot: Slot, each: Input, shape: Shape, size: int) -> int:
-        """The address of host memory with all of an input, filled up to `shape`."""
+        """Return the address of host memory with the whole input, padded to `shape`."""
         grows = shape != each.shape
         if not grows and self._coalesces and (address := contiguous(each.parts)):
             return address
@@ -197,7 +207,7 @@ class Runner:
         return int(staging.ctypes.data) if size else 0
 
     def _fresh(self, context: Context, staying: Collection[str]) -> dict[str, Memory]:
-        """Memory of their own for outputs that stay on the device, where their size is known before."""
+        """Allocate memory for each output that stays on the device and has a known size."""
         return {
             name: self._cuda.memory(max(1, size), self._compute)
             for name in staying
@@ -217,9 +227,7 @@ class Runner:
         elif (graph := slot.graph((profile, spec))) is not None:
             graph.launch(self._compute)
         else:
-            context.enqueue(
-                self._compute
-            )  # TensorRT prepares itself for new shapes, outside of a graph
+            context.enqueue(self._compute)  # prepares TensorRT for new shapes before the capture
             self._capture(slot, context, profile, spec, allocations)
 
     def _capture(
@@ -230,13 +238,13 @@ class Runner:
         spec: GraphSpec,
         allocations: dict[str, Allocation],
     ) -> None:
-        """Keep a graph of what was just enqueued. An engine that cannot be captured runs without."""
+        """Capture the last execution as a graph. If that fails, this size runs without a graph."""
         reason = "the shapes of its outputs depend on its inputs' values"
         graph = None
         if all(each.allocator is None for each in allocations.values()):
             try:
                 graph = self._captured(context)
-            except Exception as error:  # of CUDA or TensorRT, by many names
+            except Exception as error:  # CUDA and TensorRT raise various types
                 reason = " ".join(str(error).split())
         if graph is not None:
             slot.keep((profile, spec), graph)
@@ -251,23 +259,25 @@ class Runner:
         self._compute.begin_capture()
         try:
             context.enqueue(self._compute)
-        finally:  # the stream must leave its capture, also a broken one
+        finally:  # end the capture of the stream even after an error
             graph = self._compute.end_capture()
         return graph
 
     def _result(
         self, each: Allocation, rows: int, stays: bool, fresh: Memory | None
     ) -> np.ndarray | OnDevice:
-        """Start to copy an output; the array that has it once the slot is done.
+        """Start the copy of an output. Return the array, which is valid once the slot is done.
 
-        rows   of the batch if the engine may have run with more, else 0
+        rows    rows of the batch if the engine may have run with more, else 0
+        stays   whether the output stays on the device
+        fresh   memory of the output, if `_fresh` allocated some
         """
         port, shape = each.port, each.shape
         assert port.dtype is not None
         if rows and not port.on_host:
             shape = (rows, *shape[1:])
         if each.host is not None:
-            return each.host  # the engine writes it: read when done
+            return each.host  # the engine writes it until the slot is done
         size = port.byte_size(shape)
         if stays:
             if fresh is None:
@@ -284,13 +294,13 @@ class Runner:
         return flat.view(port.dtype.numpy).reshape(shape)
 
     def finish(self, started: Started) -> dict[str, Any]:
-        """Wait for a batch; its outputs. Raises what went wrong on the device, here or before."""
+        """Wait for a batch and return its outputs. Raises errors of the device, also from earlier work."""
         started.slot.done.synchronize()
         started.slot.held = []
         return started.results
 
     def settle(self) -> None:
-        """Wait until the device no longer uses what a batch that could not be started was given."""
+        """Wait until the device no longer uses the memory of a batch whose start has failed."""
         for stream in (self._inputs, self._compute, self._outputs):
             try:
                 stream.synchronize()
@@ -298,19 +308,19 @@ class Runner:
                 logger.debug("model '%s': %s", self._model, error)
 
     def close(self) -> None:
-        """Give back streams, contexts and memory."""
+        """Wait for the device, and free slots and contexts."""
         self.settle()
         self.slots.clear()
         self._contexts.clear()
 
 
 def _join(each: Input, target: np.ndarray) -> None:
-    """Put an input's parts, all in host memory, behind one another."""
+    """Join an input's parts, which are all in host memory, in `target`."""
     gather([part.source for part in each.parts if part.size], target)
 
 
 def as_clients_see(port: Port, array: Any, batches: bool, dims: Shape | None) -> Any:
-    """An output of the engine for clients: a scalar as one element, a shape tensor without the batch."""
+    """Return an output in the shape for clients: a scalar as `dims`, a shape tensor without the batch."""
     if port.on_host:
         array = array.copy()
         return array[1:] if batches else array.reshape(dims if dims is not None else array.shape)

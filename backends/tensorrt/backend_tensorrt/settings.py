@@ -1,7 +1,7 @@
-"""What config.pbtxt and --backend-config ask for.
+"""Settings in config.pbtxt and --backend-config.
 
 ModelConfig, --backend-config ─► [settings] ─► loading, slot, run, instance.  Names and values are those of
-Triton's TensorRT backend; `runtime` is ours.
+Triton's TensorRT backend, except for `runtime`, which Triton lacks.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ _PRIORITY_MAX = 1  # of ModelOptimizationPolicy.ModelPriority
 
 @dataclass(frozen=True)
 class BackendSettings:
-    """What --backend-config=tensorrt,… says.
+    """The settings of --backend-config=tensorrt,….
 
-    plugins             libraries of plugins, loaded before the first engine
-    version_compatible  engines may bring their own runtime, which is code that runs in this process
-    shares_thread       instances of a model on one GPU hand their work to it from one thread
-                        (execution-policy DEVICE_BLOCKING, the default), not from one each (BLOCKING)
-    coalesces           inputs of requests that lie behind one another in memory are copied to the device
-                        from there, in one go
-    runtime             "full", "lean" or "dispatch"; "" for the first that is installed
+    plugins             paths of plugin libraries, loaded before the first engine
+    version_compatible  engines may contain their own runtime, which is code that runs in this process
+    shares_thread       the instances of a model on one GPU start their batches from one shared thread
+                        (execution-policy DEVICE_BLOCKING, the default), not from their own (BLOCKING)
+    coalesces           inputs of requests that are adjacent in memory are copied to the device in one copy
+    runtime             "full", "lean" or "dispatch"; "" for the first one that is installed
     """
 
     plugins: tuple[str, ...] = ()
@@ -50,17 +49,17 @@ class BackendSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a model's configuration says.
+    """The settings of a model's configuration.
 
     strategy          name of an ExecutionContextAllocationStrategy of TensorRT
-    priority          of its streams, as cuda.Cuda.stream takes it
+    priority          of its streams, for cuda.Cuda.stream
     graphs            whether CUDA graphs are captured
-    busy              who waits for the device does so in a loop
-    output_stream     outputs are copied by a stream of their own
-    pinned_inputs     inputs are gathered in memory that the device reaches by itself
-    pinned_outputs    outputs are copied to such memory
-    ahead             how many batches may be under way: the one that computes, the next, whose inputs are
-                      copied meanwhile, and with eager_batching one more
+    busy              threads poll the device in a loop instead of sleeping
+    output_stream     a separate stream copies the outputs
+    pinned_inputs     inputs are gathered in pinned host memory
+    pinned_outputs    outputs are copied to pinned host memory
+    ahead             maximum number of batches in flight: one computes, the inputs of the next are copied
+                      meanwhile, and with eager_batching there is one more
     """
 
     strategy: str = "STATIC"
@@ -74,7 +73,7 @@ class Settings:
 
 
 def backend_settings_of(config: Mapping[str, str]) -> BackendSettings:
-    """Read --backend-config. Raises CoreError(INVALID) for a value that cannot be."""
+    """Return the settings in --backend-config. Raises CoreError(INVALID) for an invalid value."""
     policy = config.get("execution-policy", _POLICIES[0])
     if policy not in _POLICIES:
         raise invalid(
@@ -92,7 +91,10 @@ def backend_settings_of(config: Mapping[str, str]) -> BackendSettings:
 
 
 def settings_of(config: ModelConfig) -> Settings:
-    """Read a model's configuration. Raises CoreError(INVALID) for a value that cannot be."""
+    """Return the settings in a model's configuration.
+
+    Raises CoreError(INVALID) for an invalid value, and CoreError(UNSUPPORTED) for enable_multi_device.
+    """
     policy = config.optimization
     strategy = _STRATEGIES[0]
     if STRATEGY in config.parameters:

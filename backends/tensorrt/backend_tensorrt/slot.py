@@ -1,7 +1,7 @@
-"""The memory of one batch under way.
+"""The memory of one batch in flight.
 
-instance ─► [Slot] ─► run.  A slot is used by one batch at a time, from the copy of its inputs to that of its
-outputs, so that its memory is never written while a batch before still reads it.
+instance ─► [Slot] ─► run.  One batch uses a slot from the copy of its inputs to the copy of its outputs. No
+batch writes to memory that an earlier batch still reads.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from backend_tensorrt.cuda import Cuda, Graph, Memory, Stream
 
 
 class Buffer:
-    """Memory of a device for one tensor, which only grows.
+    """Memory of a device for one tensor. It only grows.
 
-    generation   how often it has moved
+    capacity     size in bytes
+    generation   number of allocations
     """
 
     def __init__(self, cuda: Cuda, stream: Stream):
@@ -27,10 +28,10 @@ class Buffer:
         self.generation = 0
 
     def at_least(self, size: int) -> int:
-        """Its address, with room for `size` bytes; what was in it is lost if it must move."""
-        size = max(1, size)  # TensorRT wants an address for empty tensors too
+        """Return the address of at least `size` bytes. The content is lost if the buffer must grow."""
+        size = max(1, size)  # TensorRT needs an address for empty tensors, too
         if self._memory is None or size > self.capacity:
-            self._memory = None  # first: both may not fit
+            self._memory = None  # free it first: the device may not have memory for both
             self._memory = self._cuda.memory(size, self._stream)
             self.capacity = size
             self.generation += 1
@@ -38,12 +39,14 @@ class Buffer:
 
 
 class Slot:
-    """Buffers, staging memory, marks and graphs of one batch under way. Current device: the instance's.
+    """Buffers, staging memory, events and graphs of one batch in flight.
 
-    copied, computed, done
-            marks: inputs are on the device; the engine has run; outputs are where they go
-    graphs  by optimization profile and shapes; valid as long as no buffer has moved
-    held    what must live until `done`: memory that copies read and the engine uses
+    The instance's GPU must be the current device of the calling thread.
+
+    copied     event: the inputs are on the device
+    computed   event: the engine has run
+    done       event: the outputs are copied
+    held       objects that must live until `done`: memory that copies read and the engine uses
     """
 
     def __init__(self, cuda: Cuda, inputs: Stream, compute: Stream, *, busy: bool):
@@ -58,26 +61,26 @@ class Slot:
         self._graphs: dict[Any, tuple[int, Graph]] = {}
 
     def buffer(self, name: str, is_input: bool) -> Buffer:
-        """The buffer of a tensor."""
+        """Return the buffer of a tensor."""
         key = name, is_input
         if key not in self._buffers:
             self._buffers[key] = Buffer(self._cuda, self._streams[is_input])
         return self._buffers[key]
 
     def staging(self, name: str, size: int) -> np.ndarray:
-        """Host memory that the device reaches by itself, for an input: uint8[size]."""
+        """Return pinned host memory for an input: uint8[size]."""
         found = self._staging.get(name)
         if found is None or found.size < size:
             found = self._staging[name] = self._cuda.pinned(max(1, size))
         return found[:size]
 
     def graph(self, key: Any) -> Graph | None:
-        """A graph that was kept, unless a buffer that it uses has moved since."""
+        """Return a graph that was kept; None if there is none, or if a buffer of the slot has moved since."""
         generation, graph = self._graphs.get(key, (-1, None))
         return graph if generation == self._generation else None
 
     def keep(self, key: Any, graph: Graph) -> None:
-        """Keep a graph of the buffers as they are now."""
+        """Keep a graph that uses the current addresses of the buffers."""
         self._graphs[key] = self._generation, graph
 
     @property

@@ -1,12 +1,12 @@
-"""python -m core_testing NAME: hold an installed backend or frontend against its contract.
+"""python -m core_testing NAME: test an installed backend or frontend against its contract.
 
     NAME   of the backend or frontend, or of its package: onnx, backend_onnx
-    …      what else is given goes to pytest: python -m core_testing backend_onnx -k batch -x
+    …      further arguments go to pytest: python -m core_testing backend_onnx -k batch -x
 
-The package brings its examples itself: a module `conformance` in it, with subclasses of
+The package contains its examples: a module `conformance` with subclasses of
 core_testing.BackendConformance or FrontendConformance.
 
-Exit status: that of pytest (0: the contract is kept, 1: it is not), and 2 if there is nothing to run.
+Exit status: that of pytest (0: all tests pass, 1: a test fails), and 2 if there is nothing to run.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NOTHING_TO_RUN = 2
 
 
 class NothingToRun(Exception):
-    """Why; for the person who typed the command."""
+    """There is no test to run. The message gives the reason to the user of the command."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the kit; the exit status."""
+    """Run the tests and return the exit status."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if arguments else NOTHING_TO_RUN
@@ -51,12 +51,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def conformance_of(name: str) -> str:
-    """The file with the examples of a backend, a frontend or a package. Raises NothingToRun."""
+    """Return the file with the examples of a backend, a frontend or a package.
+
+    Raises NothingToRun if there is no such package, it cannot be imported, or it has no examples.
+    """
     package = _package_of(name)
     try:
         if (whole := importlib.util.find_spec(package)) is None:
             raise NothingToRun(_not_installed(name, package))
-        folders = whole.submodule_search_locations  # None of a module that is no package
+        folders = whole.submodule_search_locations  # None for a module that is no package
         found = None if folders is None else importlib.util.find_spec(f"{package}.conformance")
     except ImportError as error:
         raise NothingToRun(f"'{package}' cannot be imported: {error}") from error
@@ -71,7 +74,7 @@ def conformance_of(name: str) -> str:
 
 
 def _package_of(name: str) -> str:
-    """What the entry point of a backend or frontend names, or the name itself."""
+    """Return the module of the entry point of a backend or frontend, or the name as a module name."""
     for installed in (plugins.available_backends(), plugins.frontends()):
         if name in installed:
             return installed[name].entries[0].module.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Answers are right, and stay right."""
+"""Answers are right, and later requests do not change them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Answers(Kit):
             example.check(found, {name: expected})
 
     def test_input_bytes_may_lie_at_an_odd_address(self, served: Served, example: Example) -> None:
-        """Tensors are views into a message: nothing promises that they are aligned."""
+        """Tensors are views into a message, so they may be unaligned."""
         tensors = {name: _at_odd_address(name, array) for name, array in example.inputs.items()}
 
         example.check(served.send([InferenceRequest(MODEL, tensors)])[0])
@@ -72,7 +72,7 @@ class Answers(Kit):
 
         assert {name: bytes(tensor.raw) for name, tensor in tensors.items()} == before
 
-    def test_the_configuration_describes_what_goes_in_and_out(
+    def test_the_configuration_describes_inputs_and_outputs(
         self, served: Served, example: Example
     ) -> None:
         config = served.config()
@@ -87,9 +87,7 @@ class Answers(Kit):
             if expected is not dtypes.UINT16:  # may stand for BF16, which numpy lacks
                 assert dtypes.BY_NUMBER[found[name]] is expected, name
 
-    def test_text_comes_through_as_it_is(
-        self, serve: Serve, request: pytest.FixtureRequest
-    ) -> None:
+    def test_text_comes_back_unchanged(self, serve: Serve, request: pytest.FixtureRequest) -> None:
         self.needs("strings")
         example: Example = request.getfixturevalue("strings_example")
 

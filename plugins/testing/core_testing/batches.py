@@ -1,4 +1,4 @@
-"""Rows of several requests share an execution and do not mix."""
+"""Rows of several requests share an execution, and each request gets its own rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Batches(Kit):
 
         _together(served, [example.rows_of(slice(0, 1)), example.rows_of(slice(1, example.rows))])
 
-    def test_one_row_alone_gets_the_answer_that_it_gets_among_others(
+    def test_one_row_alone_gets_the_same_answer_as_in_a_batch(
         self, served: Served, example: Example
     ) -> None:
         self.needs("batching")
@@ -71,7 +71,7 @@ def _single_rows(example: Example) -> list[Example]:
 
 
 def _together(served: Served, examples: list[Example]) -> None:
-    """Ask all at the same moment, and check each answer."""
+    """Send all requests at the same moment, and check each answer."""
     answers = served.together([each.inputs for each in examples])
     for each, answer in zip(examples, answers, strict=True):
         each.check(answer)

@@ -10,7 +10,7 @@ import pytest
 from core import plugins
 from core.backend import Backend
 from core.errors import CoreError
-from core_testing.diary import CLOSE, EXECUTE, Diary
+from core_testing.call_log import CLOSE, EXECUTE, CallLog
 from core_testing.example import MODEL, Example
 from core_testing.kit import Kit, Serve
 from core_testing.served import Served, request_of
@@ -45,7 +45,7 @@ class Concurrency(Kit):
         for name in EIGHT:
             example.check(served.answer(example.inputs, name))
 
-    def test_eight_models_in_processes_of_their_own_load_at_the_same_time(
+    def test_eight_models_in_child_processes_load_at_the_same_time(
         self, serve: Serve, example: Example
     ) -> None:
         self.needs("cpu")
@@ -75,7 +75,7 @@ class Concurrency(Kit):
         example.check(served.answer(example.inputs))
 
     def test_an_unload_waits_for_the_last_answer(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example)
 
@@ -84,19 +84,22 @@ class Concurrency(Kit):
         for answer in answers:
             example.check(answer)
         served.unload()
-        executions = [i for i, event in enumerate(diary.events) if event == EXECUTE]
-        assert diary.events.index(CLOSE) > max(executions, default=-1)
+        executions = [i for i, event in enumerate(calls.events) if event == EXECUTE]
+        assert calls.events.index(CLOSE) > max(executions, default=-1)
 
 
 def _installed_name(backend: Backend) -> str:
-    """The name under which a distribution brings the backend. Skips the test where a process of its own
-    could not import it, or has no meaning."""
+    """Return the name under which the backend is installed.
+
+    Skips the test if the backend starts its own processes, if no plugin can run a model in a child process,
+    or if the backend is not installed, so that a child process could not import it.
+    """
     if isinstance(backend, plugins.HostedBackend):
         pytest.skip("the backend has processes of its own")
     if not plugins.can_isolate():
         pytest.skip("needs a process host")
     for name, plugin in plugins.available_backends().items():
-        # What has not been imported yet is not the backend of the example.
+        # A module that is not imported yet cannot have the backend of the example.
         if plugin.entries[0].module in sys.modules and plugins.backend(name) is backend:
             return name
     pytest.skip("the backend of the example is not installed")
@@ -111,7 +114,7 @@ def _cancel_ten(example: Example) -> Any:
         replies = [server.models.infer(request_of(example.inputs)) for _ in range(10)]
         for reply in replies:
             reply.cancel()
-        for reply in replies:  # each ends, with its answer or without
+        for reply in replies:  # each ends, with an answer or an error
             try:
                 await reply
             except CoreError:

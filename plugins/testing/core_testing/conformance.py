@@ -26,4 +26,4 @@ class BackendConformance(
     Devices,
     Native,
 ):
-    """The contract. Subclass it in a test module, set `supports`, give the fixture `example`."""
+    """The contract of a backend. Subclass it, set `supports` and define the fixture `example`."""

@@ -1,6 +1,6 @@
-"""Instances are where their instance group says.
+"""Instances run on the device of their instance group.
 
-Those of a GPU have the mark `gpu`, and are skipped where this process sees none.
+Tests on a GPU have the mark `gpu`, and are skipped if this process sees no GPU.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pytest
 from core.backend import Device
 from core.devices import gpus
 from core_testing import leftovers
-from core_testing.diary import Diary
+from core_testing.call_log import CallLog
 from core_testing.example import Example
 from core_testing.kit import Kit, Serve
 
-GROWTH = 1 << 20  # bytes of a GPU that a load may leave
+GROWTH = 1 << 20  # bytes of GPU memory that a load may keep
 
 with warnings.catch_warnings():
     # A test module that names core_testing.plugin, where the mark is registered, has imported this before.
@@ -30,13 +30,13 @@ with warnings.catch_warnings():
 
 class Devices(Kit):
     def test_an_instance_of_a_cpu_group_is_on_the_cpu(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         self.needs("cpu")
         served = serve(example, instances=2)
         served.ask(example.inputs)
 
-        for each in diary.instances():
+        for each in calls.instances():
             assert each.device == Device("CPU"), (
                 f"an instance of KIND_CPU says that it is on {each.device}: core sets `device`, "
                 "a backend reads it"
@@ -44,14 +44,14 @@ class Devices(Kit):
 
     @GPU
     def test_an_instance_of_a_gpu_group_answers_as_on_the_cpu(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         self._needs_gpu()
         served = serve(example, gpu=True)
 
         example.check(served.answer(example.inputs))
 
-        assert [each.device for each in diary.instances()] == [Device("GPU")]
+        assert [each.device for each in calls.instances()] == [Device("GPU")]
 
     @GPU
     def test_two_instances_share_a_gpu(self, serve: Serve, example: Example) -> None:
@@ -68,7 +68,7 @@ class Devices(Kit):
         self._needs_gpu()
         free_bytes = _free_bytes()
         served = serve(example, gpu=True)
-        served.ask(example.inputs)  # what a framework takes once for the process is taken now
+        served.ask(example.inputs)  # the framework takes its memory of the process now
         served.unload()
         before = free_bytes()
 
@@ -87,7 +87,7 @@ class Devices(Kit):
 
 
 def _free_bytes() -> Any:
-    """A function that gives the free memory of GPU 0, by torch or cupy; skips the test without both."""
+    """Return a function that gives the free bytes of GPU 0. Skips the test without torch and cupy."""
     name = next((each for each in ("torch", "cupy") if importlib.util.find_spec(each)), None)
     if name is None:
         pytest.skip("neither torch nor cupy is installed, to ask for the memory of a GPU")

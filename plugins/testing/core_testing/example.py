@@ -1,4 +1,4 @@
-"""Example: a small model and its true answers.
+"""Example: a small model and its expected answers.
 
 author ─► [Example] ─► write_model ─► a model repository ─► Served.
 """
@@ -23,23 +23,23 @@ from core.tensor import Tensor
 Arrays = Mapping[str, np.ndarray]
 
 MODEL = "example"
-BATCH = 8  # max_batch_size of a configuration that is written from the arrays
+BATCH = 8  # max_batch_size of a configuration that is derived from the arrays
 
 
 @dataclass(frozen=True)
 class Example:
-    """A small model and what it answers.
+    """A small model, one request and the expected answer.
 
-    backend     that serves it; it need not be installed
-    files       folder with what the version's folder is to hold (model.onnx, model.py, …); it is
-                copied, never written to
-    inputs      name → array. For a model that batches, the first dimension is the rows: two to eight
-    expected    name → array, the answer; for a stream, a list of the answers in their order; for a
-                sequence, a list of the answers to the same inputs again and again
-    config      text of config.pbtxt; without it, it is written from the arrays. The kit sets name,
-                instance_group and dynamic_batching itself
+    backend     serves the model; it need not be installed
+    files       folder with the files of one model version (model.onnx, model.py, …). The kit copies it and
+                does not write to it
+    inputs      name → array. For a model that batches, the first dimension counts the rows: two to eight
+    expected    name → array, the answer. For a stream, a list of the answers in order. For a sequence, a
+                list of the answers to requests with the same inputs
+    config      text of config.pbtxt. None: the kit derives it from the arrays. The kit sets name and
+                instance_group, and adds dynamic_batching for a backend that supports "batching"
     failing     inputs that fit the configuration and make the model raise; None if there are none
-    tolerance   relative, of floating point answers
+    tolerance   relative and absolute tolerance of floating-point outputs
     """
 
     backend: Backend
@@ -52,17 +52,17 @@ class Example:
 
     @property
     def answer(self) -> Arrays:
-        """The one answer of a model that does not stream."""
+        """The only answer of a model that does not stream."""
         assert isinstance(self.expected, Mapping), "this example streams: it has several answers"
         return self.expected
 
     @property
     def rows(self) -> int:
-        """Rows of the inputs, for a model that batches."""
+        """Number of rows of the inputs, for a model that batches."""
         return int(next(iter(self.inputs.values())).shape[0])
 
     def rows_of(self, rows: slice | np.ndarray) -> Example:
-        """The same model with some of the rows, asked and answered."""
+        """Return an example of the same model with some rows of the inputs and of the answer."""
         return replace(
             self,
             inputs={name: array[rows] for name, array in self.inputs.items()},
@@ -70,11 +70,11 @@ class Example:
         )
 
     def check(self, found: Arrays | CoreError, expected: Arrays | None = None) -> None:
-        """Compare an answer with the true one: names, shapes, datatypes, values.
+        """Compare names, shapes, datatypes and values of an answer with the expected ones.
 
-        expected   one of the answers of a stream
-        Raises AssertionError with the inputs, what was expected and what was found; an error for an answer
-        is one too.
+        expected   None for the answer of the example; otherwise one answer of its stream or sequence
+        Raises AssertionError with the inputs, the expected and the found outputs if they differ or if `found`
+        is an error.
         """
         difference = self._difference(found, self.answer if expected is None else expected)
         if difference:
@@ -96,7 +96,10 @@ class Example:
 
 
 def difference_of(found: np.ndarray, expected: np.ndarray, tolerance: float) -> str:
-    """How one output differs from its true value, "" if it does not; text and integers exactly."""
+    """Return how an output differs from the expected one, "" if it does not.
+
+    tolerance   relative and absolute, for floating-point elements; others must be equal
+    """
     if found.shape != expected.shape:
         return f"its shape is {list(found.shape)}, not {list(expected.shape)}"
     if dtypes.of_numpy(found.dtype) is not dtypes.of_numpy(expected.dtype):
@@ -117,7 +120,7 @@ def difference_of(found: np.ndarray, expected: np.ndarray, tolerance: float) -> 
 
 
 def _shown(arrays: Arrays) -> str:
-    """Names, datatypes, shapes and values, shortened where they are many."""
+    """Return names, datatypes, shapes and values as text. Long arrays are shortened."""
     lines = []
     for name, array in arrays.items():
         values = np.array2string(array, threshold=60, edgeitems=2, prefix="      ")
@@ -135,10 +138,12 @@ def write_model(
     name: str = MODEL,
     backend: str = "",
 ) -> Path:
-    """A model folder with one version and a config.pbtxt; returns the folder.
+    """Write a model folder with version 1 and a config.pbtxt, and return the folder.
 
-    gpu       its instances are on GPU 0
-    backend   name of the backend in config.pbtxt; "" for what the example says
+    supports    capabilities of the backend, as in Kit.supports
+    instances   number of instances; used for GPUs and for backends that support "cpu"
+    gpu         put the instances on GPU 0
+    backend     name of the backend in config.pbtxt; "" for the backend of the example
     """
     folder = repository / name
     shutil.copytree(example.files, folder / "1", ignore=shutil.ignore_patterns("__pycache__"))
@@ -168,7 +173,7 @@ def _config(example: Example, batches: bool) -> ModelConfig:
 
 
 def _config_of_arrays(example: Example, batches: bool) -> ModelConfig:
-    """What the arrays say: names, datatypes and shapes."""
+    """Return a configuration with the names, datatypes and shapes of the arrays."""
     config = ModelConfig(max_batch_size=BATCH if batches else 0)
     expected = example.expected
     streams = not isinstance(expected, Mapping)

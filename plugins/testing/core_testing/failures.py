@@ -1,4 +1,4 @@
-"""A failure hurts those whom it concerns, and nobody else."""
+"""A failure affects only the request or model that fails."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from core.errors import CoreError
-from core_testing.diary import BACKEND_CLOSE, EXECUTE, LOAD, OPEN, UNLOAD, Diary
+from core_testing.call_log import BACKEND_CLOSE, EXECUTE, LOAD, OPEN, UNLOAD, CallLog
 from core_testing.example import Example
 from core_testing.kit import Kit, Serve
 from core_testing.served import Served, request_of
 
 
 class Failures(Kit):
-    def test_after_an_execution_that_raised_the_next_one_is_well(
-        self, diary: Diary, served: Served, example: Example
+    def test_an_execution_succeeds_after_one_that_raised(
+        self, calls: CallLog, served: Served, example: Example
     ) -> None:
-        if diary.is_native():
+        if calls.is_native():
             pytest.skip("the kit cannot let a native execution fail; give `failing` inputs")
-        diary.fail(EXECUTE)
+        calls.fail(EXECUTE)
 
         with pytest.raises(CoreError, match="was told to fail"):
             served.ask(example.inputs)
@@ -40,35 +40,35 @@ class Failures(Kit):
 
             example.check(served.answer(example.inputs))
 
-    def test_a_model_that_cannot_load_says_why_and_leaves_nothing_open(
-        self, diary: Diary, serve: Serve, example: Example
+    def test_a_model_that_cannot_load_gives_the_reason_and_leaves_nothing_open(
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example, load=False)
-        diary.fail(LOAD)
+        calls.fail(LOAD)
 
         with pytest.raises(CoreError, match="was told to fail"):
             served.load()
 
-        assert diary.count(OPEN) == 0, "an instance was opened of a model that had not loaded"
-        _ended_with(diary, BACKEND_CLOSE)
+        assert calls.count(OPEN) == 0, "an instance was opened of a model that had not loaded"
+        _ended_with(calls, BACKEND_CLOSE)
 
     def test_an_instance_that_cannot_open_unloads_the_model(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example, load=False)
-        diary.fail(OPEN)
+        calls.fail(OPEN)
 
         with pytest.raises(CoreError, match="was told to fail"):
             served.load()
 
-        _ended_with(diary, UNLOAD, BACKEND_CLOSE)
+        _ended_with(calls, UNLOAD, BACKEND_CLOSE)
 
-    def test_what_could_not_load_loads_when_the_reason_is_gone(
-        self, diary: Diary, serve: Serve, example: Example
+    def test_a_model_that_failed_to_load_loads_once_the_cause_is_gone(
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example, load=False)
         for step in (LOAD, OPEN):
-            diary.fail(step)
+            calls.fail(step)
             with pytest.raises(CoreError):
                 served.load()
 
@@ -112,8 +112,8 @@ class Failures(Kit):
             example.check(answer)
 
 
-def _ended_with(diary: Diary, *steps: str) -> None:
-    found = diary.events[-len(steps) :]
+def _ended_with(calls: CallLog, *steps: str) -> None:
+    found = calls.events[-len(steps) :]
     assert found == [*steps], (
         f"the last calls were {', '.join(found)}, they should be {', '.join(steps)}"
     )

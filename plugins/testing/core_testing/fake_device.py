@@ -1,7 +1,7 @@
-"""A device for tests on machines that have none: its memory is numpy's, and it hides that.
+"""A simulated device for tests on machines without one. Its arrays are numpy arrays that hide their memory.
 
-A backend's test gives arrays of it to the pipeline and sees where they went: whether they stayed on the
-device, how often they were copied to the host, whether their memory was let go.
+A test gives such arrays to the pipeline and checks that they stay on the device, how often they are copied
+to the host, and that their memory is freed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from core import dlpack, dtypes
 
 
 class FakeDevice:
-    """One device.
+    """One simulated device.
 
-    device   as DLPack has it: DLDeviceType (2 is CUDA, 12 an extension) and number
-    copies   how often an array was copied to the host
-    made     how many arrays there have been: slices, shapes and results are arrays too
+    device   DLDeviceType of DLPack (2 is CUDA, 12 an extension) and device number
+    copies   number of copies of arrays to the host
+    made     number of arrays ever made, including slices, reshaped arrays and results
     """
 
     def __init__(self, kind: int = dlpack.CUDA, number: int = 0):
@@ -31,15 +31,15 @@ class FakeDevice:
 
     @property
     def alive(self) -> int:
-        """How many arrays somebody holds."""
+        """Number of arrays that still exist."""
         return len(self._arrays)
 
     def array(self, host: Any) -> DeviceArray:
-        """An array on the device with these elements."""
+        """Return an array on the device with the elements of `host`."""
         return DeviceArray(self, np.array(host))
 
     def concatenate(self, arrays: Sequence[Any]) -> DeviceArray:
-        """One below the other, on the device; those of the host are moved there."""
+        """Return the arrays joined along the first dimension, on the device. Host arrays are moved there."""
         parts = [a._held if isinstance(a, DeviceArray) else np.asarray(a) for a in arrays]
         return DeviceArray(self, np.concatenate(parts))
 
@@ -49,10 +49,10 @@ class FakeDevice:
 
 
 class DeviceArray:
-    """An array on a FakeDevice. Host code cannot read it but by `get`, which counts.
+    """An array on a FakeDevice. Host code can read it only with `get`, which counts the copy.
 
-    It slices, reshapes and computes on the device, and exports by DLPack as an array of that device: who
-    takes its capsule for host memory has a bug that no test on a host shows.
+    It slices, reshapes and computes on the device. DLPack exports it as an array of that device, although
+    its address is host memory: code that reads the capsule as host memory works in tests, but is wrong.
     """
 
     def __init__(self, place: FakeDevice, held: np.ndarray):
@@ -69,13 +69,13 @@ class DeviceArray:
         return self._held.dtype
 
     def get(self) -> np.ndarray:
-        """A copy in host memory."""
+        """Return a copy in host memory, and count it."""
         self.place.copies += 1
         copy: np.ndarray = self._held.copy()
         return copy
 
     def apply(self, function: Callable[[np.ndarray], np.ndarray]) -> DeviceArray:
-        """What a kernel does: a new array of the device."""
+        """Return a new array of the device with the result of `function`, like a kernel."""
         return DeviceArray(self.place, np.asarray(function(self._held)))
 
     def reshape(self, shape: tuple[int, ...]) -> DeviceArray:

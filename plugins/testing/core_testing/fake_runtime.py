@@ -1,7 +1,7 @@
-"""What speaks to GPUs, for tests on machines that have none: memory of other processes is numpy's.
+"""A simulated GPU runtime for tests on machines without a GPU. Memory of other processes is a numpy array.
 
-A test makes memory as a client would, gives its handle to the server, and sees what became of it: whether
-it was opened and closed, how often and which way bytes were copied.
+A test makes memory like a client, gives its handle to the server, and checks that the memory is opened and
+closed, and how often bytes are copied in each direction.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from core_testing.fake_device import FakeDevice
 class FakeRuntime:
     """A core.memory.device_runtime.DeviceRuntime of one FakeDevice.
 
-    device   its `copies` counts what is copied to the host
-    opened   addresses that are open, each as often as it is
-    filled   how often bytes came from the host
-    moved    how often bytes went from device memory to device memory
+    device   its `copies` counts copies to the host
+    opened   open addresses; an address that is opened twice is there twice
+    filled   number of copies from the host
+    moved    number of copies from device memory to device memory
     """
 
     def __init__(self, device: FakeDevice):
@@ -31,7 +31,7 @@ class FakeRuntime:
         self._shared: dict[bytes, np.ndarray] = {}
 
     def share(self, content: np.ndarray) -> tuple[bytes, np.ndarray]:
-        """Memory of a client with this content: its handle, and the memory as the client sees it."""
+        """Make memory of a client with a copy of `content`. Return its handle and the client's view of it."""
         handle, memory = os.urandom(64), np.array(content)
         self._shared[handle] = memory
         return handle, memory

@@ -1,4 +1,4 @@
-"""Kit: what every group of tests has: capabilities, and the example as a served model."""
+"""Kit: the base of the groups of tests of a backend: capabilities, and the example as a served model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from core_testing.diary import Diary, diary_of
+from core_testing.call_log import CallLog, call_log_of
 from core_testing.example import MODEL, Example, write_model
 from core_testing.served import Served
 
@@ -17,11 +17,11 @@ Serve = Callable[..., Served]
 IN_A_PROCESS = 'parameters { key: "EXECUTION_MODE" value { string_value: "process" } }'
 
 CAPABILITIES = {
-    "batching": "several rows are answered by one execution",
+    "batching": "one execution answers several rows",
     "cpu": "the model runs without an accelerator",
     "dynamic_shape": "inputs of several shapes; needs the fixture other_shapes",
-    "gpu": "the model runs on GPUs; tests have the mark gpu, and are skipped where there is none",
-    "native": "execute is a C function that the instance hands over, not a method of Python",
+    "gpu": "the model runs on GPUs; tests have the mark gpu, and are skipped on machines without a GPU",
+    "native": "execute is a C function that the instance provides, not a method of Python",
     "state": "implicit state of sequences; needs the fixture state_example",
     "streaming": "several answers to one request; needs the fixture stream_example",
     "strings": "tensors of BYTES; needs the fixture strings_example",
@@ -29,12 +29,11 @@ CAPABILITIES = {
 
 
 class Kit:
-    """Base of the groups.
+    """The base of every group of tests.
 
-    supports   what the backend can do, words of CAPABILITIES; a test of another thing is skipped
-    loads      how often the tests load the model to see what stays; fewer for one that loads slowly
-    more_config
-               text that every example's config.pbtxt gets too
+    supports      capabilities of the backend, words of CAPABILITIES; tests of others are skipped
+    loads         number of loads in the tests for leaks; set fewer for a model that loads slowly
+    more_config   text that the kit appends to every example's config.pbtxt
     """
 
     supports: ClassVar[set[str]] = {"batching", "cpu"}
@@ -49,28 +48,30 @@ class Kit:
 
     @pytest.fixture
     def example(self) -> Example:
-        """A small model and its answer. Every backend gives this one."""
+        """A small model and its answer. Every backend defines it."""
         raise NotImplementedError(f"{type(self).__name__} must define the fixture 'example'")
 
     @pytest.fixture
     def stream_example(self) -> Example:
-        """A model that answers several times; `expected` is the list. For streaming."""
+        """A model that sends several answers to a request; `expected` is their list. For "streaming"."""
         raise NotImplementedError(f"{type(self).__name__} must define 'stream_example'")
 
     @pytest.fixture
     def state_example(self) -> Example:
-        """A model with sequence_batching and a state; `expected` is the list of its answers to the same
-        inputs, one for each request of a sequence. For state."""
+        """A model with sequence_batching and a state. For "state".
+
+        `expected` is the list of the answers to the requests of one sequence, which all have the same inputs.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define 'state_example'")
 
     @pytest.fixture
     def strings_example(self) -> Example:
-        """A model with BYTES in and out. For strings."""
+        """A model with inputs and outputs of BYTES. For "strings"."""
         raise NotImplementedError(f"{type(self).__name__} must define 'strings_example'")
 
     @pytest.fixture
     def other_shapes(self) -> list[Example]:
-        """Examples of one model with inputs of different shapes. For dynamic_shape."""
+        """Examples of one model with inputs of different shapes. For "dynamic_shape"."""
         raise NotImplementedError(f"{type(self).__name__} must define 'other_shapes'")
 
     @pytest.fixture(autouse=True)
@@ -80,11 +81,13 @@ class Kit:
 
     @pytest.fixture
     def serve(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-        """serve(example, instances=1, load=True, gpu=False): the model of an example in a Server.
+        """serve(example, instances=1, load=True, gpu=False): serve the model of an example.
 
-        copies    names of several models, all of the example; they are loaded at the same time
-        apart     name under which the example's backend is installed: each instance runs in a process of
-                  its own
+        instances   number of instances
+        load        whether to load the model
+        gpu         put the instances on GPU 0
+        copies      names of several models, all of the example; they are loaded at the same time
+        apart       name under which the example's backend is installed: each instance runs in a child process
         """
         with ExitStack() as running:
 
@@ -131,7 +134,7 @@ class Kit:
         return serve(example)
 
     @pytest.fixture
-    def diary(self, example: Example) -> Iterator[Diary]:
-        """What core calls of the example's backend. Ask for it before `served`."""
-        with diary_of(example.backend) as diary:
-            yield diary
+    def calls(self, example: Example) -> Iterator[CallLog]:
+        """The calls that core makes to the example's backend. Request it before `served`."""
+        with call_log_of(example.backend) as calls:
+            yield calls

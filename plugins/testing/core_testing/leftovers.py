@@ -1,4 +1,4 @@
-"""What a backend may leave behind: threads, child processes, open files, shared memory."""
+"""Find leaks of a backend: threads, child processes, open files, shared memory."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-_SERVERS = ("core-", "asyncio_")  # how names of the server's own threads begin
-_PATIENCE_S = 5.0  # a process that was told to end takes a moment
+_SERVERS = ("core-", "asyncio_")  # prefixes of the names of the server's own threads
+_PATIENCE_S = 5.0  # the time that a process may need to end
 
 
 def threads() -> set[threading.Thread]:
-    """The threads that Python knows, without those of the server."""
+    """Return the threads of Python, without those of the server."""
     return {each for each in threading.enumerate() if not each.name.startswith(_SERVERS)}
 
 
 def children(parent: int = 0) -> set[int]:
-    """Process ids of a process's children, by default of this one; empty where there is no /proc.
+    """Return the process ids of the children of a process; empty without /proc.
 
-    By what each process says of its parent: /proc/PID/task/TID/children has those of one thread, which
-    another thread takes over when it ends, and who reads meanwhile misses them.
+    parent   process id; 0 for this process
+    It reads the parent of each process. /proc/PID/task/TID/children would be incomplete: it lists the
+    children of one thread, and a read misses them while they move from a thread that ends to another one.
     """
     found: set[int] = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             pid, _, rest = stat.read_text().partition(" (")
-        except OSError:  # it has ended since
+        except OSError:  # the process has ended meanwhile
             continue
         if int(rest.rpartition(") ")[2].split()[1]) == (parent or os.getpid()):
             found.add(int(pid))
@@ -36,13 +37,13 @@ def children(parent: int = 0) -> set[int]:
 
 
 def shared_memory() -> set[str]:
-    """Names of POSIX shared memory objects of the whole machine; empty where they are no files."""
+    """Return the names of all POSIX shared-memory objects of the machine; empty without /dev/shm."""
     folder = Path("/dev/shm")
     return set(os.listdir(folder)) if folder.is_dir() else set()
 
 
 def new_shared_memory(before: set[str]) -> set[str]:
-    """Names that were not there `before`, without those that only processes have which are not our own."""
+    """Return the names that are not in `before`, without those that unrelated processes map."""
     found = shared_memory() - before
     return found - _mapped_elsewhere() if found else found
 
@@ -55,7 +56,7 @@ def _mapped_elsewhere() -> set[str]:
             continue
         try:
             text = maps.read_text(errors="replace")
-        except OSError:  # it has ended since, or is somebody else's
+        except OSError:  # the process has ended meanwhile, or belongs to another user
             continue
         for line in text.splitlines():
             if (place := line.find("/dev/shm/")) >= 0:
@@ -64,19 +65,19 @@ def _mapped_elsewhere() -> set[str]:
 
 
 def open_files() -> int:
-    """How many file descriptors are open; 0 where there is no /proc."""
+    """Return the number of open file descriptors of this process; 0 without /proc."""
     return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
 
 
 def resident_bytes() -> int:
-    """Memory of this process that is in RAM; 0 where there is no /proc."""
+    """Return the bytes of this process that are in RAM; 0 without /proc."""
     if sys.platform != "linux":
         return 0
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def left(found: Callable[[], Collection[object]]) -> str:
-    """What `found()` still has after a few seconds, in words; "" once it has nothing."""
+    """Wait until `found()` is empty and return "". After a few seconds, return the rest as text."""
     last: Collection[object] = ()
 
     def none() -> bool:
@@ -92,7 +93,7 @@ def _shown(thing: object) -> str:
 
 
 def settles(holds: Callable[[], bool]) -> bool:
-    """Whether `holds()` becomes true within a few seconds."""
+    """Return whether `holds()` becomes true within a few seconds."""
     deadline = time.monotonic() + _PATIENCE_S
     while not holds():
         if time.monotonic() > deadline:

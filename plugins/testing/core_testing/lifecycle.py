@@ -1,11 +1,11 @@
-"""Calls come in order, and nothing stays behind."""
+"""Calls come in order, and an unload leaves nothing behind."""
 
 from __future__ import annotations
 
 import gc
 
 from core_testing import leftovers
-from core_testing.diary import (
+from core_testing.call_log import (
     BACKEND_CLOSE,
     BACKEND_OPEN,
     CLOSE,
@@ -13,42 +13,42 @@ from core_testing.diary import (
     LOAD,
     OPEN,
     UNLOAD,
-    Diary,
+    CallLog,
 )
 from core_testing.example import Example
 from core_testing.kit import Kit, Serve
 from core_testing.served import Served
 
-GROWTH = 512 * 1024  # bytes that a load may leave; less is noise of the allocator
+GROWTH = 512 * 1024  # bytes that a load may keep; less is noise of the allocator
 
 
 class Lifecycle(Kit):
-    def test_calls_come_from_the_outside_in_and_back(
-        self, diary: Diary, serve: Serve, example: Example
+    def test_calls_come_from_backend_to_instance_and_back(
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example)
         expected = [BACKEND_OPEN, LOAD, OPEN, EXECUTE, CLOSE, UNLOAD, BACKEND_CLOSE]
-        if diary.is_native():
+        if calls.is_native():
             expected.remove(EXECUTE)
         served.ask(example.inputs)
         served.unload()
 
-        assert diary.events == expected, (
-            f"core calls {', '.join(expected)}; these calls were seen: {', '.join(diary.events)}"
+        assert calls.events == expected, (
+            f"core calls {', '.join(expected)}; these calls were seen: {', '.join(calls.events)}"
         )
 
     def test_every_instance_is_opened_and_closed(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         self.needs("cpu")
         served = serve(example, instances=3)
         served.unload()
 
         for step, expected in ((LOAD, 1), (UNLOAD, 1), (OPEN, 3), (CLOSE, 3)):
-            found = diary.count(step)
+            found = calls.count(step)
             assert found == expected, (
-                f"{step} was called {found} times for a model with three instances, not {expected}: who "
-                "calls it but core?"
+                f"{step} was called {found} times for a model with three instances, not {expected}: only "
+                "core may call it"
             )
 
     def test_an_instance_may_be_closed_twice(self, serve: Serve, example: Example) -> None:
@@ -61,7 +61,7 @@ class Lifecycle(Kit):
                 close(self)
                 try:
                     close(self)
-                except Exception as error:  # core would only log it
+                except Exception as error:  # core would catch and log it
                     errors.append(error)
 
         example.backend.instance = ClosedTwice
@@ -82,7 +82,7 @@ class Lifecycle(Kit):
             served.load()
             example.check(served.answer(example.inputs))
 
-    def test_unloading_one_server_leaves_the_other_one_well(
+    def test_an_unload_in_one_server_does_not_affect_another_server(
         self, serve: Serve, example: Example
     ) -> None:
         first, second = serve(example), serve(example)
@@ -96,7 +96,7 @@ class Lifecycle(Kit):
         self, serve: Serve, example: Example
     ) -> None:
         served = serve(example, load=False)
-        served.load()  # what a framework starts once for the process counts as there before
+        served.load()  # the framework starts its threads of the process now
         served.unload()
         threads, children = leftovers.threads(), leftovers.children()
 
@@ -110,7 +110,7 @@ class Lifecycle(Kit):
         assert not left, f"child processes stay after the unload: {left}"
 
     def test_nothing_stays_after_many_loads(self, serve: Serve, example: Example) -> None:
-        """Files, shared memory, threads; memory by what the process grows in the second half."""
+        """Compare files, shared memory and threads; measure memory as the growth in the second half."""
         served = serve(example, load=False)
         _load_often(served, example, 1)
         files, memory, threads = (
@@ -138,7 +138,7 @@ class Lifecycle(Kit):
         assert grown < half * GROWTH, f"each load leaves {grown // half} bytes"
 
     def test_nothing_holds_a_model_or_instance_after_the_unload(
-        self, diary: Diary, serve: Serve, example: Example
+        self, calls: CallLog, serve: Serve, example: Example
     ) -> None:
         served = serve(example)
         served.ask(example.inputs)
@@ -146,7 +146,7 @@ class Lifecycle(Kit):
 
         def held() -> list[str]:
             gc.collect()
-            return [type(there).__name__ for made in diary.made if (there := made()) is not None]
+            return [type(there).__name__ for made in calls.made if (there := made()) is not None]
 
         left = leftovers.left(held)
         assert not left, (

@@ -1,4 +1,4 @@
-"""An instance whose execute is a C function: Python has no part in it."""
+"""An instance whose execute is a C function answers without Python."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
     pytest_plugins = ["core_testing.plugin"]
 
-It is not loaded by itself: pytest would import core in every environment that has it, for tests of anything.
+The plugin does not register itself: pytest would then import core in every project of the environment.
 
-model_repository   a folder with models, which a test fills
-serve_repository   serve_repository(backend=None, **options): those models in a Server of this process
-gpu                a mark: the test is skipped where this process sees no GPU
+model_repository   a folder for models, which a test fills
+serve_repository   serve_repository(backend=None, **options): serve these models in this process
+gpu                a mark: the test is skipped if this process sees no GPU
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ServeRepository = Callable[..., Served]
 
 
 class ModelRepository:
-    """A folder with models, as --model-repository takes one.
+    """A folder with models, for --model-repository.
 
     path    the folder
     names   of the models, in the order in which they were added
@@ -46,10 +46,10 @@ class ModelRepository:
         *,
         version: int = 1,
     ) -> Path:
-        """Add a model, or another version of it; returns the version's folder.
+        """Add a model, or another version of it, and return the version's folder.
 
-        config   text of config.pbtxt; None for a model without one
-        files    name → content of what the version's folder holds; a name may have folders in it
+        config   text of config.pbtxt; None to write none
+        files    path → content of the files in the version's folder
         """
         folder = self.path / name
         (folder / str(version)).mkdir(parents=True)
@@ -64,13 +64,13 @@ class ModelRepository:
         return folder / str(version)
 
     def name_backend(self) -> None:
-        """Let every configuration that names no backend name one: a server looks for it by name."""
+        """Add a backend name to each configuration without one, because the server finds backends by name."""
         for name in self.names:
             file = self.path / name / "config.pbtxt"
             text = file.read_text("utf-8") if file.exists() else ""
             try:
                 config = parse_text(text, str(file))
-            except CoreError:  # the load says what is wrong
+            except CoreError:  # the load reports the error
                 continue
             if not config.backend and not config.platform:
                 file.write_text(f'{text}\nbackend: "under_test"\n', encoding="utf-8")
@@ -84,13 +84,13 @@ def model_repository(tmp_path_factory: pytest.TempPathFactory) -> ModelRepositor
 
 @pytest.fixture
 def serve_repository(model_repository: ModelRepository) -> Iterator[ServeRepository]:
-    """serve_repository(backend=None, **options): serve the models of model_repository, all loaded.
+    """serve_repository(backend=None, **options): serve and load the models of model_repository.
 
-    backend   for all models, whatever their configurations say; None for those that are installed
-    options   of the server, named with underscores
+    backend   serves all models and overrides their configurations; None for the installed backends
+    options   options of the server, named with underscores
 
-    Gives a core_testing.served.Served, whose methods ask the models. Raises the CoreError of a model that
-    does not load. The server ends with the test.
+    Returns a core_testing.served.Served, whose methods send requests to the models. Raises the CoreError of
+    a model that does not load. The server stops at the end of the test.
     """
     with ExitStack() as running:
 
@@ -106,7 +106,7 @@ def serve_repository(model_repository: ModelRepository) -> Iterator[ServeReposit
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "gpu: needs a GPU; skipped where there is none")
+    config.addinivalue_line("markers", "gpu: needs a GPU; skipped on machines without one")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,4 +1,4 @@
-"""What does not fit the model is refused by core: no backend has to expect it."""
+"""Core refuses requests that do not fit the model's configuration; they do not reach the backend."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Refusals(Kit):
 
 
 def _described(served: Served) -> str:
-    """The tensors of the configuration, in one line."""
+    """Return the tensors of the configuration and max_batch_size in one line."""
     config = served.config()
     tensors: list[Any] = [*config.input, *config.output]
     return ", ".join(

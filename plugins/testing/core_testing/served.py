@@ -1,6 +1,6 @@
-"""Served: an InferenceServer on a thread of its own, for tests without coroutines.
+"""Served: a server on its own thread, with methods that send requests, for tests without coroutines.
 
-test ─► [Served] ─► core.Server ─► pipeline ─► the backend under test.
+test ─► [Served] ─► InferenceServer ─► pipeline ─► the backend under test.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ T = TypeVar("T")
 
 
 class Served(ServerThread):
-    """The models of one folder, served. Methods are called by the test's thread, one at a time.
+    """A server with the models of one folder. Call its methods from one thread at a time.
 
-    Nothing is loaded until `load`.
+    No model is loaded until `load`.
 
-    backend      that every model gets, whatever its configuration says; None for those installed
-    repository   folder of the models' folders
-    options      of the server, named with underscores
+    backend      serves every model and overrides the configurations; None for the installed backends
+    repository   folder with the models' folders
+    options      options of the server, named with underscores
+
+    A method that gets no result in time raises AssertionError.
     """
 
     def load(self, name: str = MODEL) -> None:
-        """Load a model; its error is raised."""
+        """Load a model. Raises CoreError if it does not load."""
         self._call(self._server.models.load(name))
 
     def load_together(self, names: Sequence[str]) -> None:
-        """Load models at the same moment, each on a thread of its own.
+        """Start the loads of several models at the same moment.
 
-        Raises AssertionError that says how many cannot be loaded, and why the first cannot.
+        Raises AssertionError with the number of models that do not load and the first error.
         """
 
         async def act() -> list[BaseException | None]:
@@ -57,7 +59,7 @@ class Served(ServerThread):
             ) from refused[0]
 
     def unload(self, name: str = MODEL) -> None:
-        """Unload a model and wait until it is gone."""
+        """Unload a model and wait until its versions are UNAVAILABLE."""
         self._call(self._unload(name))
 
     async def _unload(self, name: str) -> None:
@@ -67,23 +69,23 @@ class Served(ServerThread):
             await asyncio.sleep(0.001)
 
     def config(self, name: str = MODEL) -> ModelConfig:
-        """The configuration that the model runs with."""
+        """Return the configuration of the loaded model."""
         return self._on_loop(lambda: self._server.models.config(name))
 
     def statistics(self, name: str = MODEL) -> dict[str, Any]:
-        """The entry of the model's first version, as clients get it."""
+        """Return the statistics of the model's first version, as clients get them."""
         return self._on_loop(lambda: self._server.control.health.statistics_here(name))[0]
 
     def executions(self, name: str = MODEL) -> int:
-        """How many executions have ended since the load; that of a stream ends after its last answer."""
+        """Return the number of completed executions. A stream completes after its last answer."""
         return int(self.statistics(name)["execution_count"])
 
     def answer(self, inputs: Arrays, name: str = MODEL) -> Arrays | CoreError:
-        """The answer to one request, or its error."""
+        """Send one request and return its answer or error."""
         return self.together([inputs], name=name)[0]
 
     def ask(self, inputs: Arrays, outputs: Sequence[str] = (), name: str = MODEL) -> Arrays:
-        """The answer to one request; its error is raised."""
+        """Send one request and return its answer. Raises CoreError if the request fails."""
         answer = self.together([inputs], outputs, name)[0]
         if isinstance(answer, CoreError):
             raise answer
@@ -92,11 +94,11 @@ class Served(ServerThread):
     def together(
         self, many: Sequence[Arrays], outputs: Sequence[str] = (), name: str = MODEL
     ) -> list[Arrays | CoreError]:
-        """Answers or errors of requests that arrive at the same moment, so that they may share a batch."""
+        """Send requests at the same moment: they can share a batch. Return their answers or errors."""
         return self.send([request_of(inputs, outputs, name) for inputs in many])
 
     def send(self, requests: Sequence[InferenceRequest]) -> list[Arrays | CoreError]:
-        """The same for requests that the test has made."""
+        """Send the test's own requests at the same moment. Return their answers or errors."""
         return self._call(self._answers(requests))
 
     async def _answers(self, requests: Sequence[InferenceRequest]) -> list[Arrays | CoreError]:
@@ -106,13 +108,17 @@ class Served(ServerThread):
     def in_sequence(
         self, many: Sequence[Arrays], correlation_id: int, name: str = MODEL
     ) -> list[Arrays | CoreError]:
-        """Answers or errors of the requests of one sequence, from its start to its end."""
+        """Send the requests of one sequence, from its start to its end. Return their answers or errors."""
         return self.in_sequences(many, [correlation_id], name)[0]
 
     def in_sequences(
         self, many: Sequence[Arrays], correlation_ids: Sequence[int], name: str = MODEL
     ) -> list[list[Arrays | CoreError]]:
-        """The same for several sequences at once: first the first request of each, then the second, …"""
+        """Send equal requests in several sequences at the same moment.
+
+        many   the requests of each sequence; the first request of every sequence is sent before the second
+        Return the answers or errors of each sequence, in the order of `correlation_ids`.
+        """
         requests = []
         for step, inputs in enumerate(many):
             flags = SEQUENCE_START * (step == 0) | SEQUENCE_END * (step == len(many) - 1)
@@ -125,11 +131,14 @@ class Served(ServerThread):
         return [answers[i :: len(correlation_ids)] for i in range(len(correlation_ids))]
 
     def stream(self, inputs: Arrays, name: str = MODEL) -> list[Arrays]:
-        """All answers to one request to a decoupled model; an error among them is raised."""
+        """Send one request to a decoupled model. Return all answers. Raises CoreError if one is an error."""
         return self.streams([inputs], name)[0]
 
     def streams(self, many: Sequence[Arrays], name: str = MODEL) -> list[list[Arrays]]:
-        """All answers to each of several requests that arrive at the same moment."""
+        """Send requests to a decoupled model at the same moment. Return all answers to each.
+
+        Raises CoreError if one answer is an error.
+        """
 
         async def collect() -> list[list[Arrays]]:
             replies = [self._handed_in(request_of(inputs, (), name)) for inputs in many]
@@ -140,9 +149,9 @@ class Served(ServerThread):
     def while_asking(
         self, many: Sequence[Arrays], meanwhile: Callable[[InferenceServer], Any]
     ) -> list[Any]:
-        """Hand in requests, then call `meanwhile(server)` on the loop at once; the answers.
+        """Send requests, then call `meanwhile(server)` on the event loop. Return the answers or errors.
 
-        A coroutine that `meanwhile` gives is awaited too, beside the answers.
+        If `meanwhile` returns a coroutine, it runs while the requests run, and is awaited, too.
         """
 
         async def act() -> list[Any]:
@@ -159,7 +168,10 @@ class Served(ServerThread):
     def cancelled_when(
         self, begun: threading.Event, many: Sequence[Arrays], left: int = 0, name: str = MODEL
     ) -> list[Arrays | CoreError]:
-        """Answers or errors of requests; all but the first `left` are cancelled once an event is set."""
+        """Send requests and return their answers or errors.
+
+        When the event `begun` is set, all but the first `left` requests are cancelled.
+        """
 
         async def act() -> list[Arrays | CoreError]:
             replies = [self._handed_in(request_of(inputs, (), name)) for inputs in many]
@@ -172,7 +184,7 @@ class Served(ServerThread):
         return self._call(act())
 
     def after_cancelling(self, inputs: Arrays, name: str = MODEL) -> list[Arrays | CoreError]:
-        """What still comes of a stream that is cancelled after its first answer, up to its end."""
+        """Cancel a stream at its first answer. Return all answers and errors up to its end."""
 
         async def act() -> list[Arrays | CoreError]:
             reply = self._handed_in(request_of(inputs, (), name))
@@ -203,28 +215,28 @@ class Served(ServerThread):
 
 
 class AskedModel:
-    """One model of a Served, asked by the names of its inputs: model(x=array)["y"]."""
+    """One model of a Served. Inputs are keyword arguments: model(x=array)["y"]."""
 
     def __init__(self, served: Served, name: str):
         self.served = served
         self._name = name
 
     def __call__(self, outputs: Sequence[str] = (), **inputs: np.ndarray) -> Arrays:
-        """The answer to one request; its error is raised."""
+        """Send one request and return its answer. Raises CoreError if the request fails."""
         return self.served.ask(inputs, outputs, self._name)
 
     def together(self, *many: Arrays) -> list[Arrays | CoreError]:
-        """Answers or errors of requests that arrive at the same moment."""
+        """Send requests at the same moment. Return their answers or errors."""
         return self.served.together(many, (), self._name)
 
     @property
     def config(self) -> ModelConfig:
-        """The configuration that the model runs with."""
+        """The configuration of the loaded model."""
         return self.served.config(self._name)
 
 
 def request_of(inputs: Arrays, outputs: Sequence[str] = (), name: str = MODEL) -> InferenceRequest:
-    """A request as a frontend makes one: tensors hold wire bytes."""
+    """Return a request like that of a frontend: its tensors hold wire bytes."""
     tensors = {key: _on_the_wire(key, array) for key, array in inputs.items()}
     return InferenceRequest(
         name, tensors, id="kit", outputs=tuple(RequestedOutput(each) for each in outputs)
@@ -261,7 +273,7 @@ def _arrays(response: InferenceResponse) -> Arrays:
 
 
 def _as_a_client_sees_it(tensor: Tensor) -> np.ndarray:
-    """Text through its wire form; other tensors as they lie in the backend's memory, without a copy."""
+    """Return the array of an output: text decoded from wire bytes, other datatypes without a copy."""
     if tensor.dtype is dtypes.BYTES:
         return Tensor(tensor.name, tensor.dtype, tensor.shape, raw=tensor.raw).array
     return tensor.array

@@ -1,4 +1,4 @@
-"""ServerThread: a server on an event loop of its own, for tests without coroutines."""
+"""ServerThread: a server on its own thread and event loop, for tests without coroutines."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from core.server import InferenceServer
 T = TypeVar("T")
 S = TypeVar("S", bound="ServerThread")
 
-PATIENCE_S = 60.0  # an answer that takes longer counts as lost
+PATIENCE_S = 60.0  # a call that takes longer fails
 
 
 class ServerThread:
-    """A server that a `with` block starts and stops. Methods are called by the test's thread, one at a time.
+    """A server that a `with` statement starts and stops. Call its methods from one thread at a time.
 
-    backend      that every model gets, whatever its configuration says; None for those installed
-    repository   folder of the models' folders
-    options      of the server, named with underscores
+    backend      serves every model and overrides the configurations; None for the installed backends
+    repository   folder with the models' folders
+    options      options of the server, named with underscores
     """
 
     def __init__(self, backend: Backend | None, repository: Path, **options: Any):
@@ -47,7 +47,7 @@ class ServerThread:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        try:  # a backend that hangs must not keep the process from its end
+        try:  # a backend that hangs must not prevent the end of the process
             self._call(self._server.stop(PATIENCE_S), 2 * PATIENCE_S)
             self._call(self._loop.shutdown_default_executor())
         finally:

@@ -1,4 +1,4 @@
-"""Implicit state: what the server keeps of a sequence for the model."""
+"""Implicit state: the tensors that the server keeps between the requests of a sequence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core_testing.kit import Kit, Serve
 
 
 class State(Kit):
-    def test_a_request_of_a_sequence_gets_what_the_one_before_has_left(
+    def test_a_request_of_a_sequence_gets_the_state_of_the_previous_one(
         self, serve: Serve, request: pytest.FixtureRequest
     ) -> None:
         example, answers = self._stateful(request)
@@ -19,7 +19,7 @@ class State(Kit):
         for one, expected in zip(found, answers, strict=True):
             example.check(one, expected)
 
-    def test_a_sequence_that_begins_again_begins_anew(
+    def test_a_sequence_that_starts_again_starts_without_state(
         self, serve: Serve, request: pytest.FixtureRequest
     ) -> None:
         example, answers = self._stateful(request)

@@ -1,4 +1,4 @@
-"""Several answers to one request come in order and end."""
+"""Streams of several answers to one request come in order and end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Streams(Kit):
         example = self._streaming(request)
         served = serve(example)
 
-        served.after_cancelling(example.inputs)  # returns when it has ended
+        served.after_cancelling(example.inputs)  # returns when the stream has ended
 
         _check(example, served.stream(example.inputs))
 

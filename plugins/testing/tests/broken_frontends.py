@@ -1,4 +1,4 @@
-"""Frontends with one mistake each, held against the contract kit by test_frontend_kit.py."""
+"""Frontends with one mistake each. test_frontend_kit.py checks that the contract kit finds each mistake."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ MISTAKES = {}
 
 
 def caught_by(*tests):
-    """The class is a frontend that is to fail in these tests."""
+    """Register the class as a frontend that must fail in these tests."""
 
     def register(made):
         name = f"Test{made.__name__}"
@@ -40,7 +40,7 @@ class TestWell(Contract):
 @caught_by("test_it_listens_from_start_to_stop")
 class ListensForever(LineFrontend):
     async def stop(self, timeout_s):
-        """Closes nothing."""
+        """Close nothing."""
 
 
 @caught_by("test_it_may_be_stopped_twice")
@@ -51,7 +51,7 @@ class StopsOnce(LineFrontend):
 
 
 @caught_by("test_a_port_that_is_taken_is_an_error_that_names_it")
-class TellsNoPort(LineFrontend):
+class NamesNoPort(LineFrontend):
     async def start(self):
         try:
             await super().start()
@@ -60,7 +60,7 @@ class TellsNoPort(LineFrontend):
 
 
 @caught_by(
-    "test_it_tells_whether_server_and_models_are_ready",
+    "test_it_reports_whether_server_and_models_are_ready",
     "test_it_listens_before_the_models_are_loaded_and_is_not_ready",
     "test_it_is_not_ready_while_the_server_ends",
 )
@@ -98,7 +98,7 @@ class KnowsFloats(LineFrontend):
         return found
 
 
-@caught_by("test_text_comes_through_as_it_is")
+@caught_by("test_text_comes_back_unchanged")
 class KnowsAscii(LineFrontend):
     def rendered(self, response):
         for tensor in response.outputs:
@@ -166,7 +166,7 @@ class StreamsBackwards(LineFrontend):
         self.write(writer, {"end": True})
 
 
-@caught_by("test_a_stream_of_nothing_ends")
+@caught_by("test_a_stream_without_answers_ends")
 class EndsWithAnAnswer(LineFrontend):
     async def send(self, message, reply, writer):
         self.write(writer, {"outputs": []})
@@ -181,28 +181,28 @@ class CollectsAnswers(LineFrontend):
 
 
 @caught_by(
-    "test_a_call_that_is_given_up_cancels_its_request",
+    "test_a_cancelled_call_cancels_its_request",
     "test_a_client_that_leaves_cancels_its_requests",
 )
 class DoesNotNotice(LineFrontend):
     def gone(self, reply):
-        """Nobody minds."""
+        """Do not cancel the request."""
 
 
-@caught_by("test_a_client_that_leaves_disturbs_no_other")
+@caught_by("test_a_client_that_leaves_does_not_affect_others")
 class CutsAll(LineFrontend):
     def gone(self, reply):
         super().gone(reply)
         self.cut()
 
 
-@caught_by("test_stop_waits_for_what_is_in_flight")
+@caught_by("test_stop_waits_for_requests_in_flight")
 class WaitsForNothing(LineFrontend):
     async def stop(self, timeout_s):
         await super().stop(0)
 
 
-@caught_by("test_stop_gives_up_when_its_time_has_passed")
+@caught_by("test_stop_returns_when_its_time_has_passed")
 class WaitsForever(LineFrontend):
     async def stop(self, timeout_s):
         await super().stop(None)

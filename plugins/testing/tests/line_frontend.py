@@ -1,4 +1,4 @@
-"""A frontend of one line of JSON for each message, and its client: small enough to be broken in many ways."""
+"""A frontend with one line of JSON per message, and its client. Tests break it in many ways."""
 
 import asyncio
 import base64
@@ -68,7 +68,7 @@ class LineFrontend:
                     await task
                 finally:
                     self.running.discard(task)
-        except (ConnectionError, ValueError):  # the client has gone, or its line is too long
+        except (ConnectionError, ValueError):  # the client has left, or its line is too long
             pass
         finally:
             self.writers.discard(writer)
@@ -103,7 +103,7 @@ class LineFrontend:
             watch.cancel()
 
     async def watch(self, reader, reply):
-        """Cancel the request when the client goes: it sends nothing while it waits."""
+        """Cancel the request when the client leaves. A client sends nothing while it waits."""
         while not reader.at_eof():
             await asyncio.sleep(0.005)
         self.gone(reply)
@@ -153,7 +153,7 @@ class LineFrontend:
 
 class LineClient(FrontendClient):
     async def open(self):
-        # Wider than the server's, which is the one that `too_large` is to meet: echo answers twice the input.
+        # Wider than the server's limit, which `too_large` must exceed: an answer of echo has the input twice.
         self.reader, self.writer = await asyncio.open_connection(
             self.host, self.port, limit=3 * LIMIT
         )

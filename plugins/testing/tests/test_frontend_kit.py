@@ -1,4 +1,4 @@
-"""The contract kit of frontends lets a good one pass and names the mistakes of others."""
+"""The contract kit of frontends passes a correct frontend and finds the mistakes of broken ones."""
 
 import importlib.util
 import os
@@ -26,7 +26,7 @@ MISTAKES = _mistakes()
 
 @pytest.fixture(scope="module")
 def outcomes():
-    """(class, test) → outcome, of one run of pytest."""
+    """Return {(class, test): outcome} of one run of pytest."""
     chosen = [f"{FRONTENDS}::{name}::{test}" for test, name in MISTAKES.items()]
     done = subprocess.run(
         [
@@ -36,7 +36,7 @@ def outcomes():
         env={
             **os.environ,
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        },  # what is installed beside takes seconds
+        },  # installed plugins of pytest would take seconds
         capture_output=True,
         text=True,
         timeout=170,
@@ -56,7 +56,7 @@ def test_a_mistake_is_found(outcomes, test):
     assert outcomes[MISTAKES[test], test] == "FAILED"
 
 
-def test_a_good_frontend_passes(outcomes):
+def test_a_correct_frontend_passes(outcomes):
     found = {test: outcome for (name, test), outcome in outcomes.items() if name == "TestWell"}
 
     assert set(found.values()) == {"PASSED"}

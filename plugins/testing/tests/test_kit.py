@@ -1,4 +1,4 @@
-"""The contract kit lets good backends pass and names the mistakes of others."""
+"""The contract kit passes correct backends and finds the mistakes of broken ones."""
 
 import importlib
 import os
@@ -17,7 +17,7 @@ from core_testing import BackendConformance, Example
 import core
 from core.errors import internal
 
-# Good backends, with the words of the tests that they are held against; "" for all.
+# Correct backends, each with a pattern of the tests that run for it; "" for all.
 WELL = {
     "well.py::TestWell": "",
     "well.py::TestWellOnTheLoop": "execution|row|order",
@@ -36,7 +36,7 @@ for file in BACKENDS.glob("[!_]*.py"):
     importlib.import_module(f"broken_backends.{file.stem}")  # which fills MISTAKES
 
 TESTS = sorted(name for name in dir(BackendConformance) if name.startswith("test_"))
-# Other mistakes that a test finds, and the words.
+# Further mistakes: class → the test that must fail, and a part of the failure's text.
 EXTRA = {
     "answers.py::TestGivesNoNames": (
         "test_a_request_gets_its_answer",
@@ -61,7 +61,7 @@ def _held(name):
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """(file::class, test) → "passed", "skipped", or the words of its failure, of one run of pytest."""
+    """Return {(file::class, test): "passed", "skipped" or the text of the failure} of one run of pytest."""
     report = tmp_path_factory.mktemp("report") / "report.xml"
     chosen = [f"{name}::{test}" for test, name in MISTAKES.items()]
     chosen += [f"{name}::{test}" for name, (test, _) in EXTRA.items()]
@@ -71,7 +71,7 @@ def outcomes(tmp_path_factory):
         env={
             **os.environ,
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        },  # what is installed beside takes seconds
+        },  # installed plugins of pytest would take seconds
         capture_output=True,
         text=True,
         timeout=170,
@@ -103,14 +103,14 @@ def test_a_mistake_is_found(outcomes, test):
 
 
 @pytest.mark.parametrize("name", EXTRA)
-def test_another_mistake_is_found_too(outcomes, name):
+def test_further_mistakes_are_found(outcomes, name):
     test, words = EXTRA[name]
 
     assert words in outcomes[name, test]
 
 
 @pytest.mark.parametrize("name", WELL)
-def test_a_good_backend_passes(outcomes, name):
+def test_a_correct_backend_passes(outcomes, name):
     found = {test: outcome for (each, test), outcome in outcomes.items() if each == name}
 
     assert {t: words for t, words in found.items() if words not in ("passed", "skipped")} == {}
@@ -123,7 +123,7 @@ def example(tmp_path):
     return Example(core.Backend(instance=core.ModelInstance), tmp_path, {"x": x}, {"y": -x})
 
 
-def test_a_wrong_answer_is_told_with_input_expected_and_found(example):
+def test_a_wrong_answer_is_reported_with_input_expected_and_found(example):
     with pytest.raises(AssertionError) as caught:
         example.check({"y": np.array([[-1, -2], [3, -4]], np.float32)})
 
@@ -156,7 +156,7 @@ def test_a_wrong_answer_is_told_with_input_expected_and_found(example):
         (internal("it broke"), "an error in the place of the answer: it broke"),
     ],
 )
-def test_another_difference_is_told_too(example, found, text):
+def test_other_differences_are_reported(example, found, text):
     with pytest.raises(AssertionError) as caught:
         example.check(found)
 

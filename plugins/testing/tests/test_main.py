@@ -1,4 +1,4 @@
-"""python -m core_testing NAME says what it did, or why there is nothing to run."""
+"""python -m core_testing NAME reports its result, or why there is nothing to run."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def run(folder, *arguments, **environment):
         env={
             **os.environ,
             "PYTHONPATH": str(folder),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # what is installed beside takes seconds
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # installed plugins of pytest would take seconds
             **environment,
         },
         capture_output=True,
@@ -47,7 +47,7 @@ def run(folder, *arguments, **environment):
 
 @pytest.fixture
 def package(tmp_path):
-    """Write a package with a module `conformance`."""
+    """Return a function that writes a package with a module `conformance`."""
 
     def write(name, text):
         (tmp_path / name).mkdir()
@@ -68,7 +68,7 @@ def test_a_package_that_keeps_the_contract_ends_with_0(package):
     assert " passed" in done.stdout
 
 
-def test_a_package_that_does_not_ends_with_1_and_tells_the_difference(package):
+def test_a_package_that_breaks_the_contract_ends_with_1_and_reports_the_difference(package):
     folder = package("backend_bad", GOOD.replace("FACTOR", "3"))
 
     done = run(folder, "backend_bad", "-q", "-k", "a_request_gets_its_answer")
@@ -77,19 +77,19 @@ def test_a_package_that_does_not_ends_with_1_and_tells_the_difference(package):
     assert "output 'y' is wrong" in done.stdout
 
 
-def test_a_module_without_a_contract_ends_with_2_and_says_what_it_needs(package):
+def test_a_module_without_a_contract_ends_with_2_and_names_the_missing_class(package):
     done = run(package("backend_empty", ""), "backend_empty")
 
     assert done.returncode == 2
     assert "it needs a class Test… that inherits core_testing.BackendConformance" in done.stderr
 
 
-def test_no_arguments_show_how_it_is_used(capsys):
+def test_without_arguments_the_usage_is_printed(capsys):
     assert main([]) == 2
     assert "python -m core_testing NAME" in capsys.readouterr().out
 
 
-def test_a_package_that_is_not_installed_is_named_with_those_that_are():
+def test_a_package_that_is_not_installed_is_named_with_the_installed_ones():
     with pytest.raises(NothingToRun) as caught:
         conformance_of("nothing_of_this_name")
 
@@ -98,16 +98,16 @@ def test_a_package_that_is_not_installed_is_named_with_those_that_are():
     assert "pip install" not in str(caught.value)
 
 
-def test_a_package_without_examples_is_told_where_they_would_be(package, monkeypatch):
+def test_a_package_without_examples_is_an_error_that_names_their_module(package, monkeypatch):
     monkeypatch.syspath_prepend(str(package("backend_mute", None)))
 
     with pytest.raises(NothingToRun, match=r"no module backend_mute\.conformance"):
         conformance_of("backend_mute")
     with pytest.raises(NothingToRun, match="brings no examples"):
-        conformance_of("json.decoder")  # no package
+        conformance_of("json.decoder")  # a module, not a package
 
 
 @pytest.mark.parametrize("name", ["", "..", "a b", "backend_x.", ".x"])
-def test_what_is_no_name_of_a_package_is_refused(name):
+def test_an_invalid_package_name_is_refused(name):
     with pytest.raises(NothingToRun):
         conformance_of(name)

@@ -1,4 +1,4 @@
-"""The fixtures for authors' own tests."""
+"""The fixtures that authors use in their own tests."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_without_a_backend_the_installed_ones_serve(model_repository, serve_repo
 
 
 @pytest.mark.gpu
-def test_a_test_with_the_mark_gpu_runs_only_where_there_is_one():
+def test_a_test_with_the_mark_gpu_runs_only_with_a_gpu():
     from core.devices import gpus
 
     assert gpus()

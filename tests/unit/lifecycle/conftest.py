@@ -1,4 +1,4 @@
-"""A manager over model folders, with a backend in this process that keeps a diary.
+"""A manager over model folders, with a backend in this process that records its calls.
 
 A model's text says what it does: a number is its factor (y = factor · x), "fail …" makes load()
 raise, "fail twice" only the first two times, "close …" makes unload() raise.
@@ -31,7 +31,7 @@ class Scaler(core.Model):
         if self.backend.gate is not None:
             assert self.backend.gate.wait(10)
         text = (self.path / "model.txt").read_text()
-        tries = self.backend.diary.count(f"load {self.name}:{self.version}")
+        tries = self.backend.calls.count(f"load {self.name}:{self.version}")
         if text.startswith("fail") and not (text == "fail twice" and tries > 2):
             raise RuntimeError(text)
         self.text = text
@@ -55,22 +55,22 @@ class Scale(core.ModelInstance):
         self.model.backend.note("close", self.model)
 
 
-class DiaryBackend(core.Backend):
-    """diary     "<event> <name>:<version>" in the order of events
-    go        cleared: executions wait
+class RecordingBackend(core.Backend):
+    """calls     "<event> <name>:<version>" in the order of events
+    go        an asyncio.Event; executions wait while it is cleared
     gate      a threading.Event that loads wait for, or None
     """
 
     def __init__(self):
         super().__init__(model=Scaler, instance=Scale)
         self.name = "test"
-        self.diary = []
+        self.calls = []
         self.go = asyncio.Event()
         self.go.set()
         self.gate = None
 
     def note(self, event, model=None):
-        self.diary.append(f"{event} {model.name}:{model.version}" if model else event)
+        self.calls.append(f"{event} {model.name}:{model.version}" if model else event)
 
     def open(self):
         self.note("open backend")
@@ -166,7 +166,7 @@ def config():
 
 @pytest.fixture
 async def backend():
-    return DiaryBackend()
+    return RecordingBackend()
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ async def manage(folder, backend, ticker):
     for thread in set(threading.enumerate()) - threads:
         thread.join(10)  # an instance's thread tells that it has closed a moment before it ends
     assert set(threading.enumerate()) <= threads
-    assert backend.diary.count("open backend") == backend.diary.count("close backend")
+    assert backend.calls.count("open backend") == backend.calls.count("close backend")
 
 
 @pytest.fixture

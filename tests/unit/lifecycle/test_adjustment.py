@@ -44,8 +44,8 @@ async def test_the_version_serves_on_with_other_instances(doubling, folder, back
     await doubling.factor()
 
     assert doubling.resolve("m") is version
-    assert backend.diary.count("load m:1") == 1
-    assert backend.diary.count("open m:1") == 3
+    assert backend.calls.count("load m:1") == 1
+    assert backend.calls.count("open m:1") == 3
     assert shown(doubling) == 3
     assert version.statistics.inference_count == 2
     assert version.content == content  # answers in a cache stay good
@@ -60,11 +60,11 @@ async def test_instances_that_are_too_many_close_after_what_they_hold(
     configure(folder, config)
     await doubling.load("m", {})
     assert doubling.entries("m") == {1: "READY"}
-    assert "close m:1" not in backend.diary
+    assert "close m:1" not in backend.calls
     backend.go.set()
 
     assert [(await reply).output("y").array[0] for reply in held] == [2, 4, 6]
-    while "close m:1" not in backend.diary:
+    while "close m:1" not in backend.calls:
         await asyncio.sleep(0.001)
     assert shown(doubling) == 1
 
@@ -91,8 +91,8 @@ async def test_an_override_may_change_the_count_and_a_plain_load_takes_it_back(d
 
     assert shown(doubling) == 2
     assert doubling.resolve("m") is version
-    assert backend.diary.count("load m:1") == 1
-    assert backend.diary.count("open m:1") == 6  # two, three more, and one when it is two again
+    assert backend.calls.count("load m:1") == 1
+    assert backend.calls.count("open m:1") == 6  # two, three more, and one when it is two again
 
 
 async def test_any_other_change_with_it_is_a_load(doubling, backend):
@@ -100,7 +100,7 @@ async def test_any_other_change_with_it_is_a_load(doubling, backend):
 
     await doubling.load("m", changed)
 
-    assert backend.diary.count("load m:1") == 2
+    assert backend.calls.count("load m:1") == 2
     assert shown(doubling) == 3
 
 
@@ -110,7 +110,7 @@ async def test_changed_files_with_it_are_a_load(doubling, folder, backend, confi
 
     await doubling.load("m", {})
 
-    assert backend.diary.count("load m:1") == 2
+    assert backend.calls.count("load m:1") == 2
     assert await doubling.factor() == 30
 
 
@@ -178,7 +178,7 @@ async def test_polling_changes_instances_in_place(folder, manage, config, backen
     await ticker.tick()
 
     assert manager.resolve("m") is version
-    assert (shown(manager), backend.diary.count("open m:1")) == (3, 3)
+    assert (shown(manager), backend.calls.count("open m:1")) == (3, 3)
 
 
 async def test_every_version_changes_and_new_ones_load(folder, manage, config, backend):
@@ -193,7 +193,7 @@ async def test_every_version_changes_and_new_ones_load(folder, manage, config, b
     await manager.load("m", {})
 
     assert [shown(manager, version) for version in (1, 2, 3)] == [2, 2, 2]
-    assert [backend.diary.count(f"load m:{version}") for version in (1, 2, 3)] == [1, 1, 1]
+    assert [backend.calls.count(f"load m:{version}") for version in (1, 2, 3)] == [1, 1, 1]
 
 
 async def test_a_version_that_cannot_load_keeps_the_others_from_changing(
@@ -210,7 +210,7 @@ async def test_a_version_that_cannot_load_keeps_the_others_from_changing(
         await manager.load("m", {})
 
     assert (shown(manager, 1), await manager.factor()) == (1, 2)
-    while backend.diary.count("close m:1") < 2:
+    while backend.calls.count("close m:1") < 2:
         await asyncio.sleep(0.001)
 
 
@@ -225,7 +225,7 @@ async def test_what_another_process_objects_to_is_not_changed(doubling, folder, 
         await doubling.load("m", {})
 
     assert (shown(doubling), await doubling.factor()) == (2, 2)
-    assert backend.diary.count("close m:1") == 1
+    assert backend.calls.count("close m:1") == 1
 
 
 async def test_an_ensemble_calls_a_model_whose_instances_change(doubling, folder, config, backend):

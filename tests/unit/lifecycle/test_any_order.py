@@ -18,7 +18,7 @@ from pytest import MonkeyPatch
 from core.errors import CoreError
 from core.options import Options
 
-from .conftest import CONFIG, DiaryBackend, Managed, Ticker
+from .conftest import CONFIG, Managed, RecordingBackend, Ticker
 from .test_ensembles import ensemble
 from .test_override import as_json
 
@@ -126,7 +126,7 @@ class World:
     def __init__(self, root, mode="explicit"):
         self.models = root / "models"
         self.models.mkdir()
-        self.backend = DiaryBackend()
+        self.backend = RecordingBackend()
         self.ticker = Ticker()
         self.number = 0
         options = Options.defaults(
@@ -189,8 +189,8 @@ class World:
         self.ticker.flows = True
         assert await self.manager.stop(1e6) == 0
         await asyncio.get_running_loop().shutdown_default_executor()
-        diary = [entry.split()[0] for entry in self.backend.diary]
-        assert diary.count("open") - diary.count("close") == 0
+        calls = [entry.split()[0] for entry in self.backend.calls]
+        assert calls.count("open") - calls.count("close") == 0
 
 
 def in_a_world(test, mode="explicit"):

@@ -12,17 +12,17 @@ class Noting(core.Backend):
     def __init__(self, fails=0):
         super().__init__(instance=core.ModelInstance)
         self.name = "noting"
-        self.diary = []
+        self.calls = []
         self.fails = fails
 
     def open(self):
-        self.diary.append(f"open {self.config}")
+        self.calls.append(f"open {self.config}")
         if self.fails:
             self.fails -= 1
             raise RuntimeError("no device")
 
     def close(self):
-        self.diary.append("close")
+        self.calls.append("close")
 
 
 async def direct(function, *args):
@@ -43,7 +43,7 @@ async def test_users_at_the_same_time_share_one_open_backend():
     found = await asyncio.gather(*(pool.acquire("noting") for _ in range(5)))
 
     assert found == [backend] * 5
-    assert backend.diary == ["open {}"]
+    assert backend.calls == ["open {}"]
 
 
 async def test_two_names_of_one_backend_open_it_once():
@@ -52,7 +52,7 @@ async def test_two_names_of_one_backend_open_it_once():
 
     await asyncio.gather(pool.acquire("noting"), pool.acquire("alias"))
 
-    assert backend.diary == ["open {}"]
+    assert backend.calls == ["open {}"]
 
 
 async def test_the_last_user_closes_it_and_the_next_opens_it_again():
@@ -62,11 +62,11 @@ async def test_the_last_user_closes_it_and_the_next_opens_it_again():
         await pool.acquire("noting")
 
     await pool.release(backend)
-    assert "close" not in backend.diary
+    assert "close" not in backend.calls
     await pool.release(backend)
     await pool.acquire("noting")
 
-    assert backend.diary == ["open {}", "close", "open {}"]
+    assert backend.calls == ["open {}", "close", "open {}"]
 
 
 async def test_a_backend_that_does_not_open_is_tried_again_by_the_next():
@@ -78,7 +78,7 @@ async def test_a_backend_that_does_not_open_is_tried_again_by_the_next():
     await pool.acquire("noting")
     await pool.release(backend)
 
-    assert backend.diary == ["open {}", "open {}", "close"]
+    assert backend.calls == ["open {}", "open {}", "close"]
 
 
 async def test_a_load_that_begins_while_the_last_user_leaves_has_an_open_backend():
@@ -89,7 +89,7 @@ async def test_a_load_that_begins_while_the_last_user_leaves_has_an_open_backend
     leave, enter = await asyncio.gather(pool.release(backend), pool.acquire("noting"))
 
     assert (leave, enter) == (None, backend)
-    assert backend.diary.count("close") == len(backend.diary) - 1 - backend.diary.count("close")
+    assert backend.calls.count("close") == len(backend.calls) - 1 - backend.calls.count("close")
 
 
 async def test_settings_for_all_backends_come_before_its_own():
@@ -98,7 +98,7 @@ async def test_settings_for_all_backends_come_before_its_own():
 
     await pool_of(backend, settings).acquire("noting")
 
-    assert backend.diary == ["open {'a': 'all', 'b': 'own'}"]
+    assert backend.calls == ["open {'a': 'all', 'b': 'own'}"]
 
 
 async def test_settings_of_its_own_that_it_does_not_know_are_told_when_it_opens(caplog):

@@ -6,10 +6,10 @@ import pytest
 
 from core.plugins import HostedBackend
 
-from .conftest import DiaryBackend
+from .conftest import RecordingBackend
 
 
-class FolderBackend(DiaryBackend, HostedBackend):
+class FolderBackend(RecordingBackend, HostedBackend):
     """One whose models a file of a folder may run."""
 
 

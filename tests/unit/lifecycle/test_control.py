@@ -39,7 +39,7 @@ async def test_steps_of_a_load_and_of_an_unload_go_outside_in_and_back(
     await manager.unload("m")
     await manager.settled()
 
-    assert backend.diary == [
+    assert backend.calls == [
         "open backend",
         "load m:1",
         "open m:1",
@@ -57,8 +57,8 @@ async def test_a_backend_is_opened_once_for_all_models(folder, started, config, 
     await manager.unload("a")
     await manager.settled()
 
-    assert backend.diary.count("open backend") == 1
-    assert "close backend" not in backend.diary
+    assert backend.calls.count("open backend") == 1
+    assert "close backend" not in backend.calls
 
 
 async def test_load_of_an_unchanged_model_does_nothing(folder, started, config, backend):
@@ -69,7 +69,7 @@ async def test_load_of_an_unchanged_model_does_nothing(folder, started, config, 
     await manager.load("m", {})
 
     assert manager.resolve("m") is before
-    assert backend.diary.count("load m:1") == 1
+    assert backend.calls.count("load m:1") == 1
 
 
 async def test_load_of_a_changed_model_takes_the_new_files(folder, started, config):
@@ -139,7 +139,7 @@ async def test_a_failed_open_of_an_instance_unloads_the_model(
     error = await refusal(manager.load("m", {}))
 
     assert "ValueError: no memory" in error.message
-    assert backend.diary == ["open backend", "load m:1", "unload m:1", "close backend"]
+    assert backend.calls == ["open backend", "load m:1", "unload m:1", "close backend"]
 
 
 async def test_one_version_that_fails_keeps_the_others_from_serving(
@@ -224,7 +224,7 @@ async def test_a_load_is_tried_again_as_often_as_the_options_say(folder, started
     manager = await started(model_load_retry_count=2)
     await manager.load("m", {})
 
-    assert backend.diary.count("load m:1") == 3
+    assert backend.calls.count("load m:1") == 3
 
 
 async def test_a_load_fails_when_every_try_failed(folder, started, config, backend, refusal):
@@ -233,7 +233,7 @@ async def test_a_load_fails_when_every_try_failed(folder, started, config, backe
     manager = await started(model_load_retry_count=2)
     await refusal(manager.load("m", {}))
 
-    assert backend.diary.count("load m:1") == 3
+    assert backend.calls.count("load m:1") == 3
 
 
 async def test_a_load_goes_on_when_the_client_goes_away(folder, started, config, backend):
@@ -241,7 +241,7 @@ async def test_a_load_goes_on_when_the_client_goes_away(folder, started, config,
     folder.model("m", config=config, text="2")
     manager = await started()
     client = asyncio.ensure_future(manager.load("m", {}))
-    while "load m:1" not in backend.diary:
+    while "load m:1" not in backend.calls:
         await asyncio.sleep(0)
 
     client.cancel()
@@ -250,4 +250,4 @@ async def test_a_load_goes_on_when_the_client_goes_away(folder, started, config,
     await manager.load("m", {})
 
     assert await manager.factor() == 2
-    assert backend.diary.count("load m:1") == 1
+    assert backend.calls.count("load m:1") == 1

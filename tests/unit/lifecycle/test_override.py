@@ -35,7 +35,7 @@ async def test_the_same_override_twice_loads_twice(folder, started, config, back
     await manager.load("m", {"config": as_json()})
     await manager.load("m", {"config": as_json()})
 
-    assert backend.diary.count("load m:1") == 2
+    assert backend.calls.count("load m:1") == 2
 
 
 async def test_a_wrong_override_keeps_what_serves(folder, started, config, refusal):

@@ -27,7 +27,7 @@ async def test_a_look_at_nothing_new_changes_nothing(polled, ticker, backend):
     await ticker.tick()
 
     assert polled.resolve("m") is version
-    assert backend.diary.count("load m:1") == 1
+    assert backend.calls.count("load m:1") == 1
 
 
 async def test_looks_are_as_far_apart_as_the_options_say(folder, manage, ticker):
@@ -120,7 +120,7 @@ async def test_a_failed_reload_keeps_the_old_version_and_waits_for_a_change(
     await ticker.tick()
 
     assert await polled.factor() == 2
-    assert backend.diary.count("load m:1") == 2
+    assert backend.calls.count("load m:1") == 2
     rewrite(folder, "40")
     await ticker.tick()
     assert await polled.factor() == 40

@@ -39,7 +39,7 @@ async def test_a_file_that_grows_is_not_loaded_half(polled, folder, ticker, back
     await ticker.tick()
 
     assert await polled.factor() == 30
-    assert backend.diary.count("load m:1") == 2
+    assert backend.calls.count("load m:1") == 2
 
 
 async def test_a_model_whose_files_still_come_is_not_loaded(
@@ -55,7 +55,7 @@ async def test_a_model_whose_files_still_come_is_not_loaded(
     await ticker.tick()
 
     assert await polled.factor("n") == 3
-    assert backend.diary.count("load n:1") == 1
+    assert backend.calls.count("load n:1") == 1
 
 
 async def test_a_version_that_is_still_copied_does_not_take_over(polled, folder, ticker):

@@ -43,7 +43,7 @@ async def test_a_model_that_loads_says_how_far_it_is(folder, started, config, ba
     folder.model("m", (1, 2), config + "version_policy { all { } }", "2")
     manager = await started(model_load_thread_count=1)
     load = asyncio.create_task(manager.load("m", {}))
-    await until(lambda: backend.diary.count("load m:1") == 1)
+    await until(lambda: backend.calls.count("load m:1") == 1)
 
     error = refused(manager, "m")
     assert isinstance(error, Loading) and error.kind is Kind.UNAVAILABLE
@@ -67,7 +67,7 @@ async def test_an_ensemble_says_for_which_models_it_waits(folder, manage, config
     folder.model("e", (1,), ENSEMBLE)
     manager = manage("none")
     start = asyncio.create_task(manager.start())
-    await until(lambda: backend.diary.count("load m:1") == 1)
+    await until(lambda: backend.calls.count("load m:1") == 1)
 
     assert refused(manager, "e").message == (
         "model 'e' is loading for 0 s: it waits for 'm'; ask again later"
@@ -87,7 +87,7 @@ async def test_a_model_that_loads_beside_what_serves_disturbs_nobody(
     gate.clear()
     folder.version("m", 2, "3")
     load = asyncio.create_task(manager.load("m", {}))
-    await until(lambda: backend.diary.count("load m:2") == 1)
+    await until(lambda: backend.calls.count("load m:2") == 1)
 
     assert await manager.factor("m") == 2
     assert refused(manager, "m", 9).kind is Kind.NOT_FOUND

@@ -44,7 +44,7 @@ async def test_the_old_version_serves_while_the_new_one_loads(doubling, folder, 
     backend.gate = threading.Event()
     rewrite(folder, "30")
     loading = asyncio.ensure_future(doubling.load("m", {}))
-    await until(lambda: backend.diary.count("load m:1") == 2)
+    await until(lambda: backend.calls.count("load m:1") == 2)
 
     assert await doubling.factor() == 2
     assert doubling.index(True) == [{"name": "m", "version": "1", "state": "READY"}]
@@ -59,13 +59,13 @@ async def test_the_old_version_is_gone_after_its_last_request(doubling, folder, 
     before = doubling.ask()
     rewrite(folder, "30")
     await doubling.load("m", {})
-    assert "unload m:1" not in backend.diary
+    assert "unload m:1" not in backend.calls
 
     backend.go.set()
     await before
     await doubling.settled()
 
-    assert backend.diary.count("unload m:1") == 1
+    assert backend.calls.count("unload m:1") == 1
     assert doubling.entries("m") == {1: "READY"}
 
 
@@ -182,7 +182,7 @@ async def test_loads_of_one_model_at_the_same_time_follow_each_other(doubling, f
     await asyncio.gather(*(doubling.load("m", {}) for _ in range(5)))
 
     assert await doubling.factor() == 30
-    assert backend.diary.count("load m:1") == 2
+    assert backend.calls.count("load m:1") == 2
 
 
 async def test_load_and_unload_at_the_same_time_end_in_one_of_both(doubling, folder):

@@ -159,7 +159,7 @@ async def test_no_backend_is_asked_for_what_is_wrong_in_any_case(
 
     assert caught.value.kind is Kind.INVALID
     assert expected in caught.value.message
-    assert backend.diary == []
+    assert backend.calls == []
 
 
 async def test_a_parameter_that_its_backend_does_not_know_is_told_and_the_model_serves(

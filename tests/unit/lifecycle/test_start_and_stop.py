@@ -142,7 +142,7 @@ async def test_as_many_models_load_at_a_time_as_the_options_say(models, manage, 
     start = asyncio.ensure_future(manager.start())
 
     def loads():
-        return sum(event.startswith("load") for event in backend.diary)
+        return sum(event.startswith("load") for event in backend.calls)
 
     while loads() < 2:
         await asyncio.sleep(0.001)
@@ -164,8 +164,8 @@ async def test_stop_unloads_everything(models, manage, backend, ticker):
 
     assert await manager.stop(30) == 0
 
-    assert sum(event.startswith("unload") for event in backend.diary) == 3
-    assert backend.diary[-1] == "close backend"
+    assert sum(event.startswith("unload") for event in backend.calls) == 3
+    assert backend.calls[-1] == "close backend"
 
 
 async def test_stop_waits_for_the_last_reply_and_says_so(models, manage, backend, ticker, caplog):
@@ -240,7 +240,7 @@ async def test_stop_waits_for_a_load_that_runs(models, manage, backend, ticker):
     backend.gate = threading.Event()
     manager = await started(manage("explicit"))
     load = asyncio.ensure_future(manager.load("a", {}))
-    while "load a:1" not in backend.diary:
+    while "load a:1" not in backend.calls:
         await asyncio.sleep(0.001)
     stop = asyncio.ensure_future(manager.stop(30))
     await asyncio.sleep(0)
@@ -251,7 +251,7 @@ async def test_stop_waits_for_a_load_that_runs(models, manage, backend, ticker):
     ticker._wake.set()
 
     assert await stop == 0
-    assert "unload a:1" in backend.diary
+    assert "unload a:1" in backend.calls
 
 
 async def test_stop_twice_is_stop_once(models, manage, ticker):

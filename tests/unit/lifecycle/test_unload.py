@@ -26,7 +26,7 @@ async def test_unload_answers_while_the_last_request_still_runs(folder, started,
     await manager.unload("m")
 
     assert manager.entries("m") == {1: "UNLOADING"}
-    assert "unload m:1" not in backend.diary
+    assert "unload m:1" not in backend.calls
     backend.go.set()
     assert (await reply).output("y").array[0] == 2
     await manager.settled()
@@ -57,7 +57,7 @@ async def test_an_unload_that_raises_ends_all_the_same(folder, started, config, 
     await manager.settled()
 
     assert manager.entries("m") == {1: "UNAVAILABLE"}
-    assert backend.diary[-1] == "close backend"
+    assert backend.calls[-1] == "close backend"
 
 
 async def test_unload_of_what_nobody_knows_succeeds(folder, started, config):

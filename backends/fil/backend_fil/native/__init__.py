@@ -1,1 +1,1 @@
-"""What is compiled: forests as they lie in memory, rows through them, Shapley values."""
+"""Compiled code: memory layout of forests, prediction, Shapley values."""

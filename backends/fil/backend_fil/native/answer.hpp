@@ -1,7 +1,7 @@
-// Sums of a row's leaves → what clients get: mean, base score, link function, class.  No Python type.
+// Convert the sums of a row's leaves to answers: mean, base score, link function, class.  No Python type.
 //
-// Everything here is double and becomes float32 once, at the end. A threshold is compared with what clients
-// would get in the place of a class: both are float32 then.
+// All numbers are double and become float32 once, at the end. A threshold is compared as float32 with the value
+// as float32, which clients would get without the threshold.
 #pragma once
 
 #include <algorithm>
@@ -24,12 +24,12 @@ enum Link : int {
   kMulticlassOva,
 };
 
-// What becomes of the values of a row.
+// Conversion of the values of a row.
 enum Form : int {
-  kValues = 0,   // one for each class
-  kThreshold,    // of one value: 1 above the threshold, else 0
+  kValues = 0,   // one value for each class
+  kThreshold,    // one value: 1 above the threshold, else 0
   kArgmax,       // the first class with the largest value
-  kPair,         // of one value p: 1 - p, p
+  kPair,         // one value p becomes 1 - p, p
 };
 
 struct Answer {
@@ -38,8 +38,8 @@ struct Answer {
   double sigmoid_alpha = 1;
   double ratio_c = 1;
   double threshold = 0.5;
-  std::vector<double> scale;  // by class: 1 over the number of its trees where they are averaged
-  std::vector<double> base;   // by class, added after that
+  std::vector<double> scale;  // by class: 1 / number of its trees if the forest averages them, else 1
+  std::vector<double> base;   // by class, added to the scaled sum
 
   int32_t width() const {
     if (form == kValues) return static_cast<int32_t>(base.size());
@@ -67,7 +67,7 @@ inline void softmax(double* values, int32_t count) {
   for (int32_t c = 0; c < count; ++c) values[c] /= sum;
 }
 
-// sums[c * stride]: of class c. values: room for a row. out: answer.width() values.
+// sums[c * stride]: sum of class c. values: buffer for one row. out: answer.width() values.
 inline void finish_row(const Answer& answer, const double* sums, int32_t stride, double* values, float* out) {
   const int32_t classes = static_cast<int32_t>(answer.base.size());
   for (int32_t c = 0; c < classes; ++c) values[c] = sums[c * stride] * answer.scale[c] + answer.base[c];

@@ -11,10 +11,10 @@ LINKS: tuple[str, ...]
 FORMS: tuple[str, ...]
 
 class Forest:
-    """Trees in, answers out.
+    """A forest of decision trees that answers rows.
 
-    Made by one thread: Forest(…), add for each tree in order, finish. After that it does not change, and any
-    number of threads may ask at once.
+    One thread builds it: Forest(…), `add` for each tree in order, `finish`. After that it does not change,
+    and its methods are thread-safe.
     """
 
     features: int
@@ -27,11 +27,11 @@ class Forest:
     def add(self, fields: Mapping[str, npt.NDArray[Any]], class_id: int) -> None:
         """Copy one tree, without the GIL.
 
-        fields     treelite's arrays by its names, with `threshold` and `leaf_value` as float64, and `cover`:
-                   float64 of each node, or empty; contiguous
-        class_id   of the class that it adds to, -1 if each leaf has a value for every class
-        Raises ValueError for arrays that do not fit together, nodes that form no tree, a feature or class
-        that is not there, and a comparison that is neither <, <=, > nor >=.
+        fields     treelite's arrays by name, contiguous. `threshold`, `leaf_value` and `leaf_vector` are
+                   float64; `cover` is float64 per node, or empty
+        class_id   class to whose sum the tree adds, -1 if each leaf has a value for every class
+        Raises ValueError for arrays that do not fit together, nodes that form no tree, an unknown feature or
+        class, and a comparison other than <, <=, > and >=.
         """
 
     def finish(
@@ -45,47 +45,48 @@ class Forest:
         ratio_c: float = 1.0,
         threshold: float = 0.5,
     ) -> None:
-        """After the last tree: what becomes of the sums of leaves.
+        """Set how sums of leaves become answers, and end the building. Call it after the last tree.
 
         link    one of LINKS: treelite's names of link functions
         form    one of FORMS: "values" of each class; "threshold": 1.0 above `threshold`, else 0.0; "argmax":
                 the class with the largest value; "pair": 1 - p, p
-        scale   by class: what a sum is multiplied with; base: what is added then, before the link
+        scale   factor of the sum of each class
+        base    added to the scaled sum of each class, before the link function
         Raises ValueError for another name or number of classes.
         """
 
     def predict(self, rows: Rows, out: Rows, start: int, stop: int) -> None:
-        """Answer rows[start:stop] into out[start:stop]; releases the GIL unless there is little to do.
+        """Write the answers of rows[start:stop] to out[start:stop]. Releases the GIL for larger parts.
 
         rows, out   contiguous float32, [n, features] and [n, width]
         Raises ValueError for other shapes or bounds.
         """
 
     def shap(self, rows: Rows, out: Rows, start: int, stop: int) -> None:
-        """Shapley values of the margins of rows[start:stop], without the GIL.
+        """Write the Shapley values of the margins of rows[start:stop] to out[start:stop], without the GIL.
 
-        out   [n, classes * (features + 1)]; the last of each class is what is expected of any row
+        out   [n, classes * (features + 1)]; the last value of each class is the expectation over all rows
         Raises ValueError for other shapes or bounds, and for a forest without covers.
         """
 
     @property
     def width(self) -> int:
-        """Values of a row that predict writes."""
+        """Number of values that `predict` writes per row."""
 
     @property
     def trees(self) -> int: ...
     @property
     def depth(self) -> int:
-        """Comparisons on the way to the deepest leaf."""
+        """Number of comparisons on the path to the deepest leaf."""
 
     @property
     def steps_of_a_row(self) -> float:
-        """Comparisons that a row takes, about."""
+        """Approximate number of comparisons per row."""
 
     @property
     def is_narrow(self) -> bool:
-        """Whether a node takes eight bytes; it takes sixteen where columns and distances are too many."""
+        """Whether a node takes eight bytes. It takes 16 if columns or distances do not fit into 16 bits."""
 
     @property
     def nbytes(self) -> int:
-        """Memory of nodes, leaves, categories and covers."""
+        """Bytes of nodes, leaves, categories and covers."""

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Forest: trees in, answers out; see forest.pyi, and the headers beside this file for how."""
+"""Forest: a forest of decision trees. forest.pyi documents it, the headers beside this file implement it."""
 
 from libc.stdint cimport int8_t, int32_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool
@@ -82,14 +82,14 @@ cdef extern from "shap.hpp" namespace "forest" nogil:
         const Layout&, const Answer&, const float*, size_t, float*
     ) except +
 
-# Below this many comparisons the walk is shorter than releasing and taking the GIL again.
+# Below this many comparisons, a prediction is shorter than releasing and taking the GIL.
 cdef enum:
     WITHOUT_GIL_FROM = 4000
 
 
 cdef class Forest:
-    """Invariants: 1. no tree is added after finish. 2. `layout` and `answer` are not written after
-    finish, so any number of threads may ask at once."""
+    """Invariants: 1. no tree is added after finish. 2. `layout` and `answer` do not change after
+    finish, so predict and shap are thread-safe."""
 
     cdef Layout* layout
     cdef Answer answer

@@ -1,16 +1,16 @@
-// A forest as it lies in memory, and how a tree comes to lie there.  No Python type.
+// The memory layout of a forest.  No Python type.
 //
-// Comparison. Every inner node asks one thing of one column: `x >= threshold` goes right. What libraries ask is
-// written that way when a tree is added, and it stays exact for every float32 value:
+// Comparison. Every inner node compares one column: `x >= threshold` goes right. `add` converts the comparisons of
+// the libraries to this form, exactly for every float32 value:
 //   x <  t   left   →  threshold = the smallest float not below t
 //   x <= t   left   →  threshold = the smallest float above t
 //   x >, >=  left   →  children swapped
-// A NaN compares false, so it goes left. Where a missing value is to go right, the children are swapped and the
-// node asks -x: a column may hold a feature or its negation. So missing values cost nothing.
+// A NaN compares false, so it goes left. If a missing value must go right, the children are swapped and the node
+// compares -x: a column holds a feature or its negation. Missing values therefore need no extra comparison.
 //
-// Place. The children of a node lie side by side, behind it, as near as its cache line allows: right = left + 1,
-// left = node + delta. A leaf has delta 0 and asks column 0, which is NaN: who is there stays there, so several
-// rows or trees can walk together without a branch.
+// Place. The children of a node are neighbours, behind it, as near as its cache line allows: right = left + 1,
+// left = node + delta. A leaf has delta 0 and compares column 0, which is NaN: a step at a leaf stays there, so
+// several rows or trees step together without a branch.
 #pragma once
 
 #include <cmath>
@@ -26,11 +26,11 @@
 
 namespace forest {
 
-constexpr int kLanes = 8;       // rows or trees that walk together; a column of a block holds as many values
-constexpr int kLine = 8;        // narrow nodes of a cache line
+constexpr int kLanes = 8;       // rows or trees that step together; a column of a block holds as many values
+constexpr int kLine = 8;        // narrow nodes per cache line
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr uint32_t kMostCategories = 1u << 24;  // float32 counts no further
+constexpr uint32_t kMostCategories = 1u << 24;  // float32 has all integers up to here
 
 // Eight bytes: link = delta << 16 | column << 3 | categorical. The value of a leaf is its threshold.
 struct NarrowNode {
@@ -46,18 +46,18 @@ struct WideNode {
   uint32_t unused;
 };
 
-// One tree as treelite describes it; arrays of `count` nodes, borrowed.
+// One tree of treelite: arrays of `count` nodes, not owned.
 struct Source {
   int32_t count;
-  const int32_t* left;           // -1 of a leaf
+  const int32_t* left;           // -1 for a leaf
   const int32_t* right;
   const int32_t* feature;
   const uint8_t* default_left;
-  const int8_t* kind;            // 2 where categories are asked for
+  const int8_t* kind;            // kCategorical for a node that compares categories
   const int8_t* comparison;      // Comparison
   const double* threshold;
   const double* leaf;            // values of leaves
-  const double* vectors;         // of leaves with a value for each class
+  const double* vectors;         // values of leaves with a value for each class
   size_t vector_count;
   const uint64_t* vector_begin;
   const uint64_t* vector_end;
@@ -76,7 +76,7 @@ struct Tree {
   uint32_t root;
   int32_t class_id;      // -1: a leaf has a value for each class
   int32_t depth;         // of the deepest leaf
-  bool even;             // leaves lie about equally deep: walk `depth` steps and look only then
+  bool even;             // leaves are about equally deep: take `depth` steps without a check for a leaf
 };
 
 struct Column {
@@ -113,10 +113,10 @@ class Layout {
     columns.push_back({0, 0});  // column 0: NaN
   }
 
-  // Raises std::invalid_argument for a tree that is none, and for a question that is not known.
+  // Throws std::invalid_argument for nodes that form no tree, and for an unknown comparison.
   void add(const Source& tree, int32_t class_id);
 
-  // After the last tree: choose narrow nodes if all fits into them.
+  // Convert to narrow nodes if all values fit. Call it after the last tree.
   void finish();
 
   int32_t features() const { return features_; }
@@ -124,14 +124,14 @@ class Layout {
 
   std::vector<Column> columns;
   std::vector<Tree> trees;
-  std::vector<WideNode> wide;         // given up by finish() for narrow ones
+  std::vector<WideNode> wide;         // empty after finish() if the nodes are narrow
   std::vector<NarrowNode> narrow;
-  std::vector<float> vectors;         // leaves with several values: threshold holds the bits of their place
-  std::vector<uint32_t> sets;         // categories: threshold holds the bits of their place
-  std::vector<float> cover;           // by node, if asked for
+  std::vector<float> vectors;         // values of leaves with several; threshold holds the bits of their index
+  std::vector<uint32_t> sets;         // categories; threshold holds the bits of their index
+  std::vector<float> cover;           // by node, with with_cover
   bool categorical = false;
   int32_t deepest = 0;
-  double steps_of_a_row = 0;          // comparisons that one row takes, about
+  double steps_of_a_row = 0;          // approximate number of comparisons per row
 
  private:
   struct Question {

@@ -1,4 +1,4 @@
-// Layout::add: one tree into the flat arrays.
+// Layout::add: append one tree to the flat arrays.
 #pragma once
 
 #include <algorithm>
@@ -36,27 +36,27 @@ inline Layout::Question Layout::numerical(const Source& tree, int32_t node) {
           "node " + std::to_string(node) + " compares with operator number " +
           std::to_string(tree.comparison[node]) + "; there are <, <=, > and >=");
   }
-  if (std::isnan(threshold)) {  // no comparison with it is true
+  if (std::isnan(threshold)) {  // every comparison with NaN is false
     bound = -kInfinity;
     swapped = false;
   }
   const uint32_t feature = static_cast<uint32_t>(tree.feature[node]);
-  // Left of the question is now x < bound, where `swapped` exchanges what the children were. A missing value must
-  // end up at the default child, and goes left of the question.
+  // The question now sends x < bound to the left; `swapped` exchanges the children. A missing value goes left of
+  // the question and must reach the default child.
   const bool missing_left = (tree.default_left[node] != 0) != swapped;
-  if (always_left) {  // no bound is above infinity: ask for x >= -infinity, which is right, of exchanged children
+  if (always_left) {  // no bound is above infinity: compare x >= -infinity, always true, with exchanged children
     bound = -kInfinity;
     if (!missing_left) return {bound, column(feature, false), !swapped};
-    return {bound, 0, swapped};  // everything goes left: column 0 does
+    return {bound, 0, swapped};  // column 0 is NaN: every value goes left
   }
   if (missing_left) return {bound, column(feature, false), swapped};
   // x < bound  ⟺  -x > -bound  ⟺  -x >= the float above -bound: right of the question of exchanged children.
-  if (bound == -kInfinity) return {bound, 0, !swapped};  // nothing goes left of it, and no missing value
+  if (bound == -kInfinity) return {bound, 0, !swapped};  // every value and NaN go to the same child
   return {std::nextafterf(-bound, kInfinity), column(feature, true), !swapped};
 }
 
-// A place in `sets`: count << 2 | sorted << 1 | outside, then `count` words of a bitset, or sorted categories.
-// A bit says whether its category goes right of the question; `outside` says it for all that are not there.
+// An entry in `sets`: count << 2 | sorted << 1 | outside, then `count` words of a bitset, or sorted categories.
+// A bit is set if its category goes right of the question; `outside` is the bit of all other categories.
 inline Layout::Question Layout::categories(const Source& tree, int32_t node) {
   const uint64_t begin = tree.category_begin[node], end = tree.category_end[node];
   if (begin > end || end > tree.category_count) throw std::invalid_argument("categories lie outside of their list");
@@ -115,8 +115,8 @@ inline void Layout::add(const Source& tree, int32_t class_id) {
   wide.resize((wide.size() + kLine - 1) / kLine * kLine);
   if (with_cover_) cover.resize(wide.size());
   const uint32_t start = static_cast<uint32_t>(wide.size());
-  std::deque<Waiting> far;   // pairs that begin a cache line of their own, if they can
-  std::deque<Waiting> near;  // pairs for what is left of this line
+  std::deque<Waiting> far;   // pairs that start a new cache line
+  std::deque<Waiting> near;  // pairs for the rest of the current line
   int32_t placed = 0, depth = 0;
   double depths = 0;
   int32_t leaves = 0;
@@ -140,11 +140,11 @@ inline void Layout::add(const Source& tree, int32_t class_id) {
     near.push_back({asked.swapped ? right : left, asked.swapped ? left : right, at, level + 1});
   };
 
-  wide.resize(start + 2);  // the root has the second place: pairs begin at even ones
+  wide.resize(start + 2);  // the root is at the odd index, so that pairs start at even ones
   if (with_cover_) cover.resize(wide.size());
   place(0, start + 1, 0);
   while (!near.empty() || !far.empty()) {
-    if (wide.size() % kLine == 0) {  // the line is full: go on with what has waited longest
+    if (wide.size() % kLine == 0) {  // the line is full: continue with the oldest pair
       far.insert(far.end(), near.begin(), near.end());
       near.clear();
     }

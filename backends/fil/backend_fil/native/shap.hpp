@@ -1,10 +1,10 @@
-// What each feature of a row adds to its margin: Shapley values of the expectation that a tree has over the rows it
-// was trained with, known from the weight (cover) of its nodes.  Lundberg, Erion, Lee: "Consistent individualized
-// feature attribution for tree ensembles", arXiv:1802.03888, algorithm 2; no Python type.
+// Shapley values: what each feature of a row adds to its margin, relative to the expectation over the training rows,
+// which the weights (covers) of the nodes give.  Lundberg, Erion, Lee: "Consistent individualized feature attribution
+// for tree ensembles", arXiv:1802.03888, algorithm 2; no Python type.
 //
-// A path is the features asked for on the way to a node, each with the share of training rows that go this way when
-// the feature is not known (`unknown`), with whether this row goes this way (`known`), and with `weight[i]`: how the
-// subsets of the path of i features weigh together.
+// A path has the features that the nodes above a node compare. For each one, `unknown` is the share of training rows
+// that go this way, `known` is whether this row goes this way, and `weight` of step i is the total weight of the
+// subsets of the path with i features.
 #pragma once
 
 #include "walk.hpp"
@@ -15,7 +15,7 @@ constexpr int32_t kDeepestShap = 32;
 
 class Shap {
  public:
-  // scale: by class, as in Answer. phi: [classes][features + 1], added to; the last is what is expected.
+  // Results are added to phi: [classes][features + 1]; the last value of a class is the expectation.
   Shap(const Layout& layout, const Answer& answer) : layout_(layout), answer_(answer) {}
 
   void operator()(const float* row, double* phi) {
@@ -32,7 +32,7 @@ class Shap {
 
  private:
   struct Step {
-    int32_t feature;  // -1 of the root
+    int32_t feature;  // -1 for the root
     double unknown, known, weight;
   };
   struct Path {
@@ -55,7 +55,7 @@ class Shap {
     return {word & 0xfff8u, word >> 16, reader.threshold(at), NarrowReader::categorical(word)};
   }
 
-  // Put a feature at the end of the path.
+  // Append a feature to the path.
   static void extend(Path& path, double unknown, double known, int32_t feature) {
     const int32_t n = path.length++;
     path.steps[n] = {feature, unknown, known, n == 0 ? 1.0 : 0.0};
@@ -65,7 +65,7 @@ class Shap {
     }
   }
 
-  // The weights of the path without step k: calls each(place, weight) from the last place to the first.
+  // Call each(index, weight) with the weights of the path without step k, from the last index to the first.
   template <class Each>
   static void without(const Path& path, int32_t k, Each each) {
     const int32_t n = path.length - 1;
@@ -82,7 +82,7 @@ class Shap {
     }
   }
 
-  // Take step k out again, for a feature that is asked for a second time.
+  // Remove step k, for a feature that a second node compares.
   static void remove(Path& path, int32_t k) {
     double weights[kDeepestShap + 2];
     without(path, k, [&](int32_t i, double weight) { weights[i] = weight; });

@@ -1,8 +1,8 @@
-// Rows through a forest.  No Python type, no allocation while trees are walked.
+// Predict rows with a forest.  No Python type, no allocation in the loops over trees.
 //
-// Eight walks go side by side, so that none waits for its memory alone: eight rows in one tree, or, for the rows
-// that are left over, one row in eight trees. The leaves of a row are added up in double, in the order of the
-// trees, either way: an answer does not depend on the batch that it came in.
+// Eight walks from root to leaf run interleaved, so that their memory accesses overlap: eight rows in one tree, or,
+// for the remaining rows, one row in eight trees. Both add up the leaves of a row in double, in the order of the
+// trees: an answer does not depend on its batch.
 #pragma once
 
 #include "answer.hpp"
@@ -10,17 +10,17 @@
 
 namespace forest {
 
-constexpr size_t kBlockBytes = 48 * 1024;  // of rows that stay in cache while all trees pass
+constexpr size_t kBlockBytes = 48 * 1024;  // rows of this size stay in the cache during the loop over all trees
 constexpr int kMostGroups = 32;
 
-// Both readers give, of the node at a place: where it asks, how far its children are, its threshold.
+// Both readers return for the node at an index: its column, the distance to its children, its threshold.
 struct NarrowReader {
   const NarrowNode* nodes;
 
   explicit NarrowReader(const Layout& layout) : nodes(layout.narrow.data()) {}
   uint32_t word(size_t at) const { return nodes[at].link; }
   static bool categorical(uint32_t word) { return word & 1; }
-  // The bit for categories is none of the column, where there may be one.
+  // With categories, the lowest bits are no part of the column.
   template <bool kHasCategories>
   static size_t column(uint32_t word) { return word & (kHasCategories ? 0xfff8u : 0xffffu); }
   size_t delta(size_t, uint32_t word) const { return word >> 16; }
@@ -39,7 +39,7 @@ struct WideReader {
   float threshold(size_t at) const { return nodes[at].threshold; }
 };
 
-// Whether a value goes right of a question for categories; layout_add.hpp says how they lie.
+// Return whether a value goes right at a node that compares categories. layout_add.hpp has the format of `set`.
 inline bool category_goes_right(const uint32_t* set, float value) {
   if (std::isnan(value)) return false;
   const uint32_t head = set[0], count = head >> 2;
@@ -58,7 +58,7 @@ struct Walker {
   Reader reader;
   const uint32_t* sets;
 
-  // One step of the walk at `at`; `values` is the column 0 of its lane. Returns how far the children were.
+  // Take one step from the node `at`; `values` is column 0 of its lane. Returns the node's delta, 0 for a leaf.
   inline size_t step(size_t& at, const float* values) const {
     const uint32_t word = reader.word(at);
     const size_t delta = reader.delta(at, word);
@@ -71,7 +71,7 @@ struct Walker {
     return delta;
   }
 
-  // Eight walks from where they stand to their leaves. `kApart` is the distance of their values.
+  // Continue eight walks to their leaves. `kApart` is the distance between the values of two walks.
   template <int kApart>
   inline void walk(size_t* at, const float* values, int32_t depth, bool even) const {
     size_t a = at[0], b = at[1], c = at[2], d = at[3], e = at[4], f = at[5], g = at[6], h = at[7];
@@ -103,7 +103,7 @@ struct Walker {
   }
 };
 
-// Columns of `count` rows (at most eight) as the walks read them: block[column * 8 + row].
+// Fill a block with the columns of `count` rows (at most eight): block[column * 8 + row].
 inline void fill_block(const Layout& layout, const float* rows, size_t count, float* block) {
   const size_t features = static_cast<size_t>(layout.features());
   for (int lane = 0; lane < kLanes; ++lane) block[lane] = kNaN;
@@ -150,7 +150,7 @@ class Run {
   }
 
  private:
-  // Groups of eight rows; sums[(group * classes + class) * 8 + lane].
+  // Sum the leaves of groups of eight rows into sums[(group * classes + class) * 8 + lane].
   void sum_rows(const float* block, size_t groups, double* sums) const {
     std::fill(sums, sums + groups * kLanes * classes_, 0.0);
     for (const Tree& tree : layout_.trees) {
@@ -164,7 +164,7 @@ class Run {
     }
   }
 
-  // One row, in lane 0 of the block; sums[class].
+  // Sum the leaves of one row, in lane 0 of the block, into sums[class].
   void sum_trees(const float* block, double* sums) const {
     std::fill(sums, sums + classes_, 0.0);
     const std::vector<Tree>& trees = layout_.trees;
@@ -201,7 +201,7 @@ class Run {
   size_t columns_;
 };
 
-// Answers of `count` rows of layout.features() values each; `out` has room for answer.width() of each row.
+// Write the answers of `count` rows of layout.features() values to `out`, answer.width() values per row.
 inline void predict(const Layout& layout, const Answer& answer, const float* rows, size_t count, float* out) {
   if (layout.wide.empty()) {
     if (layout.categorical) Run<NarrowReader, true>(layout, answer)(rows, count, out);

@@ -23,7 +23,7 @@ class Apart(Kit):
         plugins.backend(example.backend.name or "identity")  # it has its name once somebody asks
 
     @pytest.fixture
-    def diary(self):
+    def calls(self):
         pytest.skip("the backend is called in another process")
 
 

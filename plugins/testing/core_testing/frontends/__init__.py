@@ -10,11 +10,11 @@
         frontend = MqttFrontend
         client = MqttClient
 
-The frontend runs before a real core.Server on the loop of the test; the client speaks its own transport.
+The frontend serves a real server on the event loop of the test. The client uses the frontend's transport.
 
-client.py        FrontendClient: what an author writes
-stage.py         the server, the frontend and the models that the tests ask
-kit.py           what the groups of tests share: describing.py, inference.py, streaming.py, leaving.py
+client.py        FrontendClient: the client that an author writes
+stage.py         the server, the frontend and the models of the tests
+kit.py           the base of the groups of tests: describing.py, inference.py, streaming.py, leaving.py
 conformance.py   FrontendConformance: all groups
 """
 

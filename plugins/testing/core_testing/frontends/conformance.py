@@ -9,4 +9,7 @@ from core_testing.frontends.streaming import FrontendStreams
 
 
 class FrontendConformance(FrontendDescriptions, FrontendInference, FrontendStreams, FrontendEnds):
-    """The contract. Subclass it in a test module; core_testing.frontends.kit describes the attributes."""
+    """The contract of a frontend. Subclass it in a test module and set `frontend`, `client` and `name`.
+
+    core_testing.frontends.kit.FrontendKit describes all attributes.
+    """

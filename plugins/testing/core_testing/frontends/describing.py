@@ -1,4 +1,4 @@
-"""A frontend starts, tells its health and describes models."""
+"""A frontend starts, reports its health and describes the server and its models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core_testing.frontends.stage import (
 
 
 class FrontendDescriptions(FrontendKit):
-    """Starts, health and metadata."""
+    """Tests of start and stop, health and metadata."""
 
     def test_it_listens_from_start_to_stop(self) -> None:
         async def body(stage: Stage, client: FrontendClient) -> None:
@@ -52,7 +52,7 @@ class FrontendDescriptions(FrontendKit):
 
         self.play(body)
 
-    def test_it_tells_whether_server_and_models_are_ready(self) -> None:
+    def test_it_reports_whether_server_and_models_are_ready(self) -> None:
         async def body(stage: Stage, client: FrontendClient) -> None:
             assert await client.live()
             assert await client.ready()

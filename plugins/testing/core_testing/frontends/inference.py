@@ -1,4 +1,4 @@
-"""Requests get their own answers, wrong requests are refused."""
+"""Requests get their own answers, and wrong requests are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core_testing.frontends.stage import (
 
 
 class FrontendInference(FrontendKit):
-    """Requests and refusals."""
+    """Tests of requests and refusals."""
 
     def test_a_request_gets_its_answer(self) -> None:
         self.echoes("echo", X)
@@ -31,7 +31,7 @@ class FrontendInference(FrontendKit):
 
         self.play(body, more=OF_EACH_DATATYPE)
 
-    def test_text_comes_through_as_it_is(self) -> None:
+    def test_text_comes_back_unchanged(self) -> None:
         self.echoes("words", np.array([b"", "ä€𝄞".encode(), b'"\\ \n'], object))
 
     def test_an_empty_tensor_comes_through(self) -> None:

@@ -1,4 +1,4 @@
-"""FrontendKit: what the groups of tests of a frontend share."""
+"""FrontendKit: the base of the groups of tests of a frontend."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Body = Callable[[Stage, FrontendClient], Awaitable[None]]
 class FrontendKit:
     """The base of every group of tests. Its tests need no plugin of pytest.
 
-    frontend    the class under test, as its entry point names it; with an attribute `port` once it listens
-    client      the class that speaks to it
+    frontend    the class under test, as in its entry point. An instance that listens has an attribute `port`
+    client      the FrontendClient of its transport
     name        of the frontend: the options <name>_address and <name>_port are its address
-    options     of the server for all tests; those of no flag are in options.added
-    supports    words of CAPABILITIES
-    datatypes   those that the transport can carry
-    patience_s  what takes longer counts as lost
+    options     options of the server in all tests. Options that core does not define go to options.added
+    supports    capabilities of the frontend, words of CAPABILITIES; tests of others are skipped
+    datatypes   names of the datatypes that the transport can carry
+    patience_s  time limit of one test in seconds
     """
 
     frontend: ClassVar[type[Any]]
@@ -59,7 +59,12 @@ class FrontendKit:
         self._folder = tmp_path
 
     def play(self, body: Body, *, load: bool = True, more: Mapping[str, str] | None = None) -> None:
-        """Run a test on a stage with one client; load, more: as `stage` has them."""
+        """Run the coroutine function `body` with a server, the frontend and one client.
+
+        load   whether the server loads its models before
+        more   further models: name → configuration
+        Raises TimeoutError after `patience_s`.
+        """
 
         async def act() -> None:
             async with stage(
@@ -93,7 +98,7 @@ class FrontendKit:
 
             assert caught.value.kind in kinds, caught.value.message
             assert text in caught.value.message
-            await self.echo(client, "echo", X)  # the client goes on as if nothing had been
+            await self.echo(client, "echo", X)  # the client still works
 
         self.play(body)
 

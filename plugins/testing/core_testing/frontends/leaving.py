@@ -1,4 +1,4 @@
-"""Clients leave, and the frontend ends."""
+"""Clients cancel calls or leave, and the frontend stops."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from core_testing.frontends.stage import (
 
 
 class FrontendEnds(FrontendKit):
-    """Cancelled calls, clients that leave, the end of the server."""
+    """Tests of cancelled calls, clients that leave, and the stop of the frontend."""
 
-    def test_a_call_that_is_given_up_cancels_its_request(self) -> None:
+    def test_a_cancelled_call_cancels_its_request(self) -> None:
         self.needs("cancel")
 
         async def body(stage: Stage, client: FrontendClient) -> None:
@@ -42,21 +42,21 @@ class FrontendEnds(FrontendKit):
 
         self.play(body)
 
-    def test_a_client_that_leaves_disturbs_no_other(self) -> None:
+    def test_a_client_that_leaves_does_not_affect_others(self) -> None:
         async def body(stage: Stage, client: FrontendClient) -> None:
             other = await stage.connect()
             stage.begin(client.infer("gated", {"x": X}))
             await stage.seen.running.wait()
 
             await client.close()
-            if "cancel" in self.supports:  # then the server has noticed
+            if "cancel" in self.supports:  # wait until the server has noticed
                 await stage.seen.cancelled.wait()
 
             await self.echo(other, "echo", X)
 
         self.play(body)
 
-    def test_stop_waits_for_what_is_in_flight(self) -> None:
+    def test_stop_waits_for_requests_in_flight(self) -> None:
         async def body(stage: Stage, client: FrontendClient) -> None:
             call = stage.begin(client.infer("gated", {"x": X}))
             await stage.seen.running.wait()
@@ -71,7 +71,7 @@ class FrontendEnds(FrontendKit):
 
         self.play(body)
 
-    def test_stop_gives_up_when_its_time_has_passed(self) -> None:
+    def test_stop_returns_when_its_time_has_passed(self) -> None:
         async def body(stage: Stage, client: FrontendClient) -> None:
             call = stage.begin(client.infer("gated", {"x": X}))
             await stage.seen.running.wait()

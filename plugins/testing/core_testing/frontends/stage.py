@@ -1,6 +1,6 @@
-"""Stage: a real InferenceServer behind the frontend under test, and the models that the tests ask.
+"""Stage: a real InferenceServer behind the frontend under test, and the models that the tests call.
 
-FrontendClient ─► transport ─► frontend ─► core.Server ─► [these models]
+FrontendClient ─► transport ─► frontend ─► InferenceServer ─► [these models]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from core_testing.frontends.client import FrontendClient
 
 T = TypeVar("T")
 
-PATIENCE_S = 30.0  # what takes longer counts as lost
+PATIENCE_S = 30.0  # a test that takes longer fails
 ADDRESS = "127.0.0.1"
 FLOOD = 4000  # answers of the model `flood`, of 16 KiB each: far more than any buffer holds
 DATATYPES = [each for each in dtypes.BY_NAME if each not in ("BYTES", "BF16")]
@@ -54,13 +54,13 @@ OF_EACH_DATATYPE = {f"of_{name.lower()}": _config(name) for name in DATATYPES}
 
 
 class Seen:
-    """What the models saw. Loop thread.
+    """Events of the models, which tests wait for. Event loop only.
 
     running     a request of `gated` executes
-    cancelled   it was cancelled meanwhile
-    gate        lets it go on
-    held        a request of `flood` was told to wait for its client
-    flooded     answers of `flood` that were made
+    cancelled   this request has been cancelled
+    gate        set by the test: the request continues
+    held        a stream waits because its client is behind with reading
+    flooded     number of answers that `flood` has sent
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,11 @@ class Seen:
 
 
 class Actor(core.ModelInstance):
-    """echo, rows, words, of_…: y = z = x; gated waits; broken raises; count and flood stream."""
+    """The instance of all models.
+
+    `echo`, `rows`, `words` and `of_…` return y = z = x. `gated` waits first, `broken` raises, `count` and
+    `flood` stream x answers.
+    """
 
     seen: Seen
 
@@ -116,10 +120,11 @@ class Actor(core.ModelInstance):
 
 
 class Stage:
-    """Loop thread of the test.
+    """The server, the started frontend and its clients. Event loop of the test only.
 
-    server, frontend   started
-    seen               what the models saw
+    server     started, unless the test loads no models
+    frontend   started
+    seen       events of the models
     """
 
     def __init__(
@@ -133,20 +138,20 @@ class Stage:
         self._begun: list[asyncio.Task[Any]] = []
 
     async def connect(self) -> FrontendClient:
-        """Another client; it is closed with the stage."""
+        """Open and return another client. `leave` closes it."""
         client = self._made(ADDRESS, int(self.frontend.port))
         await asyncio.wait_for(client.open(), PATIENCE_S)
         self._clients.append(client)
         return client
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start what may still run, or fail, when the test is over."""
+        """Start a task that may still run, or fail, at the end of the test. `leave` cancels it."""
         task = asyncio.ensure_future(coroutine)
         self._begun.append(task)
         return task
 
     async def leave(self) -> None:
-        """Close every client and end what was begun."""
+        """Close every client, and cancel the tasks of `begin`."""
         for client in self._clients:
             await client.close()
         for task in self._begun:
@@ -165,11 +170,12 @@ async def stage(
     load: bool = True,
     more: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Stage]:
-    """Serve MODELS from `folder` through the frontend.
+    """Serve MODELS from `folder` through the frontend inside the async with statement.
 
-    name   of the frontend in options: <name>_address, <name>_port
-    load   whether the models are loaded, else only the frontend is there
-    more   models: name → configuration
+    name      of the frontend in options: <name>_address, <name>_port
+    options   further options of the server
+    load      whether to start the server, which loads the models; otherwise only the frontend is started
+    more      further models: name → configuration
     """
     for model, config in {**MODELS, **(more or {})}.items():
         (folder / model / "1").mkdir(parents=True, exist_ok=True)

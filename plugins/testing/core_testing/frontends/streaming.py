@@ -1,4 +1,4 @@
-"""Streams keep their order, and wait for slow clients."""
+"""Streams keep the order of their answers, and wait for slow clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core_testing.frontends.stage import (
 
 
 class FrontendStreams(FrontendKit):
-    """Streams of responses."""
+    """Tests of streams."""
 
     def test_a_stream_gives_its_answers_in_order_and_ends(self) -> None:
         self.streams(1)
@@ -23,7 +23,7 @@ class FrontendStreams(FrontendKit):
     def test_streams_do_not_mix(self) -> None:
         self.streams(5)
 
-    def test_a_stream_of_nothing_ends(self) -> None:
+    def test_a_stream_without_answers_ends(self) -> None:
         self.needs("stream")
 
         async def body(stage: Stage, client: FrontendClient) -> None:

@@ -1,8 +1,8 @@
-"""Backends with one mistake each, held against the contract kit by plugins/testing/tests/test_kit.py.
+"""Backends with one mistake each. test_kit.py checks that the contract kit finds each mistake.
 
-Each class says by which test of the kit its mistake is found; they lie in files as those tests do. Where core
-itself keeps the promise, an example says something that is not so, or core is broken.
+`caught_by` names the tests of the kit that must fail for a class. The files are named like those of the kit.
+If core itself guarantees a part of the contract, the example is wrong or the test breaks core.
 
-contract.py   what all of them are made of
+contract.py   the bases of the broken backends
 well.py       backends without a mistake
 """

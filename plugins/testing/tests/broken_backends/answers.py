@@ -92,12 +92,12 @@ class TestWritesIntoItsInputs(Contract):
             return {"y": -x}
 
 
-@caught_by("test_the_configuration_describes_what_goes_in_and_out")
+@caught_by("test_the_configuration_describes_inputs_and_outputs")
 class TestIsDescribedWrongly(Contract):
     text = config(outputs=(("y", "TYPE_FP64", "3"),))
 
 
-@caught_by("test_text_comes_through_as_it_is")
+@caught_by("test_text_comes_back_unchanged")
 class TestStripsText(Words):
     class inner(core.ModelInstance):
         def execute(self, batch):

@@ -33,7 +33,7 @@ class TestBelievesInOneRow(Contract):
             return {"y": -batch["x"][: len(batch.requests)]}
 
 
-@caught_by("test_one_row_alone_gets_the_answer_that_it_gets_among_others")
+@caught_by("test_one_row_alone_gets_the_same_answer_as_in_a_batch")
 class TestSqueezesOneRow(Contract):
     class instance(Well):
         def execute(self, batch):

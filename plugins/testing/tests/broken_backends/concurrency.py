@@ -1,4 +1,4 @@
-"""Instances and requests that get into each other's way."""
+"""Instances and requests that disturb each other."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from core.pipeline import Chain
 
 
 class Alone(Well):
-    """Only one of them may be open."""
+    """An instance that opens only if no other one is open."""
 
     def open(self):
         if self.model.backend.config.setdefault("open", "no") == "yes":
@@ -42,7 +42,7 @@ class TestIsOneModel(Contract):
     says="models that load at the same time cannot be loaded; the first: ",
 )
 class TestKeepsItsReaderInAGlobal(Contract):
-    """As torch.export.load does. The first load waits for a second one, so that they do meet."""
+    """Like torch.export.load. The first load waits for a second one, so that two loads overlap."""
 
     class model(core.Model):
         reading = threading.Lock()
@@ -59,11 +59,11 @@ class TestKeepsItsReaderInAGlobal(Contract):
 
 
 @caught_by(
-    "test_eight_models_in_processes_of_their_own_load_at_the_same_time",
+    "test_eight_models_in_child_processes_load_at_the_same_time",
     says="there is one already",
 )
 class TestUnpacksToOnePlace(Contract):
-    """Of the whole machine. The backend is installed, so that other processes find it."""
+    """The place is the same for all processes. The backend is installed, so that other processes find it."""
 
     code = """
         import core
@@ -123,6 +123,6 @@ class TestDoesNotWait(Contract):
     @pytest.fixture(autouse=True)
     def _broken_core(self, monkeypatch):
         async def drain(self):
-            """Waits for nobody."""
+            """Return at once."""
 
         monkeypatch.setattr(Chain, "drain", drain)

@@ -1,4 +1,4 @@
-"""What broken backends are made of: backends without a mistake, and the list of those that have one."""
+"""The bases of broken backends: backends without a mistake, and the registry of the broken ones."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,12 @@ from core_testing import BackendConformance, Example, leftovers, served, server_
 import core
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
-MISTAKES = {}  # test of the kit → file::class that is to fail in it
-SAYS = {}  # (file::class, test) → words of the failure, where they are not those of the comparison
+MISTAKES = {}  # test of the kit → file::class that must fail in it
+SAYS = {}  # (file::class, test) → words of the failure; "" for any
 
 
 def caught_by(*tests, says=""):
-    """The class is to fail in these tests; says: words with which it is told."""
+    """Register the class as one that must fail in these tests; `says` is a part of the failure's text."""
 
     def register(made):
         place = f"{made.__module__.rpartition('.')[2]}.py::{made.__name__}"
@@ -24,7 +24,7 @@ def caught_by(*tests, says=""):
 
 
 def config(inputs=(("x", "TYPE_FP32", "3"),), outputs=(("y", "TYPE_FP32", "3"),), more="", rows=8):
-    """A configuration; each tensor is a name, a datatype, dims, and perhaps more of its entry."""
+    """Return a configuration. A tensor is (name, datatype, dims), with more text of its entry if needed."""
 
     def entries(kind, tensors):
         return "".join(
@@ -72,7 +72,7 @@ class Contract(BackendConformance):
 
     @pytest.fixture
     def impatient(self, monkeypatch):
-        """What the kit waits for will not come: a good backend gets a minute for it, this one need not."""
+        """Shorten the time limits of the kit: they always expire for these mistakes."""
         for module in (served, server_thread):
             monkeypatch.setattr(module, "PATIENCE_S", 3.0)
         monkeypatch.setattr(leftovers, "_PATIENCE_S", 0.3)

@@ -1,4 +1,4 @@
-"""Instances that are elsewhere, or not what they say."""
+"""Instances on a wrong device, or without the declared C function."""
 
 import core
 from broken_backends.contract import Contract, Well, caught_by

@@ -1,4 +1,4 @@
-"""Failures that hurt others, or leave something behind."""
+"""Failures that affect other requests, or leave something behind."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from broken_backends.contract import Contract, Well, X, caught_by
 from core.lifecycle.backends import BackendPool
 
 
-@caught_by("test_after_an_execution_that_raised_the_next_one_is_well")
+@caught_by("test_an_execution_succeeds_after_one_that_raised")
 class TestFailsTheFirstTime(Contract):
     class instance(Well):
         def open(self):
@@ -37,7 +37,7 @@ class TestIsPoisoned(Contract):
 
 
 @caught_by(
-    "test_a_model_that_cannot_load_says_why_and_leaves_nothing_open",
+    "test_a_model_that_cannot_load_gives_the_reason_and_leaves_nothing_open",
     "test_an_instance_that_cannot_open_unloads_the_model",
     says="the last calls were",
 )
@@ -45,7 +45,7 @@ class TestStaysOpen(Contract):
     @pytest.fixture(autouse=True)
     def _broken_core(self, monkeypatch):
         async def release(self, backend):
-            """Closes nothing."""
+            """Close nothing."""
 
         monkeypatch.setattr(BackendPool, "release", release)
 
@@ -58,7 +58,7 @@ class LoadsOnce(core.Model):
 
 
 @caught_by(
-    "test_what_could_not_load_loads_when_the_reason_is_gone",
+    "test_a_model_that_failed_to_load_loads_once_the_cause_is_gone",
     "test_a_model_can_be_loaded_again_after_it_was_unloaded",
 )
 class TestLoadsOnce(Contract):

@@ -1,4 +1,4 @@
-"""Calls that come in another order, and what stays behind."""
+"""Calls in another order, and leaks."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ from broken_backends.contract import Contract, Well, X, caught_by
 
 
 @caught_by(
-    "test_calls_come_from_the_outside_in_and_back",
+    "test_calls_come_from_backend_to_instance_and_back",
     says="these calls were seen: Backend.open, Model.load, ModelInstance.open, ModelInstance.execute",
 )
 class TestExecutesWhileItOpens(Contract):
@@ -45,7 +45,7 @@ class TestCannotBeClosedTwice(Contract):
             self.resource.pop()
 
 
-@caught_by("test_unloading_one_server_leaves_the_other_one_well")
+@caught_by("test_an_unload_in_one_server_does_not_affect_another_server")
 class TestClosesWhatOthersUse(Contract):
     closed = []
 
@@ -71,7 +71,7 @@ class TestLeavesAThread(Contract):
 
 
 class Leaves:
-    """Something of every load."""
+    """A global that keeps an object of every load."""
 
     left = []
 
@@ -83,7 +83,7 @@ class Leaves:
 class TestLeavesMemory(Contract):
     class instance(Well):
         def open(self):
-            Leaves.left.append(bytes(1 << 20) + b"1")  # written to, so that it is there
+            Leaves.left.append(bytes(1 << 20) + b"1")  # the write makes the pages resident
 
 
 @caught_by(
@@ -97,12 +97,12 @@ class TestIsHeldForever(Contract):
             Leaves.left.append(self)
 
 
-# More mistakes that one test finds; the first of a test is in the table.
+# Further mistakes of tests that have one in MISTAKES; test_kit.py lists them in EXTRA.
 @pytest.mark.usefixtures("impatient")
 class TestLeavesAFile(Contract):
     class instance(Well):
         def open(self):
-            Leaves.left.append(open(__file__))  # noqa: SIM115 - that is the mistake
+            Leaves.left.append(open(__file__))  # noqa: SIM115 - the mistake of this backend
 
 
 @pytest.mark.usefixtures("impatient")
@@ -122,7 +122,7 @@ class TestLeavesSharedMemory(Contract):
 
 
 class TestHangs(Contract):
-    """And the process ends all the same."""
+    """The process must still end."""
 
     class instance(Well):
         gate = threading.Event()

@@ -1,4 +1,4 @@
-"""Models that take what does not fit what they say."""
+"""Models whose configuration does not fit the example, so that wrong requests are accepted."""
 
 import pytest
 
@@ -38,7 +38,7 @@ class TestTakesAnotherRank(Contract):
 
 
 class Rowless(Contract):
-    """It says that it batches, and its configuration does not."""
+    """It declares "batching", but its configuration has no batch dimension."""
 
     @pytest.fixture
     def served(self, serve, example):
@@ -54,7 +54,7 @@ class TestTakesAnyRows(Rowless):
     text = config((("x", "TYPE_FP32", "-1, 3"),), (("y", "TYPE_FP32", "-1, 3"),), rows=0)
 
     def needs(self, *capabilities):
-        """All of them."""
+        """Skip no test."""
 
 
 @caught_by("test_inputs_of_different_rows_never_reach_execute")

@@ -1,11 +1,11 @@
-"""State of sequences that is lost, or another's."""
+"""State of sequences that is lost or mixed up."""
 
 import numpy as np
 
 from broken_backends.contract import Stateful, Sum, caught_by
 
 
-@caught_by("test_a_request_of_a_sequence_gets_what_the_one_before_has_left")
+@caught_by("test_a_request_of_a_sequence_gets_the_state_of_the_previous_one")
 class TestForgets(Stateful):
     class inner(Sum):
         def execute(self, batch):
@@ -13,7 +13,7 @@ class TestForgets(Stateful):
 
 
 class RemembersItself(Sum):
-    """It keeps the state itself, and does not see whose it is."""
+    """It keeps the state in the instance, shared by all sequences."""
 
     total = 0.0
 
@@ -27,7 +27,8 @@ class RemembersItself(Sum):
 
 
 @caught_by(
-    "test_a_sequence_that_begins_again_begins_anew", "test_sequences_do_not_share_their_state"
+    "test_a_sequence_that_starts_again_starts_without_state",
+    "test_sequences_do_not_share_their_state",
 )
 class TestRemembersItself(Stateful):
     inner = RemembersItself

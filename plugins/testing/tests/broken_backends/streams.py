@@ -1,4 +1,4 @@
-"""Several answers to one request, in the wrong way."""
+"""Streams with wrong answers."""
 
 import itertools
 
