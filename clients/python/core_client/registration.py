@@ -1,4 +1,4 @@
-"""How segments are registered with the server: by name through a client, or by descriptor over a socket."""
+"""Register segments with the server: by name through a client, or by descriptor over a socket."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ def encrypt_model(
     """Write a copy of a model with encrypted files; return a message for the user.
 
     source, target      folder of the model; new folder
-    variable, key_file  environment variable or file of the key, by default CORE_MODEL_KEY; the first key counts
+    variable, key_file  environment variable or file of the key; without both CORE_MODEL_KEY. Of several keys
+                        the first is used
 
     Configurations are not encrypted; the copy's name the agent "decrypt". Raises CoreError(INVALID) for a
     missing key, a source that is no folder, a target that exists or is inside the source, and a configuration
