@@ -70,7 +70,7 @@ def test_numpy_and_torch_read_lent_memory():
     assert np.array_equal(torch.from_dlpack(exporter).numpy(), array)
 
 
-def test_lent_memory_is_kept_exactly_as_long_as_it_is_used():
+def test_shared_memory_is_kept_as_long_as_it_is_used():
     array = np.arange(4.0)
     alive = weakref.ref(array)
     exporter = Exporter(array, device=(dlpack.CPU, 0))

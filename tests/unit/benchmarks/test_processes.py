@@ -44,7 +44,7 @@ VmFlags: rd wr mr mw me
 """
 
 
-def test_mappings_of_files_and_of_memory_are_told_apart():
+def test_mappings_of_files_and_of_memory_are_distinguished():
     file, heap = processes.mappings(SMAPS)
 
     assert file == (("08:01", "77", "00001000"), {"Rss": 102400, "Pss": 51200, "Anonymous": 10240})

@@ -88,7 +88,7 @@ def test_a_step_may_depend_on_a_tensor_as_its_condition(settled, more):
     settled(ensemble(TWO, outputs="Z" if "step[1]" in more else "ZB", more=more))
 
 
-def test_an_input_may_be_nothing_but_a_condition(settled):
+def test_an_input_may_be_used_only_as_a_condition(settled):
     settled(ensemble(step("A", "Z"), inputs="AC", more=condition("step[0].if", "C")))
 
 

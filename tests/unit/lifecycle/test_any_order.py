@@ -213,7 +213,7 @@ def in_a_world(test, mode="explicit"):
 
 @settings(max_examples=20, deadline=None)
 @given(steps)
-def test_one_after_the_other_they_do_what_each_of_them_says(actions):
+def test_sequential_operations_have_their_effects_in_order(actions):
     async def run(world):
         expected = Expected()
         await world.manager.start()
@@ -241,7 +241,7 @@ concurrent = st.lists(
 
 @settings(max_examples=12, deadline=None)
 @given(st.tuples(texts, texts), concurrent)
-def test_at_the_same_time_they_do_what_they_would_in_some_order(disk, rounds):
+def test_concurrent_operations_have_the_effect_of_some_order(disk, rounds):
     async def run(world):
         possible = [Expected()]
         for name, text in zip(PLAIN, disk, strict=True):

@@ -33,7 +33,7 @@ async def content(folder, started, config):
     return content
 
 
-async def test_a_version_that_is_loaded_again_is_what_it_was(content):
+async def test_a_version_that_is_loaded_again_is_unchanged(content):
     assert await content() == await content()
 
 

@@ -66,7 +66,7 @@ def test_the_layout_of_a_version_stays(tmp_path, language):
     assert done.stdout.splitlines() == expected
 
 
-def test_cython_declares_what_the_header_has():
+def test_cython_declares_the_names_of_the_header():
     for struct in LAYOUT:
         body = re.search(rf"ctypedef struct {struct}:\n((?: {{8}}.*\n|\n)+)", DECLARED)[1]
         wanted = {name for name, _ in members(struct)} - {"sizeof", "reserved"}

@@ -46,7 +46,7 @@ def test_a_plain_start_leaves_out(imported, module):
     assert module not in imported
 
 
-def test_a_start_needs_nothing_that_only_unix_has():
+def test_a_start_needs_no_unix_only_module():
     """What Windows lacks is taken away before: files are not locked then, memory is not lent."""
     script = """
 import sys, socket

@@ -123,7 +123,7 @@ def example(tmp_path):
     return Example(core.Backend(instance=core.ModelInstance), tmp_path, {"x": x}, {"y": -x})
 
 
-def test_a_wrong_answer_is_told_with_input_expected_and_found(example):
+def test_a_wrong_answer_is_reported_with_input_expected_and_found(example):
     with pytest.raises(AssertionError) as caught:
         example.check({"y": np.array([[-1, -2], [3, -4]], np.float32)})
 
@@ -156,7 +156,7 @@ def test_a_wrong_answer_is_told_with_input_expected_and_found(example):
         (internal("it broke"), "an error in the place of the answer: it broke"),
     ],
 )
-def test_another_difference_is_told_too(example, found, text):
+def test_another_difference_is_reported_too(example, found, text):
     with pytest.raises(AssertionError) as caught:
         example.check(found)
 

@@ -69,7 +69,7 @@ def test_a_package_that_keeps_the_contract_ends_with_0(package):
     assert " passed" in done.stdout
 
 
-def test_a_package_that_does_not_ends_with_1_and_tells_the_difference(package):
+def test_a_package_that_does_not_ends_with_1_and_prints_the_difference(package):
     folder = package("backend_bad", GOOD.replace("FACTOR", "3"))
 
     done = run(folder, "backend_bad", "-q", "-k", "a_request_gets_its_answer")
@@ -78,7 +78,7 @@ def test_a_package_that_does_not_ends_with_1_and_tells_the_difference(package):
     assert "output 'y' is wrong" in done.stdout
 
 
-def test_a_module_without_a_contract_ends_with_2_and_says_what_it_needs(package):
+def test_a_module_without_a_contract_ends_with_2_and_prints_what_it_needs(package):
     done = run(package("backend_empty", ""), "backend_empty")
 
     assert done.returncode == 2
@@ -90,7 +90,7 @@ def test_no_arguments_show_how_it_is_used(capsys):
     assert "python -m core.testing NAME" in capsys.readouterr().out
 
 
-def test_without_pytest_it_says_so(package):
+def test_without_pytest_it_prints_so(package):
     folder = package("backend_good", GOOD)
     hide = "import sys; sys.modules['pytest'] = None\n"
     (folder / "sitecustomize.py").write_text(hide)
@@ -110,7 +110,7 @@ def test_a_package_that_is_not_installed_is_named_with_those_that_are():
     assert "pip install" not in str(caught.value)
 
 
-def test_a_package_without_examples_is_told_where_they_would_be(package, monkeypatch):
+def test_a_package_without_examples_is_reported_with_their_place(package, monkeypatch):
     monkeypatch.syspath_prepend(str(package("backend_mute", None)))
 
     with pytest.raises(NothingToRun, match=r"no module backend_mute\.conformance"):
@@ -120,6 +120,6 @@ def test_a_package_without_examples_is_told_where_they_would_be(package, monkeyp
 
 
 @pytest.mark.parametrize("name", ["", "..", "a b", "backend_x.", ".x"])
-def test_what_is_no_name_of_a_package_is_refused(name):
+def test_an_invalid_package_name_is_refused(name):
     with pytest.raises(NothingToRun):
         conformance_of(name)
