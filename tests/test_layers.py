@@ -242,7 +242,7 @@ def test_a_frontend_imports_no_other_frontend():
     } | {("frontends.http.platforms.vertex_ai", "frontends.metrics.text")}
 
 
-def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():
+def test_a_distribution_imports_neither_frontends_nor_internals_of_core():
     wrong = [
         (str(path.relative_to(ROOT)), name)
         for path in tracked(*(f"{group}/**/*.py" for group in DISTRIBUTIONS))
@@ -258,7 +258,7 @@ def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():
     assert wrong == []
 
 
-def test_a_client_imports_nothing_of_a_server():
+def test_a_client_imports_no_module_of_a_server():
     wrong = [
         (str(path.relative_to(ROOT)), name)
         for path in tracked("clients/**/*.py")
@@ -303,7 +303,7 @@ def test_every_compiled_module_has_its_types_beside_it():
     assert [path.name for path in COMPILED if not path.with_suffix(".pyi").exists()] == []
 
 
-def test_no_file_or_folder_is_named_after_nothing():
+def test_no_file_or_folder_has_a_name_without_meaning():
     assert [
         str(path.relative_to(ROOT))
         for path in tracked("*.py", "*.pyx")

@@ -127,7 +127,7 @@ def test_no_compiled_module_can_unpickle(name):
         "exec(text)",
     ],
 )
-def test_these_tests_find_what_they_look_for(text):
+def test_these_tests_find_their_subjects(text):
     assert wrong_in(ast.parse(text)) != []
 
 

@@ -46,7 +46,7 @@ def test_every_instruction_is_known():
     assert {word for word, _ in instructions()} <= known
 
 
-def test_what_is_built_is_not_thrown_away_by_the_ignore_file():
+def test_the_ignore_file_keeps_all_files_of_the_build():
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     kept = [line[1:] for line in ignored if line.startswith("!")]
 
@@ -64,7 +64,7 @@ def test_the_last_stage_has_no_compiler():
     assert COMPILERS & set(" ".join(rest for word, rest in stages()[0] if word == "RUN").split())
 
 
-def test_it_runs_as_a_user_who_is_not_root():
+def test_it_runs_as_a_user_other_than_root():
     user, group = last("USER").split(":")
 
     assert int(user) > 0 and int(group) > 0
@@ -76,7 +76,7 @@ def test_its_ports_are_the_defaults_of_the_options():
     assert set(map(int, last("EXPOSE").split())) == ports
 
 
-def test_it_is_asked_whether_it_lives_and_the_program_of_that_is_python():
+def test_its_health_check_asks_for_liveness_with_python():
     command = last("HEALTHCHECK").partition(" CMD ")[2]
     python, flag, text = eval(command)
 
@@ -111,7 +111,7 @@ def test_the_backends_and_plugins_of_the_default_exist():
     assert [each for each in folders if not (each / "pyproject.toml").exists()] == []
 
 
-def test_the_plugins_that_are_asked_for_are_built_and_installed(tmp_path):
+def test_the_requested_plugins_are_built_and_installed(tmp_path):
     """The steps run here, with a pip that says what it was asked to do."""
     pip = tmp_path / "python"
     pip.write_text('#!/bin/sh\necho "$@"\n')

@@ -109,7 +109,7 @@ async def test_a_batch_that_waits_for_more_is_looked_at_again_from_its_beginning
     await chain.close()
 
 
-async def test_the_first_request_runs_whatever_the_rule_says(serve):
+async def test_the_first_request_runs_regardless_of_the_rule(serve):
     class Never(core.Model):
         def batch_rule(self):
             return lambda request: False

@@ -63,7 +63,7 @@ def test_the_execution_stops_when_the_last_request_of_its_batch_is_cancelled(ser
     assert backend.told == [3]
 
 
-def test_an_execution_for_which_somebody_waits_goes_on(served, backend):
+def test_an_execution_with_a_waiting_request_continues(served, backend):
     answers = []
     asking = threading.Thread(
         target=lambda: answers.extend(served.cancelled_when(backend.begun, [{"x": X}] * 3, left=1))

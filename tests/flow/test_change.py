@@ -84,7 +84,7 @@ async def test_until_the_change_is_committed_only_the_old_instances_serve(serve,
     await chain.close()
 
 
-async def test_an_abandoned_change_changes_nothing(serve, prepare, diary):
+async def test_an_abandoned_change_has_no_effect(serve, prepare, diary):
     chain = await serve(diary, groups(group(2)))
     running = ask(chain)
 
@@ -97,7 +97,7 @@ async def test_an_abandoned_change_changes_nothing(serve, prepare, diary):
     await chain.close()
 
 
-async def test_an_instance_that_cannot_open_changes_nothing(serve, prepare, diary):
+async def test_an_instance_that_cannot_open_keeps_the_others(serve, prepare, diary):
     class Three(diary):
         def open(self):
             super().open()
@@ -256,7 +256,7 @@ async def test_a_callback_instance_closes_after_its_last_batch(serve, change):
     await chain.close()
 
 
-async def test_a_passive_instance_is_open_and_gets_nothing(serve, change, diary):
+async def test_a_passive_instance_is_open_and_gets_no_requests(serve, change, diary):
     chain = await serve(diary, groups(group(1), group(1, "spare", "passive: true")))
     assert events(chain, "open") == ["g_0", "spare_0"]
 
@@ -302,7 +302,7 @@ async def test_resources_of_instances_that_leave_are_free_again(serve, change, d
     await other.close()
 
 
-async def test_a_demand_that_can_never_be_met_changes_nothing(serve, prepare, diary):
+async def test_an_impossible_demand_has_no_effect(serve, prepare, diary):
     chain = await serve(diary, groups(limited(1, 2)), limiter=RateLimiter({"R": {GLOBAL: 2}}))
 
     with pytest.raises(CoreError, match="limited to 2"):

@@ -51,7 +51,7 @@ def asked(regions):
     return InferenceRequest("m", {"x": x}, outputs=outputs, shared=True)
 
 
-async def test_a_model_on_the_device_reads_and_writes_there_and_the_host_sees_nothing(
+async def test_a_model_on_the_device_reads_and_writes_there_without_host_copies(
     serve, regions, runtime
 ):
     chain = await serve(Device)

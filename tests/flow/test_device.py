@@ -373,9 +373,7 @@ def ensemble(serve, fake):
     return make
 
 
-async def test_between_steps_on_the_device_nothing_is_copied_and_for_the_client_once(
-    ensemble, fake
-):
+async def test_steps_on_the_device_copy_only_for_the_client_and_once(ensemble, fake):
     chain = await ensemble([step("gpu", "x", "a"), step("gpu", "a", "b"), step("gpu", "b", "z")])
 
     response = await chain.handler(asked(rows(1)))

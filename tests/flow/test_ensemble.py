@@ -164,7 +164,7 @@ async def test_a_failing_step_is_named_with_its_model(ensemble):
     assert chain.in_flight == 0
 
 
-async def test_a_step_whose_model_is_gone_fails_the_request(ensemble):
+async def test_a_step_whose_model_is_unloaded_fails_the_request(ensemble):
     chain = await ensemble([step("gone", "x", "z")])
 
     with pytest.raises(
@@ -257,7 +257,7 @@ async def test_each_response_of_a_decoupled_step_runs_the_next_steps(ensemble):
     assert chain.in_flight == 0
 
 
-async def test_a_decoupled_step_that_answers_nothing_ends_the_request(ensemble):
+async def test_a_decoupled_step_without_responses_ends_the_request(ensemble):
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True)
 
     assert [response async for response in ask(chain)] == []
@@ -386,7 +386,7 @@ def patient(serve):
     return make
 
 
-async def test_a_model_whose_responses_wait_is_paused(ensemble, patient):
+async def test_a_model_with_many_waiting_responses_is_paused(ensemble, patient):
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=3)
     chain.models["each"] = made = await patient()
     reply = ask(chain, *range(50))

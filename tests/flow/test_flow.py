@@ -421,7 +421,7 @@ async def test_times_of_a_request_add_up(serve):
 
 
 @pytest.mark.parametrize("seed", range(10))
-async def test_random_traffic_loses_nothing_and_mixes_nothing(serve, seed):
+async def test_random_traffic_loses_and_mixes_no_request(serve, seed):
     """Random arrivals, sizes, shapes, failures and cancellations over virtual time."""
     chance = random.Random(seed)
     chain = await serve(

@@ -136,7 +136,7 @@ async def test_the_rate_limit_applies_to_the_remaining_instances(opened):
     assert {await number(chain) for _ in range(4)} == {0, 1}
 
 
-async def test_a_readiness_check_asks_the_instances(opened):
+async def test_a_readiness_check_calls_the_instances(opened):
     chain, (zero, one) = await opened()
     assert await chain.check()
 

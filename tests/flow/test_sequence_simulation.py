@@ -213,7 +213,7 @@ def check(book, counts):
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("strategy", ["direct { }", "oldest { max_candidate_sequences: 5 }"])
 @pytest.mark.parametrize(("state", "seed"), [("", 1), (STATE, 2)])
-async def test_nothing_is_lost_doubled_or_out_of_order(serve, strategy, state, seed):
+async def test_no_request_is_lost_doubled_or_out_of_order(serve, strategy, state, seed):
     loop = asyncio.get_running_loop()
     book = Book(loop)
     chain = await serve(Counter, CONFIG % (strategy, state), max_batch_size=4, recorder=book)

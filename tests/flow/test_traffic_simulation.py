@@ -266,7 +266,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("decoupled", "seed"), [(False, 1), (True, 2)])
-async def test_several_instances_lose_and_double_nothing(serve, case, decoupled, seed):
+async def test_several_instances_lose_and_double_no_request(serve, case, decoupled, seed):
     config, rules = CASES[case]
     world = World(seed)
     await world.load(serve, "m", rules, config + GROUP, decoupled=decoupled)
@@ -290,7 +290,7 @@ async def test_responses_keep_the_order_of_requests_if_configured(serve, decoupl
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("case", ["alone", "levels and a delay"])
-async def test_reloads_and_instances_that_leave_service_lose_nothing(serve, case, seed):
+async def test_reloads_and_failed_instances_lose_no_request(serve, case, seed):
     config, rules = CASES[case]
     world = World(seed, breaking=0.01)
     await world.load(serve, "m", rules, config + GROUP)
@@ -310,7 +310,7 @@ async def test_reloads_and_instances_that_leave_service_lose_nothing(serve, case
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_resources_are_never_exceeded_and_everybody_has_a_turn(serve, seed):
+async def test_resources_are_never_exceeded_and_every_model_gets_its_turn(serve, seed):
     world = World(seed, resources=4)
     limiter = RateLimiter({"R": {GLOBAL: 4}})
     for demand, (name, (config, rules)) in enumerate(CASES.items(), start=1):

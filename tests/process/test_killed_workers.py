@@ -256,7 +256,7 @@ def is_whole(server):
 
 
 @pytest.mark.timeout(SECONDS + 120)
-def test_each_request_has_one_answer_and_nothing_is_left(launch):
+def test_each_request_has_one_response_and_the_server_leaks_no_objects(launch):
     server = launch(models())
     spared = pid_of(server, "other")
     with Load(server, "killed", PER_SECOND):  # whatever is made once has been made

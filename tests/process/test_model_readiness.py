@@ -66,7 +66,7 @@ def told(server):
         ]
 
 
-def test_a_model_that_says_that_it_is_not_ready_is_not(server, folder):
+def test_a_model_that_reports_not_ready_is_not_ready(server, folder):
     assert told(server) == [(True, True)] * 3
 
     (folder / "closed").touch()
@@ -76,7 +76,7 @@ def test_a_model_that_says_that_it_is_not_ready_is_not(server, folder):
     assert told(server) == [(True, True)] * 3
 
 
-def test_a_model_whose_process_cannot_start_again_is_not_ready_until_it_can(server, folder):
+def test_a_model_whose_process_cannot_restart_is_not_ready_until_it_can(server, folder):
     (folder / "broken").touch()
     os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
     assert wait_until(lambda: "cannot start again" in server.log_text(), timeout=30)

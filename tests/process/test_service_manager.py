@@ -15,7 +15,7 @@ def manager(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_it_is_told_when_models_serve_when_files_are_read_again_and_when_the_end_has_come(
+def test_it_is_notified_when_models_serve_files_are_read_again_and_the_server_stops(
     launch, manager, workers
 ):
     server = launch(

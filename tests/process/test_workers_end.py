@@ -57,7 +57,7 @@ def _pid_over(connection):
     return json.loads(connection.getresponse().read())["outputs"][0]["data"][0]
 
 
-def test_a_worker_that_somebody_ends_drains_and_is_started_again(server):
+def test_a_terminated_worker_drains_and_is_restarted(server):
     found = server()
 
     os.kill(min(children(found.process.pid)), signal.SIGTERM)
@@ -79,7 +79,7 @@ def test_ctrl_c_reaches_all_processes_and_drains_them(server):
     assert "was ended by" not in found.log_text()
 
 
-def test_ctrl_c_while_the_workers_start_ends_them_without_a_word(tmp_path):
+def test_ctrl_c_during_the_start_of_workers_ends_them_silently(tmp_path):
     ports = [f"--{each}-port=0" for each in ("http", "grpc", "metrics")]
     done = subprocess.Popen(
         [
@@ -150,7 +150,7 @@ def test_a_signal_drains_all_workers(server):
     assert not any(map(running, workers))
 
 
-def test_nothing_is_left_when_the_supervisor_is_killed(server):
+def test_no_process_survives_a_killed_supervisor(server):
     found = server(models=[who, "add_sub"])  # add_sub has a process of its own in each worker
     workers = children(found.process.pid)
     below = [pid for worker in workers for pid in children(worker)]

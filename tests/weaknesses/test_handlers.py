@@ -107,7 +107,7 @@ def test_every_method_of_grpc_has_an_answer_to_every_message(server):
     assert blamed == []
 
 
-def test_an_exception_that_nobody_expected_is_an_answer(serve, lanes, monkeypatch):
+def test_an_unexpected_exception_is_an_error_response(serve, lanes, monkeypatch):
     errors = itertools.cycle([RuntimeError("x"), RecursionError(), MemoryError(), _Strange()])
 
     async def unary(*_):

@@ -160,7 +160,7 @@ def test_answers_keep_their_order_when_a_large_request_is_between_small_ones(ser
     assert ids == ["a", "b", "c", "d"]
 
 
-def test_a_client_that_leaves_while_its_body_is_read_disturbs_nobody(server):
+def test_a_client_that_disconnects_during_its_body_disturbs_no_other(server):
     head = b"POST /v2/models/echo/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
     body = zeros(MB)
 
@@ -210,7 +210,7 @@ CONTROL = [
 
 
 @pytest.mark.parametrize("path", CONTROL)
-def test_what_is_not_inference_has_small_bounds(server, longest, path):
+def test_other_requests_than_inference_have_small_limits(server, longest, path):
     longest[0] = 0.0
 
     large = server.ask("POST", path, b'{"x":[' + b"1," * MB + b"1]}")
@@ -261,7 +261,7 @@ def test_a_byte_order_mark_before_json_is_passed_over(server, size):
 # Compression -----------------------------------------------------------------------
 
 
-def test_what_compression_makes_beyond_its_size_is_borrowed(server, longest, peak):
+def test_decompressed_bytes_beyond_the_size_are_accounted(server, longest, peak):
     """Requests of a few KB, whose answers nobody reads."""
     packed = gzip.compress(zeros(16 * MB), 9)
     head = (

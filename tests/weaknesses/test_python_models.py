@@ -81,7 +81,7 @@ def answered(served):
 
 
 @pytest.mark.parametrize("code", TROUBLE.values(), ids=TROUBLE)
-def test_no_error_says_where_internal_memory_is(served_python, code):
+def test_no_error_has_an_address_of_internal_memory(served_python, code):
     """CVE-2025-23320 and its neighbours: a request that was too large brought the name into the error."""
     answer, body = ask(served_python, code)
 
@@ -131,7 +131,7 @@ def register(served, key):
     return served.ask("POST", "/v2/systemsharedmemory/region/stolen/register", body)
 
 
-def test_nothing_internal_can_be_registered(served_python):
+def test_internal_memory_cannot_be_registered(served_python):
     assert answered(served_python)
     tried = list(keys())
 
@@ -160,7 +160,7 @@ def test_a_semaphore_is_no_memory_to_register(served_python, key):
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 5000])
-def test_an_answer_has_nothing_of_those_that_lay_in_its_place_before(served_python, size):
+def test_a_response_has_no_bytes_of_earlier_responses_in_its_memory(served_python, size):
     """CVE-2024-0103: both arenas are used again and again, and are not cleared between requests."""
     for _ in range(3):
         ask(served_python, f"y['y'] = b'secret' * 50_000  # {'secret' * 20_000}")

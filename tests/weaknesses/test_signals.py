@@ -50,7 +50,7 @@ def status_of(port, method, path, body=None):
     return status
 
 
-def test_a_server_whose_output_nobody_reads_any_more_goes_on(process):
+def test_a_server_whose_output_has_no_reader_continues(process):
     """SIGPIPE ended servers; so would an error of the log that reaches a handler."""
     started, port = process
     while not ready(port):  # before that it does not know which models there are
@@ -66,7 +66,7 @@ def test_a_server_whose_output_nobody_reads_any_more_goes_on(process):
     assert started.wait(30) == 0
 
 
-def test_what_could_not_be_written_is_no_error_of_the_end():
+def test_unwritten_output_is_no_error_at_exit():
     """The interpreter tries once more when it ends, and its status would be 120."""
     code = (
         "import sys\nfrom core import serve\nsys.stdin.read()\nsys.stdout.write('left')\n"

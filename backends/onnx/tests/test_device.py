@@ -82,7 +82,7 @@ def server(tmp_path, graph):
     return serve
 
 
-def test_an_output_stays_on_the_device_for_who_takes_it_there(bound, server):
+def test_an_output_stays_on_the_device_if_requested(bound, server):
     with server() as serving:
         found = serving.infer("add", {"x": X}, outputs=[DeviceOutput("y")])
 
@@ -184,7 +184,7 @@ def test_without_cupy_they_are_put_together_on_the_host():
     "kind",
     [each.number for each in dtypes.ALL if each not in (dtypes.BYTES, dtypes.BF16)],
 )
-def test_every_datatype_that_numpy_has_stays_as_what_it_is(kind):
+def test_every_datatype_of_numpy_is_unchanged(kind):
     dtype = dtypes.BY_NUMBER[kind]
     array = np.ones((2, 3), dtype.numpy)
     value = ort.OrtValue.ortvalue_from_numpy(array)
@@ -197,7 +197,7 @@ def test_every_datatype_that_numpy_has_stays_as_what_it_is(kind):
     assert np.array_equal(dlpack.to_host(found), array)
 
 
-def test_what_an_output_lent_outlives_it():
+def test_memory_shared_by_an_output_outlives_it():
     value = ort.OrtValue.ortvalue_from_numpy(X)
     found = device.OnDevice(value, dtypes.FP32, device.Place("cpu", dlpack.CPU, 0))
 

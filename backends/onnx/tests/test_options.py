@@ -140,7 +140,7 @@ def test_a_model_with_every_setting_answers(serve, identity):
 
 
 @pytest.mark.parametrize(("value", "sessions"), [("true", 1), ("false", 3)])
-def test_instances_of_a_device_share_a_session_unless_told_otherwise(
+def test_instances_of_a_device_share_a_session_by_default(
     serve, identity, monkeypatch, value, sessions
 ):
     made = []

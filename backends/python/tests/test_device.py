@@ -125,7 +125,7 @@ def test_a_model_that_forces_its_inputs_gets_them_on_the_host(server, driver, mo
     assert [what for what, _ in driver] == ["copy", "copy"]
 
 
-def test_an_input_of_a_program_comes_as_it_is(server, driver):
+def test_an_input_of_a_program_is_not_copied(server, driver):
     place = FakeDevice(dlpack.CUDA)
 
     with server() as serving:
@@ -166,7 +166,7 @@ def test_another_call_gets_its_answer_on_the_host(server, driver):
     assert [what for what, _ in driver] == ["wait", "copy"]
 
 
-def test_a_call_that_prefers_the_gpu_of_a_model_that_is_not_there_says_so(server):
+def test_a_call_that_prefers_the_gpu_of_an_unknown_model_is_an_error(server):
     calls = CALLS.replace("PREFERRED", GPU_PREFERRED).replace("NAMES", "[]").replace("twice", "no")
 
     with server(calls=calls) as serving, pytest.raises(core.CoreError, match="'no' is not ready"):

@@ -69,7 +69,7 @@ async def test_a_client_gets_its_answers_and_an_error(serve, mode, part):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_an_exception_of_execute_is_told_once(serve, mode):
+async def test_an_exception_of_execute_is_logged_once(serve, mode):
     part = (
         "self.answer(request.get_response_sender(), count)\n            raise ValueError('later')"
     )

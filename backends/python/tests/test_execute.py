@@ -208,7 +208,7 @@ async def test_a_model_may_keep_and_change_its_inputs(serve):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_the_request_says_reaches_the_model(serve, mode):
+async def test_fields_of_the_request_reach_the_model(serve, mode):
     config = """
         input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
         output [ { name: "z" data_type: TYPE_FP32 dims: [ 1 ] },

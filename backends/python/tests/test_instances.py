@@ -67,7 +67,7 @@ async def test_instances_that_stay_keep_their_process(serve, children):
     assert children() == [before["m_0_0"]["pid"]]
 
 
-async def test_a_process_that_leaves_answers_what_it_has(serve, children):
+async def test_a_leaving_process_answers_its_requests(serve, children):
     model = await serve(TELLS, "instance_group [ { count: 3 } ]", datatype="BYTES")
     waiting = [asyncio.ensure_future(told(model)) for _ in range(30)]
     await asyncio.sleep(0.01)
@@ -79,7 +79,7 @@ async def test_a_process_that_leaves_answers_what_it_has(serve, children):
         await asyncio.sleep(0.01)
 
 
-async def test_a_model_that_places_itself_is_told_so(serve):
+async def test_a_model_that_chooses_its_devices_gets_kind_model(serve):
     model = await serve(TELLS, "instance_group [ { kind: KIND_MODEL } ]", datatype="BYTES")
 
     (found,) = (await told(model)).values()
@@ -96,7 +96,7 @@ async def test_a_passive_instance_has_a_process_and_gets_no_requests(serve, chil
     assert len(children()) == 2
 
 
-async def test_a_model_on_the_loop_is_bound_to_nothing_and_the_log_says_so(serve, caplog):
+async def test_a_model_on_the_loop_is_not_bound_and_a_warning_is_logged(serve, caplog):
     before = os.sched_getaffinity(0)
     policies = HostPolicies({"cpu": {"cpu-cores": f"{max(before)}-{max(before)}"}})
 

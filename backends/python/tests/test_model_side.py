@@ -321,14 +321,14 @@ def test_wrong_arguments_of_a_request_raise(changes):
     ],
     ids=str,
 )  # fmt: skip
-def test_what_a_request_lacks_is_told(changes, text):
+def test_a_missing_input_of_a_request_is_an_error(changes, text):
     with pytest.raises(pb_utils.TritonModelException) as error:
         request(request_id="i", **changes)
 
     assert str(error.value) == text
 
 
-def test_a_response_with_an_empty_place_is_told():
+def test_a_response_with_a_none_is_an_error():
     with pytest.raises(pb_utils.TritonModelException) as error:
         pb_utils.InferenceResponse([None])
 
@@ -340,7 +340,7 @@ def test_a_call_to_be_awaited_needs_a_running_loop():
         request().async_exec()
 
 
-def test_calls_outside_of_a_model_say_so():
+def test_calls_outside_of_a_model_raise_an_error():
     async def call_and_await():
         await request().async_exec()
 
@@ -405,7 +405,7 @@ def test_every_name_that_models_use_is_there():
 # life -----------------------------------------------------------------------------
 
 
-def test_what_a_model_handles_can_be_held_weakly():
+def test_objects_of_a_model_support_weak_references():
     """As models do that keep something of their own for each request, until that has gone."""
     tensor = pb_utils.Tensor("x", np.zeros(2, np.float32))
     for made in (

@@ -46,7 +46,7 @@ SENDS = [
 
 
 @pytest.mark.parametrize("decoupled,sends,text", SENDS)
-def test_misuse_of_a_sender_is_told_in_tritons_order(decoupled, sends, text):
+def test_misuse_of_a_sender_is_an_error_in_tritons_order(decoupled, sends, text):
     host = Sent()
     sender = pb_utils.InferenceResponseSender(host, (1, 0), frozenset(), decoupled)
     *good, (has_response, flags) = sends

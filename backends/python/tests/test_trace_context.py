@@ -97,7 +97,7 @@ async def contexts(folder, mode, what, trace_config):
 
 
 @pytest.mark.parametrize("mode", EVERY_MODE)
-async def test_a_model_is_told_the_context_of_its_span(tmp_path, kept, mode):
+async def test_a_model_gets_the_context_of_its_span(tmp_path, kept, mode):
     config = {"": [("mode", "kept"), ("rate", "1"), ("level", "TIMESTAMPS")]}
 
     own, asked, without = await contexts(tmp_path, mode, "ask", config)

@@ -92,7 +92,7 @@ class TestInputs:
         assert all(np.array_equal(each["y"], X + n + 1) for n, each in enumerate(found))
         assert lane.log[0] == ("copies", "staging of 96") and lane.count("to device") == 1
 
-    def test_what_is_on_the_gpu_is_taken_where_it_is(self, model, modules):
+    def test_arrays_on_the_gpu_are_used_without_a_copy(self, model, modules):
         served, lane = model(modules.Listed())
         array = lane.fake.array(X)
 
@@ -103,7 +103,7 @@ class TestInputs:
         assert lane.fake.copies == lane.count("to device") == lane.count("to host") == 0
         assert np.array_equal(y.array, X + 1)
 
-    def test_who_writes_to_its_arguments_gets_a_copy_on_the_gpu(self, model, modules):
+    def test_a_model_that_writes_to_its_arguments_gets_a_copy_on_the_gpu(self, model, modules):
         served, lane = model(modules.InPlace())
         array = lane.fake.array(X)
 
@@ -113,7 +113,9 @@ class TestInputs:
         assert lane.fake.copies == lane.count("to device") == 0
 
     @pytest.mark.parametrize("part", [np.s_[1:], np.s_[:, ::2]])
-    def test_what_compiled_code_could_not_read_is_copied_on_the_gpu(self, model, modules, part):
+    def test_arrays_that_compiled_code_cannot_read_are_copied_on_the_gpu(
+        self, model, modules, part
+    ):
         served, lane = model(modules.Listed(), dims="-1")
         array = lane.fake.array(X)[part]
 
@@ -124,7 +126,7 @@ class TestInputs:
         assert lane.fake.copies == lane.count("to device") == 0
         assert np.array_equal(y.array, X[part] + 1)
 
-    def test_what_another_gpu_has_comes_from_there(self, model, modules):
+    def test_arrays_of_another_gpu_are_copied_between_gpus(self, model, modules):
         served, lane = model(modules.Listed())
         other = FakeDevice(number=1)
 
@@ -134,7 +136,9 @@ class TestInputs:
         assert other.copies == 0 and np.array_equal(y.array, X + 1)
 
     @pytest.mark.parametrize("kind", [12, dlpack.ROCM])
-    def test_what_another_kind_of_device_has_comes_by_the_host(self, model, modules, kind):
+    def test_arrays_of_another_kind_of_device_are_copied_through_the_host(
+        self, model, modules, kind
+    ):
         served, lane = model(modules.Listed())
         other = FakeDevice(kind)
 
@@ -143,7 +147,7 @@ class TestInputs:
         assert other.copies == 1 and lane.count("to device") == 1
         assert np.array_equal(y.array, X + 1)
 
-    def test_what_its_library_does_not_show_comes_by_the_host(self, model, modules):
+    def test_arrays_without_dlpack_are_copied_through_the_host(self, model, modules):
         class Shy:
             shape, dtype = X.shape, X.dtype
 
@@ -173,7 +177,7 @@ class TestInputs:
         assert lane.count("staging of 48") == lane.count("to device") == 1
         assert lane.count("adopted") == 2
 
-    def test_bit_patterns_are_what_they_stand_for(self, serve, io, modules, lanes):
+    def test_bit_patterns_have_their_values(self, serve, io, modules, lanes):
         ports = io("input", ("x", "BF16", 3)) + io("output", ("y", "BF16", 3))
         served = serve(modules.Listed(), ports + GROUP)
         patterns = np.array([0x3F80, 0x4000, 0x4040], np.uint16)  # 1, 2, 3
@@ -205,7 +209,7 @@ class TestOutputs:
         assert not np.shares_memory(y.value._held, array._held)
         assert np.array_equal(y.array, X)
 
-    def test_an_answer_that_stays_outlives_what_the_program_writes_there(self, model, modules):
+    def test_an_output_on_the_gpu_is_independent_of_later_writes(self, model, modules):
         served, _ = model(modules.Counter(), "", dims="1")
         one = np.ones(1, np.float32)
 
@@ -232,7 +236,7 @@ class TestOutputs:
         assert region.filled == [(4096, 24)]
         assert lane.count("to host") == lane.fake.copies == 0
 
-    def test_a_wrong_number_of_rows_is_told(self, model, modules):
+    def test_a_wrong_number_of_rows_is_an_error(self, model, modules):
         served, _ = model(modules.Flat())
 
         with pytest.raises(CoreError, match=r"shape \[6\] for a batch of 2 rows"):

@@ -120,7 +120,7 @@ def test_a_model_on_several_gpus_is_done_when_all_are(cuda):
     ]
 
 
-def test_a_tensor_of_another_gpu_comes_on_a_stream_of_its_own_there(cuda):
+def test_a_tensor_of_another_gpu_is_copied_on_a_separate_stream(cuda):
     lane = Lane(GPU, every_gpu=False, waits=False)
     given = torch.ones(3, device="cuda:0")
     streams = []
@@ -145,7 +145,7 @@ def test_a_tensor_of_another_gpu_comes_on_a_stream_of_its_own_there(cuda):
     assert lane.is_here(here) and streams == ["stream 3 of cuda:0"]
 
 
-def test_what_stays_shows_itself_as_an_array_of_the_gpu(cuda):
+def test_an_output_on_the_gpu_has_the_array_interface(cuda):
     lane = Lane(GPU, every_gpu=False, waits=False)
     tensor = torch.ones(4, 3, device=GPU, dtype=torch.bfloat16)
 
@@ -157,7 +157,7 @@ def test_what_stays_shows_itself_as_an_array_of_the_gpu(cuda):
     assert lane.takes(shown.__dlpack_device__()) and not lane.takes((dlpack.ROCM, 1))
 
 
-def test_what_stays_has_rows_shapes_and_a_copy_on_the_host():
+def test_an_output_on_the_gpu_has_rows_shapes_and_a_host_copy():
     shown = OnGpu(torch.ones(4, 3, dtype=torch.bfloat16), (dlpack.CUDA, 1))
 
     part = shown[1:3].reshape((6,))

@@ -36,7 +36,7 @@ def sizes(found):
     return [each.shapes["x"] for each in found]
 
 
-def test_none_without_being_asked_for(specs):
+def test_there_is_none_by_default(specs):
     assert specs(IO) == ()
     assert specs(IO + graph(4).replace("true", "false")) == ()
 

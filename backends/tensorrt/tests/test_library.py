@@ -100,7 +100,9 @@ def test_modules_of_wheels_with_bindings_in_their_names(installed):
         ({}, "small", "runtime=small: it must be one of full, lean, dispatch"),
     ],
 )
-def test_what_is_missing_is_told_with_the_command(installed, modules, wanted, expected):
+def test_a_missing_library_is_an_error_with_the_command_to_install(
+    installed, modules, wanted, expected
+):
     installed(**modules)
 
     with pytest.raises(CoreError, match=expected.replace('"m"', "'m'")):
@@ -147,7 +149,7 @@ def asked(file):
 
 
 @pytest.mark.parametrize("file", WHERE)
-def test_tensorrt_has_all_that_is_asked_of_it(lean, file):
+def test_tensorrt_has_all_used_names(lean, file):
     found = set(asked(file))
 
     assert len(found) >= 3
@@ -182,7 +184,7 @@ def test_members_of_enumerations(lean):
 
 
 @pytest.mark.parametrize("name", facts_module._DTYPES)
-def test_datatypes_have_the_size_that_tensorrt_says(lean, name):
+def test_datatypes_have_the_sizes_of_tensorrt(lean, name):
     assert getattr(lean.DataType, name).itemsize == facts_module._DTYPES[name].byte_size
 
 
@@ -222,7 +224,7 @@ def test_an_allocator_of_tensorrts_class(lean):
     assert (allocator.address, allocator.shape) == (768, (2, 5))
 
 
-def test_cupy_has_all_that_is_asked_of_it():
+def test_cupy_has_all_used_names():
     module = cupy_or_skip()
     for name in ("Device", "Stream", "Event", "alloc", "alloc_pinned_memory", "Graph"):
         assert hasattr(module.cuda, name)
@@ -238,7 +240,7 @@ def test_cupy_has_all_that_is_asked_of_it():
 
 
 @pytest.mark.skipif(bool(gpus()), reason="there is a GPU")
-def test_the_real_runtime_without_a_gpu_is_told_and_does_not_end_the_process(lean, tmp_path):
+def test_the_real_runtime_without_a_gpu_is_an_error_and_does_not_end_the_process(lean, tmp_path):
     """CUDA says that there is a GPU: what TensorRT gives must be left alone, also when it goes."""
     (tmp_path / "model.plan").write_bytes(b"engine")
     cuda = SimpleNamespace(

@@ -73,9 +73,7 @@ def test_a_file_is_fetched(store, tmp_path):
     assert (tmp_path / "x").read_bytes() == b"abc"
 
 
-def test_what_passes_by_itself_is_tried_again_after_growing_pauses(
-    store, memory, monkeypatch, pauses
-):
+def test_transient_failures_are_retried_after_growing_pauses(store, memory, monkeypatch, pauses):
     failing(monkeypatch, memory, "find", ConnectionError("1"), TimeoutError("2"))
 
     assert len(store.tree().files) == 2
@@ -96,7 +94,7 @@ def test_attempts_are_bounded(store, memory, monkeypatch, pauses):
     assert refused.value.failure is Failure.TRANSIENT
 
 
-def test_what_lasts_is_not_tried_again(store, memory, monkeypatch, pauses):
+def test_lasting_failures_are_not_retried(store, memory, monkeypatch, pauses):
     calls = failing(monkeypatch, memory, "find", PermissionError("no"))
 
     with pytest.raises(StoreError, match="PermissionError: no"):
@@ -140,7 +138,7 @@ class Encrypting:
 
 
 @pytest.mark.parametrize(("tag", "is_there"), [('"2-1"', True), ('"1-1"', False)])
-def test_what_nothing_checks_must_still_be_what_was_listed(tmp_path, tag, is_there):
+def test_an_object_without_a_digest_must_match_the_listing_after_the_fetch(tmp_path, tag, is_there):
     """Of what was uploaded to S3 in parts the ETag is no MD5, and another content may be as large."""
     file = file_of("bucket/m/x", {"size": 3, "ETag": tag, "LastModified": "then"})
     (tmp_path / "x").write_text("abc")
@@ -186,7 +184,7 @@ def test_the_end_ends_a_transfer(memory, tmp_path):
         store.fetch(file, tmp_path / "x")
 
 
-def test_a_path_without_anything_is_no_place(memory, pauses):
+def test_a_path_without_objects_is_no_place(memory, pauses):
     with pytest.raises(StoreError, match="FileNotFoundError: /nothing"):
         Store(place_of("memory://nothing"), pause=pauses).names()
 

@@ -96,7 +96,7 @@ async def test_a_model_costs_the_same_among_few_and_among_many(tmp_path):
         assert more < LINES_OF_A_LOOK, (task, few, many)
 
 
-async def test_a_poll_that_finds_nothing_lists_each_folder_once_and_reads_no_file(
+async def test_a_poll_without_changes_lists_each_folder_once_and_reads_no_file(
     tmp_path, monkeypatch
 ):
     write(tmp_path, names(MANY))

@@ -214,7 +214,7 @@ ODD = {
 
 @pytest.mark.parametrize("lane", ["auto"])
 @pytest.mark.parametrize("what", ODD)
-async def test_a_client_cannot_tell_the_lanes_apart(ports, what):
+async def test_both_paths_answer_equally(ports, what):
     fast, plain = [await told(port, ODD[what]) for port in ports]
 
     assert fast == plain
@@ -305,7 +305,7 @@ async def test_requests_that_may_be_traced_go_to_aiohttp(open_with, by_aiohttp, 
 
 
 @pytest.mark.parametrize("lane", ["auto"])
-async def test_the_fast_lane_is_open_again_when_aiohttp_has_answered(site, by_aiohttp, document):
+async def test_the_fast_path_is_used_again_when_aiohttp_has_answered(site, by_aiohttp, document):
     connection = await site.connect()
     gzip = {"Accept-Encoding": "gzip"}
     chunks = head("Transfer-Encoding: chunked") + b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)

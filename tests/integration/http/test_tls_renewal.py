@@ -108,9 +108,7 @@ def again(port, context, session=None):
         return connection.session, connection.session_reused
 
 
-async def test_a_session_of_before_is_worth_nothing_with_another_root(
-    open_with, files, certificates
-):
+async def test_an_earlier_session_is_invalid_with_another_root(open_with, files, certificates):
     mutual = {"http_use_ssl_mutual": True, "http_root_cert": files.root}
     ours = trusting(certificates.root_crt, (certificates.client_crt, certificates.client_key))
     async with open_with(**files.options, **mutual) as site:

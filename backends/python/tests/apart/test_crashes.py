@@ -110,7 +110,7 @@ def until_it_answers(server, name, within_s=20):
             time.sleep(0.02)
 
 
-def test_a_model_answers_from_a_process_of_its_own_with_its_backends_settings(serve):
+def test_a_model_runs_in_a_child_process_with_its_backends_settings(serve):
     with serve(m=APART) as server:
         answer = server.infer("m", x(1, 2))
 

@@ -127,7 +127,7 @@ async def test_all_fields_of_a_call_reach_the_called_model(serve, mode):
 
 
 @pytest.mark.parametrize("mode", EVERY_MODE)
-async def test_a_call_is_traced_with_the_request_whose_trace_it_carries(serve, tmp_path, mode):
+async def test_a_call_with_a_trace_context_is_traced_with_that_request(serve, tmp_path, mode):
     body = """
     async def execute(self, requests):
         x = x_of(requests[0])
