@@ -82,7 +82,7 @@ async def test_a_client_that_reads_on_gets_every_answer(serve):
     await chain.close()
 
 
-async def test_a_disconnected_client_frees_the_model(serve):
+async def test_a_closed_iterator_frees_the_model(serve):
     chain = await serve(Counting, decoupled=True)
     reply = ask(chain, A_MILLION)
     answers = aiter(reply)

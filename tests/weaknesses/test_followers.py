@@ -39,7 +39,7 @@ def statuses(server, data, cut=None):
     "asked", [GET, INFER, CHUNKED], ids=["without a body", "with a body", "with chunks"]
 )
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket", b"other"])
-def test_an_upgrade_request_is_answered(server, asked, protocol, cut):
+def test_requests_after_an_upgrade_request_are_answered(server, asked, protocol, cut):
     data = upgrade(asked, protocol) + INFER + GET + END
 
     assert statuses(server, data, cut) == [200, 200, 200, 404]

@@ -63,5 +63,5 @@ def test_only_the_last_of_several_has_connection_close(serve, lanes):
     assert all(each.startswith(b"HTTP/1.1 200 ") for each in found)
 
 
-def test_earlier_responses_have_no_connection_header(serve, document):
+def test_a_response_of_a_running_server_has_no_connection_header(serve, document):
     assert serve().infer(document(1.0)).headers["Connection"] is None

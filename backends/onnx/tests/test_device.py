@@ -197,7 +197,7 @@ def test_every_datatype_of_numpy_is_unchanged(kind):
     assert np.array_equal(dlpack.to_host(found), array)
 
 
-def test_memory_shared_by_an_output_outlives_it():
+def test_memory_exported_from_an_output_outlives_it():
     value = ort.OrtValue.ortvalue_from_numpy(X)
     found = device.OnDevice(value, dtypes.FP32, device.Place("cpu", dlpack.CPU, 0))
 

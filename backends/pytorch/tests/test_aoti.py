@@ -97,7 +97,7 @@ def test_a_shape_it_was_not_compiled_for_is_refused_at_the_load(start):
         start(width=4)
 
 
-def test_missing_inputs_are_named(serve, package):
+def test_missing_inputs_and_outputs_are_named(serve, package):
     with pytest.raises(CoreError) as caught:
         serve(lambda folder: (folder / "model.pt2").write_bytes(package))
 

@@ -195,7 +195,7 @@ def test_an_argument_of_another_kind_is_refused_by_name(serve, modules):
     assert "argument 'n' of forward is of type int" in refused(serve, Counted())
 
 
-def test_without_a_configuration_the_names_of_the_file_are_used(serve, modules):
+def test_without_a_configuration_the_error_has_the_names_of_the_file(serve, modules):
     with pytest.raises(CoreError) as caught:
         serve(modules.Sum())
 

@@ -145,7 +145,7 @@ def test_a_tensor_of_another_gpu_is_copied_on_a_separate_stream(cuda):
     assert lane.is_here(here) and streams == ["stream 3 of cuda:0"]
 
 
-def test_an_output_on_the_gpu_has_the_array_interface(cuda):
+def test_an_output_on_the_gpu_supports_dlpack(cuda):
     lane = Lane(GPU, every_gpu=False, waits=False)
     tensor = torch.ones(4, 3, device=GPU, dtype=torch.bfloat16)
 

@@ -60,7 +60,7 @@ async def test_a_model_serves_under_the_name_that_it_is_given(serve, elsewhere, 
     assert server.control.repository.joined() == [place()]
 
 
-async def test_its_backend_does_not_see_that_name(serve, elsewhere, place, ask):
+async def test_its_served_name_does_not_choose_its_backend(serve, elsewhere, place, ask):
     server = await serve()
     (elsewhere.path / "m.scaler/1").mkdir(parents=True)
     (elsewhere.path / "m.scaler/1/model.txt").write_text("2")

@@ -179,7 +179,7 @@ async def test_a_stop_in_time_answers_accepted_requests(serve, models, ask, back
     assert await stop == 0
 
 
-async def test_a_stop_that_times_out_counts_the_remaining_requests(serve, models, ask, backend):
+async def test_a_stop_that_times_out_counts_the_busy_versions(serve, models, ask, backend):
     models.write("m", "2")
     server = await serve(load_model=["m"])
     reply = ask(server, -1)

@@ -133,7 +133,7 @@ class TestCertificates:
             self.ready(served, credentials)
         assert error.value.code() is grpc.StatusCode.UNAVAILABLE
 
-    def test_a_missing_file_option_is_required(self, serve):
+    def test_tls_without_a_file_option_is_an_error(self, serve):
         with pytest.raises(CoreError, match="name it with --grpc-server-key") as error:
             serve(grpc_use_ssl=True)
         assert error.value.kind is Kind.INVALID

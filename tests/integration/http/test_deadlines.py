@@ -24,7 +24,7 @@ async def until(condition):
 
 class TestThePathsOfInference:
     @pytest.mark.parametrize("path", ["infer", "generate", "generate_stream"])
-    async def test_an_execution_past_its_deadline_ends_for_its_client_and_is_counted(
+    async def test_an_execution_past_its_deadline_ends_for_its_client_and_is_cancelled(
         self, site, document, path
     ):
         body = document(1) if path == "infer" else generated(1)

@@ -133,7 +133,7 @@ class TestFiles:
         return error.value.message
 
     @pytest.mark.parametrize("option", ["key", "cert"])
-    async def test_a_missing_file_option_is_required_for_tls(self, open_with, option):
+    async def test_a_missing_file_option_is_an_error(self, open_with, option):
         text = await self.refusal(open_with, **{f"http_server_{option}": ""})
         assert text.endswith(f"needs a PEM file; name it with --http-server-{option}")
 

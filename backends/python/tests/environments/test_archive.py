@@ -148,7 +148,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("entries,text", REFUSED.values(), ids=REFUSED)
-def test_an_unavailable_requirement_is_refused(pack, to, entries, text):
+def test_an_archive_with_unsupported_entries_is_refused(pack, to, entries, text):
     with pytest.raises(Unusable, match=text):
         unpack(pack(*entries), to, PLENTY)
 

@@ -66,7 +66,7 @@ def test_threads_that_want_the_same_wait_for_the_first():
     cache.close()
 
 
-def test_a_process_that_waits_for_another_uses_its_result():
+def test_a_caller_that_waits_for_another_uses_its_result():
     # Both have seen that there is nothing when the first begins; he still uses it when the second goes on.
     cache, seen, made = Cache(None), threading.Barrier(2), []
     ask = cache._make
