@@ -1,4 +1,4 @@
-"""The pages say what is."""
+"""The pages match the code."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Who may import whom, where compiled code lives, and how long a file may be.
+"""Allowed imports between packages, places of compiled code, and the maximum length of a file.
 
 The rules are those of ARCHITECTURE.md. tests/shape also counts imports for type checkers.
 """
@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LONGEST = 450
 
-# core's inner order, from the bottom. A room may import those above it in this list, and its own.
+# core's layers, from the bottom. A package may import those above it in this list, and itself.
 ROOMS = (
     (
         "core.cmake",
@@ -57,7 +57,7 @@ ROOMS = (
 # What core may take from elsewhere; frontends and backends bring the rest.
 # cython: decorators of classes that are compiled, where nothing is left of the import.
 OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
-# Modules that a server does not import, or only when it is told to: one makes the descriptors, one is for
+# Modules that a server does not import, or only on request: one makes the descriptors, one is for
 # authors' tests.
 TOOLS = {
     "core.testing": {"pytest"},
@@ -67,7 +67,7 @@ SHARED = ("shared",)
 # The inner packages of core that a frontend imports because it starts a server itself: plugins and hooks of
 # the server, and the interface of repositories, which bound functions implement.
 STARTS_A_SERVER = {"frontends.in_process": {"core.plugins", "core.repository"}}
-# Folders of what is a distribution of its own.
+# Folders of separate distributions.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Files of core with a word that is also one of a backend of this project, and why.
 NAMED_BY_CORE = {
@@ -134,7 +134,7 @@ GRAPH = {name: imports(path) for name, path in SOURCES.items()}
 
 
 def floor(module):
-    """How high the room of a module of core is."""
+    """Return the layer of a module of core."""
     for height, rooms in enumerate(ROOMS):
         if any(
             module == room or (room != "core" and module.startswith(f"{room}.")) for room in rooms
@@ -323,7 +323,7 @@ def test_no_file_is_too_long_to_read():
 
 def test_the_paths_in_the_architecture_page_exist():
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    # A path begins with a folder of the checkout; what is named beside one, such as `auto.py`, is left out.
+    # A path begins with a folder of the checkout; names relative to one, such as `auto.py`, are skipped.
     tops = {path.name for path in ROOT.iterdir() if path.is_dir()}
     named = {
         each for each in re.findall(r"`([\w./-]+/[\w./-]+)`", text) if each.split("/")[0] in tops

@@ -1,8 +1,8 @@
-"""Backends with one mistake each, held against the contract kit by tests/unit/testing/test_kit.py.
+"""Backends with one mistake each, checked with the contract kit by tests/unit/testing/test_kit.py.
 
-Each class says by which test of the kit its mistake is found; they lie in files as those tests do. Where core
-itself keeps the promise, an example says something that is not so, or core is broken.
+Each class names the test of the kit that finds its mistake; the files are those of the tests. Where core
+itself keeps the promise, an example is wrong, or core is broken.
 
-contract.py   what all of them are made of
+contract.py   base classes of all of them
 well.py       backends without a mistake
 """

@@ -123,6 +123,6 @@ class TestDoesNotWait(Contract):
     @pytest.fixture(autouse=True)
     def _broken_core(self, monkeypatch):
         async def drain(self):
-            """Waits for nobody."""
+            """Does not wait for running requests."""
 
         monkeypatch.setattr(Chain, "drain", drain)

@@ -1,4 +1,4 @@
-"""What broken backends are made of: backends without a mistake, and the list of those that have one."""
+"""Base classes of broken backends: backends without a mistake, and the list of those that have one."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SAYS = {}  # (file::class, test) → words of the failure, where they are not th
 
 
 def caught_by(*tests, says=""):
-    """The class is to fail in these tests; says: words with which it is told."""
+    """Mark a class that must fail in these tests; `says` are words of the failure's text."""
 
     def register(made):
         place = f"{made.__module__.rpartition('.')[2]}.py::{made.__name__}"
@@ -72,7 +72,7 @@ class Contract(BackendConformance):
 
     @pytest.fixture
     def impatient(self, monkeypatch):
-        """What the kit waits for will not come: a good backend gets a minute for it, this one need not."""
+        """Use a short timeout: the kit waits in vain here; a good backend gets a minute."""
         for module in (served, server_thread):
             monkeypatch.setattr(module, "PATIENCE_S", 3.0)
         monkeypatch.setattr(leftovers, "_PATIENCE_S", 0.3)

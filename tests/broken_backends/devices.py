@@ -1,4 +1,4 @@
-"""Instances that are elsewhere, or not what they say."""
+"""Instances on a wrong device, or with a wrong description of it."""
 
 import core
 from broken_backends.contract import Contract, Well, caught_by

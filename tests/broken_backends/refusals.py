@@ -1,4 +1,4 @@
-"""Models that take what does not fit what they say."""
+"""Models that accept invalid requests."""
 
 import pytest
 
@@ -38,7 +38,7 @@ class TestTakesAnotherRank(Contract):
 
 
 class Rowless(Contract):
-    """It says that it batches, and its configuration does not."""
+    """Declares batching, but its configuration has none."""
 
     @pytest.fixture
     def served(self, serve, example):

@@ -13,7 +13,7 @@ class TestForgets(Stateful):
 
 
 class RemembersItself(Sum):
-    """It keeps the state itself, and does not see whose it is."""
+    """Keeps the state itself, and mixes sequences."""
 
     total = 0.0
 

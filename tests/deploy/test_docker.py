@@ -1,4 +1,4 @@
-"""The Dockerfile: what it copies is there, what runs has no rights, and its steps are those of CI."""
+"""The Dockerfile: its sources exist, the server runs without rights, and its steps are those of CI."""
 
 import re
 import shlex
@@ -35,7 +35,7 @@ def stages():
 
 
 def last(word):
-    """What the last stage says for an instruction, by its last line."""
+    """Return the arguments of an instruction in the last stage, from its last line."""
     return [rest for each, rest in stages()[-1] if each == word][-1]
 
 
@@ -92,7 +92,7 @@ def test_signals_reach_the_server():
 
 @pytest.mark.parametrize("step", ["pip wheel", "--no-deps", "--find-links"])
 def test_wheels_are_made_as_ci_makes_them(step):
-    """.ci/run makes these wheels, installs them elsewhere and asks a server of theirs."""
+    """.ci/run makes these wheels, installs them elsewhere and sends requests to their server."""
     build = " ".join(rest for word, rest in stages()[0] if word == "RUN")
 
     assert step in build
@@ -112,7 +112,7 @@ def test_the_backends_and_plugins_of_the_default_exist():
 
 
 def test_the_requested_plugins_are_built_and_installed(tmp_path):
-    """The steps run here, with a pip that says what it was asked to do."""
+    """The steps run here, with a pip that records its arguments."""
     pip = tmp_path / "python"
     pip.write_text('#!/bin/sh\necho "$@"\n')
     pip.chmod(0o755)

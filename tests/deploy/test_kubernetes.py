@@ -1,4 +1,4 @@
-"""The manifests: Kubernetes' own schemas accept them, and what they say fits the server."""
+"""The manifests: Kubernetes' own schemas accept them, and their settings fit the server."""
 
 from pathlib import Path
 

@@ -30,7 +30,7 @@ FORESTS = ["tumours", "wine", "wine_features", "wine_label", "wine_pipeline", "w
 
 @pytest.fixture(scope="module")
 def models():
-    """The folder of the models, with what the script makes."""
+    """Return the folder of the models, with those that the script makes."""
     if not all((MODELS / path).is_file() for path in MADE):
         subprocess.run([sys.executable, EXAMPLES / "make_models.py"], check=True, timeout=120)
     return MODELS
@@ -52,7 +52,7 @@ def server(models, pytestconfig, memory_socket):
 
 
 def printed(command, *arguments):
-    """What a client prints."""
+    """Return the output of a client."""
     done = subprocess.run(
         [command, *map(str, arguments)], capture_output=True, text=True, timeout=60
     )

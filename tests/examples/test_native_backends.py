@@ -1,5 +1,5 @@
-"""The native example backends: built as wheels, and held to the contract; the page about them shows what they
-are.
+"""The native example backends: built as wheels, and checked with the contract; their page shows their
+code.
 """
 
 import importlib

@@ -14,7 +14,7 @@ AT_ONCE = 10  # answers between two waits of the model
 
 
 class Counting(core.ModelInstance):
-    """Gives as many answers as `x` says, and waits for its client."""
+    """Sends `x` responses, and waits for its client."""
 
     placement = "inline"
 

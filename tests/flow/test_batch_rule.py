@@ -1,4 +1,4 @@
-"""A model, or a plugin, says which requests make a batch."""
+"""A model, or a plugin, decides which requests form a batch."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ class Double(core.ModelInstance):
 
 
 class ByTenant(core.Model):
-    """Requests of different tenants do not share a batch; the rule notes whom it was asked for."""
+    """Requests of different tenants do not share a batch; the rule records its calls."""
 
     asked = ()
 

@@ -1,4 +1,4 @@
-"""An instance on a thread is told when nobody waits for what it computes."""
+"""An instance on a thread is notified when no request waits for its execution."""
 
 import threading
 
@@ -19,7 +19,7 @@ dynamic_batching { preferred_batch_size: [ 3 ] max_queue_delay_microseconds: 100
 
 
 class Slow(core.ModelInstance):
-    """Runs until it is told to stop, or the test lets it go on."""
+    """Runs until it is notified to stop, or the test releases it."""
 
     def open(self):
         self.begun = self.model.backend.begun

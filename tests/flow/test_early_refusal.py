@@ -1,4 +1,4 @@
-"""A request whose deadline cannot be met is refused when it comes, and no other one; over virtual time."""
+"""A request whose deadline cannot be met is refused on arrival, and no other one; over virtual time."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ TAKES_S = 0.010
 
 
 class Slow(core.ModelInstance):
-    """y = x after 10 ms, or after what the first row says."""
+    """y = x after 10 ms, or after the time in the first row."""
 
     async def execute(self, batch):
         self.model.recorder.batches.append([request.id for request in batch.requests])

@@ -1,4 +1,4 @@
-"""Layers of plugins around a model, and what they are told of its batches."""
+"""Layers of plugins around a model, and the hook about its batches."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Instances that cannot serve for a while: who gets the requests, and what is said of the model."""
+"""Instances that cannot serve for a while: the distribution of requests, and the readiness of the model."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ START, END = 1, 2
 
 
 class Moody(core.ModelInstance):
-    """Answers with its number; ready or not, as the test says."""
+    """Answers with its number; ready or not on command of the test."""
 
     placement = "callback"
     is_ready = True

@@ -1,4 +1,4 @@
-"""Implicit state: what the server keeps of a sequence between its requests; over virtual time."""
+"""Implicit state: tensors that the server keeps for a sequence between its requests; over virtual time."""
 
 import asyncio
 import random
@@ -40,7 +40,7 @@ class Sum(core.ModelInstance):
 
 
 class Collect(core.ModelInstance):
-    """y is what the sequence has seen before, and its state grows by each x."""
+    """y is the earlier input of the sequence, and its state grows by each x."""
 
     async def execute(self, batch):
         await asyncio.sleep(0.010)

@@ -1,4 +1,4 @@
-"""A model that cannot be served: the server says what to do, and stays or goes as it was told."""
+"""A model that cannot be served: the server gives advice, and continues or ends as configured."""
 
 import pytest
 from conformance.model import Model
@@ -101,7 +101,7 @@ def test_the_index_and_a_load_request_have_the_reason(launch):
 
 
 def test_a_version_that_fails_leaves_the_other_versions_of_its_model(launch):
-    """The newest version fails in initialize; the one before it is asked by number."""
+    """The newest version fails in initialize; the one before it is requested by number."""
     model = Model(
         "half",
         "versioned_all",

@@ -1,4 +1,4 @@
-"""Readiness over HTTP and gRPC: what a Python model says itself, and what its process says by dying."""
+"""Readiness over HTTP and gRPC: reported by a Python model, and after the death of its process."""
 
 import os
 import pathlib
@@ -57,7 +57,7 @@ def folder(server):
 
 
 def told(server):
-    """What is said of the model, of the ensemble that calls it, and of the server: by HTTP, by gRPC."""
+    """Return the readiness of the model, of the ensemble that calls it, and of the server: HTTP, then gRPC."""
     with server.grpc_client() as client:
         return [
             (server.ready("moody"), client.is_model_ready("moody")),

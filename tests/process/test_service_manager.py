@@ -1,4 +1,4 @@
-"""A server that systemd starts, or somebody who listens in its place at $NOTIFY_SOCKET."""
+"""A server started by systemd, or with another listener at $NOTIFY_SOCKET."""
 
 import signal
 import socket

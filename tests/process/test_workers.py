@@ -74,7 +74,7 @@ def test_loads_and_unloads_hold_for_every_connection(server):
     assert len(pids(found)) == 2
     assert found.post("/v2/repository/models/who/unload").status == 200
     assert from_every_connection(lambda: found.ready("who")) == {False}
-    # What the last requests of a worker still hold goes behind the answer.
+    # The memory of a worker's last requests is freed after the response.
     assert wait_until(
         lambda: (
             from_every_connection(lambda: found.post("/v2/repository/index").body)
@@ -280,4 +280,4 @@ def _ask_in_vain(server):
     try:
         server.infer("stays", BODY)
     except (OSError, http.client.HTTPException):
-        pass  # the worker has gone
+        pass  # the worker has ended

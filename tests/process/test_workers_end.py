@@ -110,7 +110,7 @@ def test_while_a_worker_is_gone_connections_reach_the_others(server):
     killed = min(children(found.process.pid))
 
     os.kill(killed, signal.SIGKILL)
-    # Its connections are gone when all its threads are, and then the supervisor hears of it.
+    # Its connections close when all its threads have ended; then the supervisor notices.
     assert wait_until(lambda: "was ended by SIGKILL" in found.log_text(), 60)
 
     assert killed not in pids(found, 20)
@@ -151,7 +151,7 @@ def test_a_signal_drains_all_workers(server):
 
 
 def test_no_process_survives_a_killed_supervisor(server):
-    found = server(models=[who, "add_sub"])  # add_sub has a process of its own in each worker
+    found = server(models=[who, "add_sub"])  # add_sub has a separate process in each worker
     workers = children(found.process.pid)
     below = [pid for worker in workers for pid in children(worker)]
     assert len(workers) == 2
@@ -201,4 +201,4 @@ def _ask_in_vain(server):
     try:
         server.infer("stuck", BODY)
     except (OSError, http.client.HTTPException):
-        pass  # the server has gone
+        pass  # the server has ended

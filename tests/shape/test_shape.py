@@ -1,4 +1,4 @@
-"""The shape of the code keeps its bounds, or what it has reached on the way to them."""
+"""The numbers about the code keep their limits, or the best values so far."""
 
 from __future__ import annotations
 

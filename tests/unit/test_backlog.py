@@ -1,4 +1,4 @@
-"""Backlog and Pace alone: what is held, what is let go, who waits."""
+"""Backlog and Pace alone: pauses, resumes and waits."""
 
 import asyncio
 import gc

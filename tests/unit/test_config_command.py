@@ -1,4 +1,4 @@
-"""python -m core config: exit status 1 and the text of the load for what a load would refuse."""
+"""python -m core config: exit status 1 and the load's error for a model that a load refuses."""
 
 import pytest
 

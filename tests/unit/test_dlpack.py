@@ -1,4 +1,4 @@
-"""DLPack: what capsules say, memory that is lent, and copies to the host by what libraries have."""
+"""DLPack: the content of capsules, shared memory, and copies to the host by each library's method."""
 
 import gc
 import weakref
@@ -23,7 +23,7 @@ shaped = st.sampled_from(NUMERIC).flatmap(
 
 
 class Exporter:
-    """An array with nothing but what DLPack asks for."""
+    """An array with only the methods of DLPack."""
 
     def __init__(self, array, dtype=None, device=(dlpack.CUDA, 0)):
         self.array = array
@@ -200,7 +200,7 @@ VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 class Asked(Exporter):
-    """Knows the newest way: it is asked for host memory in the export."""
+    """Supports the newest method: the export takes the host as its target."""
 
     def __dlpack__(self, *, stream=None, dl_device=None, copy=None):
         if dl_device == (dlpack.CPU, 0) and copy:

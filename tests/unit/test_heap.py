@@ -1,4 +1,4 @@
-"""Freed memory is kept for what comes next, unless somebody has chosen otherwise."""
+"""Freed memory is kept for later requests, unless the environment configures malloc."""
 
 import asyncio
 import os

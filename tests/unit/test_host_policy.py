@@ -1,4 +1,4 @@
-"""Host policies: what --host-policy may say, and that threads stay on their cores."""
+"""Host policies: the values of --host-policy, and threads that stay on their cores."""
 
 import os
 import threading

@@ -167,7 +167,7 @@ class TestMetrics:
 
         expected = {text: number for text, number in told(summary(one)).items() if text != "sum"}
         found = told(merged)
-        # Of each worker's sum the part of a microsecond is not told.
+        # The fraction of a microsecond in each worker's sum is lost.
         assert abs(found.pop("sum") - one.sum_ns / 1000) <= 3
         assert found == pytest.approx(expected, nan_ok=True)
 
@@ -242,10 +242,10 @@ class TestIndex:
 
 
 class TestGaugesOfModels:
-    """What several workers tell of a gauge, each as (operation, value)s in the order of time."""
+    """A gauge of several workers, as (operation, value) pairs in the order of time."""
 
     MADE = [
-        # mode, what each worker does and in which order, what is told
+        # mode, operations of each worker in their order, expected value
         ("", [(0, "set", 19), (1, "set", 14)], 14),
         ("", [(1, "set", 14), (0, "set", 19)], 19),
         ("", [(0, "increment", 2), (1, "increment", 3), (0, "increment", -1)], 4),

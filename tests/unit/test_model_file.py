@@ -1,4 +1,4 @@
-"""What is said of a model's file that is not there, or that cannot be read."""
+"""The errors for a model's file that is missing or cannot be read."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What the service manager is told, at a socket that a test listens at in its place."""
+"""The messages to the service manager, at a socket of the test."""
 
 import socket
 

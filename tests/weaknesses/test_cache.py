@@ -1,4 +1,4 @@
-"""The response cache and its memory: what is kept is answers, and nothing of requests that had none."""
+"""The response cache and its memory: it keeps responses, and no part of failed requests."""
 
 import gc
 import json
@@ -63,7 +63,7 @@ def test_refused_and_cancelled_requests_leave_no_cache_entry(served, message):
     served.backend.gate.set()
     served.stub.ModelInfer(message(99.0, model="kept"), timeout=60)
 
-    # The two may have been answered before the server heard that nobody wanted it.
+    # The two may have been answered before the server noticed the cancellation.
     assert {call.code() for call in calls} == {
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.CANCELLED,

@@ -24,7 +24,7 @@ def upgrade(request, protocol=b"h2c"):
 
 
 def statuses(server, data, cut=None):
-    """The statuses of the answers to what is sent in one go, or in two."""
+    """Return the statuses of the responses to bytes sent in one part, or in two."""
     with server.open(data[:cut]) as own:
         if cut is not None:
             own.sendall(data[cut:])

@@ -1,4 +1,4 @@
-"""What no handler expects: members of any type, bodies that are none, exceptions that nobody thought of."""
+"""Unexpected input of handlers: members of any type, invalid bodies, unexpected exceptions."""
 
 import dataclasses
 import http.client
@@ -37,7 +37,7 @@ BLAMED = ("unexpected error", "see the log")
 
 
 class _Strange(Exception):
-    """An exception whose text cannot be had."""
+    """An exception whose text raises an exception."""
 
     def __str__(self):
         raise ValueError("not even that")

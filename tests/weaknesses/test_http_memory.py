@@ -1,4 +1,4 @@
-"""What the connections of HTTP hold together has one bound: bodies, tensors and answers that nobody reads."""
+"""The memory of all HTTP connections has one limit: bodies, tensors and unread responses."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ def until(condition, what):
 
 @pytest.fixture
 def small(serve):
-    """A server whose connections may hold LIMIT bytes together; it holds nothing after the test."""
+    """A server whose connections may hold LIMIT bytes together; after the test it must hold none."""
     found = serve(request_memory_byte_size=LIMIT)
     yield found
     account = found.server.account
@@ -132,7 +132,7 @@ def test_unread_responses_are_limited(small, connect, resident):
     for own in greedy:
         head, body = read(own)
         if head.startswith(b"HTTP/1.1 200 "):
-            # Whole, or cut because there was no room for the rest.
+            # Complete, or cut because the limit allowed no more.
             assert len(body) <= int(head.split(b"\r\nContent-Length: ")[1].split(b"\r\n")[0])
         else:
             assert head == b"" or head.startswith(b"HTTP/1.1 503 "), head
@@ -186,7 +186,7 @@ def test_tensors_made_of_json_count_while_the_request_waits(small, connect):
     own = connect(HEAD % (b"gated", b"", len(body)) + body)
     small.backend.running.wait(20)
 
-    # The body and four bytes for each element, less what is not counted.
+    # The body and four bytes for each element, less the uncounted bytes.
     assert small.server.account.held >= len(body) + 4 * count - 2 * 65536
     small.backend.gate.set()
     head, body = read(own)

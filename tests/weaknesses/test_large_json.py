@@ -1,4 +1,4 @@
-"""JSON that costs more than it weighs: nothing of it keeps the event loop, and what it makes has a bound."""
+"""JSON that costs more than its size: it does not block the event loop, and its memory has a limit."""
 
 import asyncio
 import base64
@@ -262,7 +262,7 @@ def test_a_byte_order_mark_before_json_is_passed_over(server, size):
 
 
 def test_decompressed_bytes_beyond_the_size_are_accounted(server, longest, peak):
-    """Requests of a few KB, whose answers nobody reads."""
+    """Requests of a few KB, whose responses the client does not read."""
     packed = gzip.compress(zeros(16 * MB), 9)
     head = (
         b"POST /v2/models/echo/infer HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\n"

@@ -1,4 +1,4 @@
-"""The answer that a server gives while it ends says that the connection ends after it."""
+"""The last response of a stopping server announces that the connection closes after it."""
 
 import json
 import threading
@@ -17,13 +17,13 @@ def asked(version=1, field=b"", service=b"infer", text=TEXT):
 
 
 def answers(served, data):
-    """What comes back of requests that are in flight when the server ends."""
+    """Return the responses to requests that run while the server stops."""
     with served.open(data) as own:
         assert served.backend.running.wait(20)
         ending = threading.Thread(target=served.run, args=[served.http.stop(10)])
         ending.start()
         end = time.monotonic() + 20
-        while served.http._listener is not None:  # then its connections have been told
+        while served.http._listener is not None:  # then its connections know about the stop
             assert time.monotonic() < end
             time.sleep(0.01)
         served.backend.gate.set()

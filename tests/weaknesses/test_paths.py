@@ -83,7 +83,7 @@ def test_no_shell_reads_the_name_of_a_model(server, tmp_path, monkeypatch, comma
     try:
         server.stub.RepositoryModelLoad(request, timeout=30)
     except grpc.RpcError:
-        pass  # whether a folder may be called so is not asked here
+        pass  # whether the file system allows such a name is not tested here
     else:
         server.stub.RepositoryModelUnload(
             pb.RepositoryModelUnloadRequest(model_name=command), timeout=30

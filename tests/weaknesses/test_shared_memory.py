@@ -1,4 +1,4 @@
-"""Memory that clients share with the server: bounds, lifetimes, and memory that is nobody's business."""
+"""Memory that clients share with the server: limits, lifetimes, and forbidden memory."""
 
 import json
 import mmap
@@ -64,7 +64,7 @@ BEYOND = [
 
 @pytest.mark.parametrize(("offset", "size"), BEYOND)
 def test_a_tensor_lies_within_its_region(server, region, offset, size):
-    """CVE-2024-0088, CVE-2026-24173: an offset and a size whose sum passed the bound, or overflowed."""
+    """CVE-2024-0088, CVE-2026-24173: an offset and a size whose sum exceeded the region, or overflowed."""
     tensor = {
         "name": "x",
         "datatype": "FP32",

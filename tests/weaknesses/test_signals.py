@@ -1,4 +1,4 @@
-"""Pipes that break: whoever reads the server's output may end before it, and SIGPIPE is no reason to."""
+"""Broken pipes: the reader of the server's output may end first, and SIGPIPE must not end the server."""
 
 import http.client
 import os
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-BUFFERED = {**os.environ, "PYTHONUNBUFFERED": ""}  # as it is where nobody has asked for anything
+BUFFERED = {**os.environ, "PYTHONUNBUFFERED": ""}  # the default of Python
 
 
 @pytest.fixture

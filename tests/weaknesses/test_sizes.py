@@ -135,7 +135,7 @@ def test_a_bomb_over_grpc_is_unpacked_no_further_than_its_limit(serve, resident)
 
 
 def test_a_body_is_no_larger_than_its_limit(serve, message):
-    """CVE-2025-33201 and CVE-2024-53880: a large payload raised what nobody expected, or overflowed."""
+    """CVE-2025-33201 and CVE-2024-53880: a large payload raised an unexpected error, or overflowed."""
     served = serve(http_max_body_size=10_000, grpc_max_message_size=10_000)
     tensor = {
         "name": "x",

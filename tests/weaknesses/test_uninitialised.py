@@ -1,6 +1,6 @@
-"""Memory that was another request's: no answer, region, batch or state shows a byte of it.
+"""Memory of another request: no response, region, batch or state exposes a byte of it.
 
-What is used again is filled with POISON before, by requests that are as large as what will be looked at.
+Reused memory is filled with POISON before, by requests of the same size as those under test.
 """
 
 import json
@@ -22,7 +22,7 @@ def poisoned(count):
 
 
 def binary(array):
-    """Body and headers of a request to `echo` whose tensors are binary, in both directions."""
+    """Return body and headers of a request to `echo` whose tensors are binary, in both directions."""
     raw = array.tobytes()
     tensor = {"name": "x", "datatype": "FP32", "shape": [array.size]}
     tensor["parameters"] = {"binary_data_size": len(raw)}
@@ -48,7 +48,7 @@ def over_grpc(server, array):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_an_answer_holds_the_bytes_of_its_request_and_no_others(server, size):
-    """CVE-2024-0103: an uninitialised resource told clients what was in memory before."""
+    """CVE-2024-0103: an uninitialised resource exposed earlier memory to clients."""
     array = np.arange(size, dtype=np.float32)
     for _ in range(3):
         over_http(server, poisoned(max(SIZES)))

@@ -1,4 +1,4 @@
-"""Asking a server in this process, from coroutines on loops of their own."""
+"""Requests to a server in this process, from coroutines on other loops."""
 
 import asyncio
 import threading

@@ -19,7 +19,7 @@ def place():
 
 
 class Twice:
-    """y = 2 x, on the device if x is there or if it is told so; keeps what it was given."""
+    """y = 2 x, on the device if x is there or if the function has a `place`; keeps its inputs."""
 
     def __init__(self, place=None):
         self.place = place
@@ -32,7 +32,7 @@ class Twice:
         return 2 * x if self.place is None else self.place.array(2 * x)
 
 
-def test_an_input_on_a_device_is_numpy_for_a_function_that_does_not_ask(server, place, x):
+def test_an_input_on_a_device_is_numpy_for_a_function_by_default(server, place, x):
     function = Twice()
     server.bind("m", function, **ROW)
 

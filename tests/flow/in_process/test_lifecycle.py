@@ -236,7 +236,7 @@ def test_the_server_returns_its_metadata(server):
 def test_backends_are_found_in_their_folder_too(tmp_path):
     folder = tmp_path / "backends" / "parabola"
     folder.mkdir(parents=True)
-    (folder / "model.py").write_text("")  # no class: whoever finds the folder says so
+    (folder / "model.py").write_text("")  # no class: a load of this folder fails
     config = 'backend: "parabola" input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ] '
     config += 'output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]'
     write(tmp_path / "models", "m", config)

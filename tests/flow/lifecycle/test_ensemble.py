@@ -44,7 +44,7 @@ MODELS = {
 
 
 class Stepping(core.ModelInstance):
-    """Does what the name of its model says."""
+    """Computes by the name of its model."""
 
     placement = "inline"
     sum = 0.0

@@ -1,4 +1,4 @@
-"""Models that lie elsewhere and join a running server, each under a name of its own."""
+"""Models in other folders that join a running server, each with a different served name."""
 
 import asyncio
 import json

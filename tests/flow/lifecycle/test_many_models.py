@@ -1,6 +1,6 @@
-"""Hundreds of models: what is done for one of them does not grow with the number of the others.
+"""Hundreds of models: the work for one of them does not grow with the number of the others.
 
-Nothing here is about time: what counts is how many lines run on the loop, and how many folders are looked at.
+These tests do not measure time: they count lines that run on the loop, and listed folders.
 """
 
 import os
@@ -59,7 +59,7 @@ def names(count):
 
 
 async def lines_of(count, folder):
-    """What a server with so many models does for each of some tasks, in lines."""
+    """Return the number of lines that a server with so many models runs for each of some tasks."""
     write(folder, names(count))
     found = {}
     server = InferenceServer(Options.defaults(model_repository=[str(folder)], load_model=["*"],

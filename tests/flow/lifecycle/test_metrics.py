@@ -1,4 +1,4 @@
-"""What a server tells of its models, from their folders to the families."""
+"""The metrics of models, from their folders to the families."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Both protocols, with each lane and engine, write the same lines."""
+"""Both protocols write the same lines, on each path and with each engine."""
 
 import json
 

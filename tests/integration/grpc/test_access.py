@@ -1,4 +1,4 @@
-"""Who calls, over gRPC: every method, in every engine, for callers with and without tokens; and certificates
+"""Access over gRPC: every method, in every engine, for callers with and without tokens; and certificates
 that change."""
 
 import asyncio
@@ -359,7 +359,7 @@ class TestCertificatesThatChange:
     def test_a_server_of_grpcio_that_had_to_begin_again_reads_them_once(
         self, serve, files, certificates, caplog
     ):
-        """It does not when it is asked for the path of a call that is no text, however often."""
+        """grpcio does not restart for a call whose path is no text, however often."""
         served = serve(grpc_use_ssl=True, **files.options)
         engine = served.frontend._engine
         if not isinstance(engine, GrpcioEngine):

@@ -61,13 +61,13 @@ class Raw:
         return number
 
     def send(self, number, data):
-        """As many bytes as there is room for."""
+        """Send as many bytes as the window allows."""
         room = min(self.h2.local_flow_control_window(number), self.h2.max_outbound_frame_size)
         self.h2.send_data(number, data[:room])
         self.flush()
 
     def status(self, number, timeout_s=20):
-        """The status of a call that nobody ends but the server."""
+        """Return the status of a call that only the server ends."""
         end = time.monotonic() + timeout_s
         while number not in self.found:
             assert time.monotonic() < end

@@ -1,4 +1,4 @@
-"""Calls over a real channel: statuses, cancellation, streams, what is no call at all."""
+"""Calls over a real channel: statuses, cancellation, streams, invalid calls."""
 
 import logging
 import queue

@@ -1,4 +1,4 @@
-"""Who calls: every route, in both lanes, for callers with and without tokens, roles and limits."""
+"""Access over HTTP: every route, on both paths, for callers with and without tokens, roles and limits."""
 
 import asyncio
 import json

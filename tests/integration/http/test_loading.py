@@ -1,4 +1,4 @@
-"""What each path says of a model that is still being loaded."""
+"""The response of each path for a loading model."""
 
 import asyncio
 import threading

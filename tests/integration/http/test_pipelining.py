@@ -16,7 +16,7 @@ import frontends.http.connections as connections
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
 def over_tls(request):
-    """Whatever is said here holds over TLS too."""
+    """Run all tests here over TLS, too."""
     return request.param
 
 
@@ -40,7 +40,7 @@ def chunked_of(number):
     return first + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
 
 
-# A request and how its answer is told from others.
+# A request, and a text that identifies its response.
 KINDS = {
     "lane": lambda n: (infer_of(n), f'"id":"{n}"'),
     "identity": lambda n: (infer_of(n, extra="Content-Encoding: identity\r\n"), f'"id":"{n}"'),

@@ -1,4 +1,4 @@
-"""generate_stream on the wire: a real HttpFrontend over a server whose answers a test gives."""
+"""generate_stream on the wire: a real HttpFrontend over a server whose responses a test gives."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ class ScriptedServer:
         self.options = Options.defaults(http_address="127.0.0.1", http_port=0, http_lane=lane)
         self.shared_memory = SharedMemoryRegions(False)
         self.models = self
-        self.endpoints = None  # only streams are asked for here
+        self.endpoints = None  # these tests use streams only
         self.tracing = Tracer(self.options)
         self.account = MemoryAccount.of(self.options)
         self.account = MemoryAccount(1 << 30, 0)

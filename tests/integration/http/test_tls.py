@@ -1,6 +1,6 @@
-"""HTTP over TLS: whom the server shows which certificate, and what becomes of those who want none.
+"""HTTP over TLS: the certificates of server and clients, and clients without TLS.
 
-That everything else is as without TLS, test_wire, test_lanes and test_lifecycle say.
+test_wire, test_lanes and test_lifecycle check that everything else is as without TLS.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ def client_context(certificates, own=None):
 
 
 async def status(port, context):
-    """That of an answer over a connection of its own."""
+    """Return the status of a response over a separate connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
     writer.write(LIVE)
     line = await asyncio.wait_for(reader.readline(), 10)

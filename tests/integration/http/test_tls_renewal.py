@@ -1,4 +1,4 @@
-"""Certificates that change while the server runs: who gets which, and what happens to broken ones."""
+"""Certificates that change while the server runs: those of new connections, and broken ones."""
 
 import asyncio
 import shutil
@@ -35,7 +35,7 @@ def files(certificates, tmp_path):
 
 def trusting(path, own=None):
     context = ssl.create_default_context(cafile=path)
-    context.check_hostname = False  # the other certificates are for nobody in particular
+    context.check_hostname = False  # the other certificates have no host name
     if own is not None:
         context.load_cert_chain(*own)
     return context

@@ -1,4 +1,4 @@
-"""generate_stream over WebSocket: a real HttpFrontend, a real client, a server whose answers a test gives."""
+"""generate_stream over WebSocket: a real HttpFrontend, a real client, a server with responses of a test."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ class ScriptedServer:
         self.account = MemoryAccount(1 << 30, 0)
         self.shared_memory = SharedMemoryRegions(False)
         self.models = self
-        self.endpoints = None  # only streams are asked for here
+        self.endpoints = None  # these tests use streams only
         self.tracing = Tracer(self.options)
         self.replies = asyncio.Queue()
 

@@ -1,4 +1,4 @@
-"""Bytes on the wire: framing, limits, pipelining, clients that go, and what is no HTTP."""
+"""Bytes on the wire: framing, limits, pipelining, disconnects and invalid HTTP."""
 
 import asyncio
 import shutil
@@ -13,7 +13,7 @@ INFER = "/v2/models/echo/infer"
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
 def over_tls(request):
-    """Whatever is said here holds over TLS too."""
+    """Run all tests here over TLS, too."""
     return request.param
 
 

@@ -1,4 +1,4 @@
-"""Memory whose descriptors come over a socket: what is taken, who may use it, and how long."""
+"""Memory whose descriptors come over a socket: which is accepted, its users and its lifetime."""
 
 import array
 import fcntl

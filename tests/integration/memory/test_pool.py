@@ -1,4 +1,4 @@
-"""SharedMemoryPool with tritonclient's clients: what they send, what the server sees, what is left."""
+"""SharedMemoryPool with tritonclient's clients: requests, the server's view, and the remaining memory."""
 
 import asyncio
 import json
@@ -140,7 +140,7 @@ def test_threads_share_a_pool(site):
 
 
 class TestNoCopies:
-    """The proof: what the model has is the client's memory."""
+    """The model's memory is the client's."""
 
     def inode(self, address):
         """Of the file that is mapped at an address of this process, where the server is too."""
@@ -226,7 +226,7 @@ class TestTheEnd:
         client.close()
 
 
-# What a client does in a process of its own: argv holds the server's URL, the socket and how it ends.
+# A client in a separate process: argv has the server's URL, the socket and the way to end.
 PROGRAM = """
 import json, os, signal, sys
 import numpy as np, tritonclient.http
@@ -276,7 +276,7 @@ class TestProcesses:
         assert self.run(site, by, "kill") == (-signal.SIGKILL, [])
         assert site.nothing_lent()
 
-        # What it had registered by name nobody can take back but who knows the name: docs/shared-memory.md.
+        # Only a client that knows the name can unregister a region by name: docs/shared-memory.md.
         site.run(site.server.control.memory.unregister())
 
     def test_a_forked_process_closes_no_object_of_its_parent(self, site, by):

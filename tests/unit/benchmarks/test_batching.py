@@ -1,4 +1,4 @@
-"""The yardstick of batching: what arrivals allow, and who waited too long."""
+"""The ideal batcher: the batches that arrivals allow, and late batches."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Counting instructions: the lanes that are counted, and what is said about a count."""
+"""Instruction counts: the counted lanes, and the report of a count."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""What load generators say, and what is made of it."""
+"""The output of load generators is parsed into a result."""
 
 import os
 

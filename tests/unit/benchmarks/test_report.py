@@ -1,4 +1,4 @@
-"""What is made of the rounds."""
+"""Rounds become rows and tables."""
 
 import pytest
 

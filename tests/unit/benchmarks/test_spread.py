@@ -26,7 +26,7 @@ def test_rounds_that_are_all_zero_have_no_spread():
 
 
 def test_a_ratio_compares_rounds_that_saw_the_same_machine():
-    # The machine was twice as slow in the second round; medians alone would say 1.5 / 0.75.
+    # The machine was twice as slow in the second round; the ratio of medians would be 1.5 / 0.75.
     assert spread.ratio([2.0, 1.0], [1.0, 0.5]) == 2.0
 
 

@@ -1,4 +1,4 @@
-"""Which cache an option asks for, and the settings of those that are there."""
+"""The choice of a cache by its option, and the settings of the existing caches."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the files of a model tell about its backend."""
+"""The files of a model determine its backend."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a backend may change in a configuration."""
+"""The fields of a configuration that a backend may change."""
 
 import pytest
 

@@ -56,7 +56,7 @@ def test_a_clients_bytes_mean_the_same():
 
 
 def service(name: str, field: str) -> bytes:
-    """A descriptor set of one file whose message holds a ModelConfig, as grpc_service.proto does."""
+    """Return a descriptor set of one file whose message contains a ModelConfig, like grpc_service.proto."""
     file = descriptor_pb2.FileDescriptorProto(
         name=name, package="inference", syntax="proto3", dependency=["model_config.proto"]
     )

@@ -1,6 +1,6 @@
-"""Ensembles whose steps do not fit together. The texts are those that tritonserver logged."""
+"""Ensembles with inconsistent steps. The texts are those that tritonserver logged."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the first request of a sequence gets, as config.pbtxt and the files beside it say."""
+"""The initial states of a sequence, from config.pbtxt and the files beside it."""
 
 import numpy as np
 import pytest

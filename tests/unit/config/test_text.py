@@ -1,6 +1,6 @@
-"""config.pbtxt as text: what it may look like, and what is said when it is wrong."""
+"""config.pbtxt as text: valid forms, and the errors for invalid ones."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The access log: a line for a request, whoever else writes, moves the file, or does not read it."""
+"""The access log: one line for each request, with other writers, after rotation, and without a reader."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""aiohttp starts without its client, and who uses the client finds it whole."""
+"""aiohttp starts without its client, and the client still works for its users."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 
 def run(script):
-    """What a fresh process prints."""
+    """Return the output of a new process."""
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
     )

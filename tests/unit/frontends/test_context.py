@@ -1,4 +1,4 @@
-"""What the frontends of one server share."""
+"""The objects that the frontends of one server share."""
 
 import logging
 

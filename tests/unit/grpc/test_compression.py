@@ -1,4 +1,4 @@
-"""What a compressed message may unpack to, and what the call holds for it meanwhile."""
+"""Limits of the decompressed size of a message, and the bytes that the call accounts for meanwhile."""
 
 import gzip
 import os
@@ -16,7 +16,7 @@ GZIP, DEFLATE = 1, 2
 
 
 class MessageMemory:
-    """Counts what is held. `most` and `most_unpaid` are what it has room for."""
+    """Counts held bytes. `most` and `most_unpaid` are its limits."""
 
     def __init__(self, most=2**40, most_unpaid=2**40):
         self.held = self.unpaid = self.largest = 0

@@ -315,7 +315,7 @@ class TestWithoutATask:
         assert intake.in_flight == 0
 
     def test_a_finished_request_leaves_no_objects(self, ask, scripted, message):
-        """The engine keeps the call until all is sent; inputs must not wait for that."""
+        """The engine keeps the call until all bytes are sent; inputs must be freed before."""
 
         class Watched:
             """Something that the request holds."""

@@ -249,7 +249,7 @@ def test_a_damaged_message_is_read_like_protobuf(long_way, assert_same_request, 
 
     found = READER.read(damaged)
 
-    if found is not None:  # else the long way says what it is
+    if found is not None:  # else protobuf reads it
         assert_same_request(found, long_way(damaged))
 
 

@@ -1,4 +1,4 @@
-"""What is in flight, while the frontend stops."""
+"""Running requests, while the frontend stops."""
 
 import asyncio
 

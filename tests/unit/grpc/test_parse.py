@@ -35,7 +35,7 @@ READER = RequestReader()
 
 @pytest.fixture(autouse=True, scope="module")
 def _compare(assert_same_request):
-    """What the codec makes of a message at once must be what `parse` makes of it."""
+    """Check that the codec reads a message like `parse`."""
     global compare
     compare = assert_same_request
 

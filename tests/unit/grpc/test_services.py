@@ -22,7 +22,7 @@ from frontends.grpc.table import methods
 
 
 class Described:
-    """All areas of a server's control: says what a test lets it say, keeps what it was asked to do."""
+    """All parts of a server's control: returns the values of a test, records its calls."""
 
     endpoints = None  # nothing is inferred here
 

@@ -149,7 +149,7 @@ async def test_requests_of_a_stream_that_is_cut_off_are_cancelled(talk, scripted
 
     assert all(reply.request.cancelled for reply in scripted.replies.values())
     assert intake.in_flight == 0
-    scripted.answer("a")  # the model answers after all: nobody minds
+    scripted.answer("a")  # the model answers nevertheless: no error
     assert intake.in_flight == 0
 
 

@@ -1,4 +1,4 @@
-"""Large bodies on the fast lane: where they are received."""
+"""Large bodies on the fast path: the buffer that receives them."""
 
 import json
 import tracemalloc
@@ -78,12 +78,12 @@ def numbers(first, count=20_000):
 
 
 def asked(connection):
-    """The bodies that models were asked with."""
+    """Return the bodies of the requests to the models."""
     return [bytes(reply.request.inputs["x"].raw) for reply in connection.replies]
 
 
 def landing(connection):
-    """A connection whose transport reads into the next body itself."""
+    """A connection whose transport reads directly into the next body."""
     for first in (0, 1):
         body = numbers(first)
         connection.receive(binary(len(body)) + body)
@@ -103,7 +103,7 @@ def test_the_transport_reads_into_the_bodies_of_a_client_that_repeats_itself(con
 
 
 def behind_json(values):
-    """A request whose tensor comes behind its description."""
+    """A request whose tensor follows its description."""
     entry = {"name": "x", "datatype": "FP32", "shape": [len(values) // 4]}
     entry["parameters"] = {"binary_data_size": len(values)}
     text = json.dumps({"inputs": [entry]}).encode()

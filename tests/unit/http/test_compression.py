@@ -119,7 +119,7 @@ def test_the_highest_weight_decides_the_encoding(header, expected):
     assert compression.accepted(header) == expected
 
 
-# What is borrowed -----------------------------------------------------------------------
+# Accounted bytes -----------------------------------------------------------------------
 
 
 async def borrowed(data, most=2**30):

@@ -1,4 +1,4 @@
-"""The services of generate over a server whose answers a test gives, without sockets."""
+"""The services of generate over a server whose responses a test gives, without sockets."""
 
 import asyncio
 import json

@@ -1,7 +1,7 @@
 """The compiled reader of v2 requests, with the reader in Python as its oracle.
 
-What the compiled one reads is what the other reads; what it leaves is for the other. The tests below the
-first ones say what it must not leave, or it would be no use.
+The compiled reader must read like the other, or leave the request to it. The tests below the first ones list
+requests that it must not leave, since otherwise it would be useless.
 """
 
 import json
@@ -133,7 +133,7 @@ literals = (
 
 
 class Literal(str):
-    """Text of JSON that is written as it is."""
+    """JSON text that is written unchanged."""
 
 
 @st.composite
@@ -163,7 +163,7 @@ def written(draw, value):
 
 @st.composite
 def nested(draw, items):
-    """The items, some of them in lists of their own."""
+    """Return the items, some of them in nested lists."""
     if not items or draw(st.integers(0, 3)):
         return items
     cut = draw(st.integers(0, len(items)))
@@ -384,7 +384,7 @@ def test_numbers_beyond_any_float_are_left_wherever_they_are(literal):
     assert left(b'{"own":%s,"inputs":[]}' % literal.encode())
 
 
-# What must not be left ----------------------------------------------------------------------
+# Requests that must not be left --------------------------------------------------------------
 
 
 def test_a_large_tensor_is_read_without_the_lock():

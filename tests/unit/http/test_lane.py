@@ -1,4 +1,4 @@
-"""The fast lane between a transport, a server and a guest that the tests play."""
+"""The fast path between a transport, a server and the aiohttp path, all played by the tests."""
 
 import gc
 import time
@@ -126,7 +126,7 @@ def test_errors_of_all_kinds_are_answers(connection, caplog):
     assert "HTTP: an inference failed" in caplog.text
 
 
-# The guest -----------------------------------------------------------------------------------
+# The aiohttp path ----------------------------------------------------------------------------
 
 
 def test_aiohttp_waits_for_the_responses_before_it(connection):

@@ -1,4 +1,4 @@
-"""Bodies → requests: what a well-formed one becomes, and how a malformed one is refused."""
+"""Bodies → requests: valid bodies, and the refusals of invalid ones."""
 
 import json
 import struct
@@ -33,7 +33,7 @@ def binary(size, shape, datatype="FP32", name="x"):
     }
 
 
-# What a request becomes -------------------------------------------------------------
+# Valid requests ---------------------------------------------------------------------
 
 
 def test_a_request_without_options_has_their_defaults(parsed, tensor):

@@ -1,4 +1,4 @@
-"""Binary tensors whose JSON ends where the type of the body says."""
+"""Binary tensors in bodies whose Content-Type gives the size of the JSON part."""
 
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -13,7 +13,7 @@ BODY = b"x" * 20
 
 
 class Service:
-    """Answers with what it is given, and remembers the headers that it saw."""
+    """Returns its input, and keeps the request headers."""
 
     def __init__(self, **headers):
         self.headers = {"Content-Type": "application/octet-stream", **headers}

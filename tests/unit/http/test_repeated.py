@@ -32,7 +32,7 @@ SIGNATURE = Signature(
 
 
 class Connection:
-    """A lane whose model gives the answers that a test has."""
+    """A fast path whose model gives the responses of a test."""
 
     def __init__(self):
         self.requests = []
@@ -81,7 +81,7 @@ class Connection:
 
 
 def _nobody(*_):
-    """In the place of who counts connections."""
+    """Replace a callback that counts connections."""
 
 
 def request(values, **more):

@@ -1,4 +1,4 @@
-"""The header in which a client says how long it waits."""
+"""The header with a client's timeout."""
 
 import pytest
 

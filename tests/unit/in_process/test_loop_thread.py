@@ -10,7 +10,7 @@ from frontends.in_process.loop_thread import CallQueue, LoopThread, running_loop
 
 
 class Loop:
-    """Counts wake-ups; what was asked for happens in `turn`."""
+    """Counts wake-ups; `turn` runs the scheduled calls."""
 
     def __init__(self):
         self.waiting = []

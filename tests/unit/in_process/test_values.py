@@ -1,4 +1,4 @@
-"""What a caller gives as inputs, and what comes back."""
+"""Inputs of callers, and results for them."""
 
 import hypothesis.extra.numpy as arrays
 import numpy as np

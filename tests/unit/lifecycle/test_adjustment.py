@@ -26,12 +26,12 @@ def configure(folder, text):
 
 
 def shown(manager, version=-1):
-    """How many instances the configuration of a version says that there are."""
+    """Return the number of instances in the configuration of a version."""
     return sum(group.count for group in manager.resolve("m", version).config.instance_group)
 
 
 def override(manager, **changes):
-    """A load parameter: what the model runs with now, as clients see it, with changes."""
+    """Return a load parameter: the current configuration, as clients see it, with changes."""
     return {"config": json.dumps({**to_json(manager.resolve("m").config), **changes})}
 
 

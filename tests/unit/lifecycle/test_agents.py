@@ -1,4 +1,4 @@
-"""Repository agents around loads and unloads: who is called, when, and what becomes of their folders."""
+"""Repository agents during loads and unloads: their calls, their order, and their folders."""
 
 import asyncio
 import hashlib
@@ -21,9 +21,9 @@ ACTIONS = ("load", "load_complete", "load_fail", "unload", "unload_complete")
 
 
 class Recorder(core.RepositoryAgent):
-    """Notes what it is called for; raises where a parameter says so. Knows the names first, second, tenfold.
+    """Records its calls; raises if a parameter requires it. Has the names first, second, tenfold.
 
-    tenfold makes a folder of its own, in which the factor of each version has a 0 more.
+    tenfold makes a separate folder, in which the factor of each version has one 0 more.
     """
 
     def __init__(self, name, notes):

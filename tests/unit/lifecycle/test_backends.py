@@ -26,7 +26,7 @@ class Noting(core.Backend):
 
 
 async def direct(function, *args):
-    """Run on a worker thread, as far as the pool can tell."""
+    """Run on a thread that the pool takes for a worker thread."""
     await asyncio.sleep(0)
     return function(*args)
 

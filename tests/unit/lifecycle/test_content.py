@@ -1,4 +1,4 @@
-"""What tells a version from others of its name and number: answers in a cache are of one of them."""
+"""The content id of a version: cached responses belong to one content."""
 
 import os
 
@@ -10,7 +10,7 @@ from .conftest import DiaryBackend
 
 
 class FolderBackend(DiaryBackend, HostedBackend):
-    """One whose models a file of a folder may run."""
+    """A HostedBackend that keeps a diary."""
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ async def backend():
 
 @pytest.fixture
 async def content(folder, started, config):
-    """Load model m anew; what it is then."""
+    """Return a function that loads model m again and returns its content id."""
     folder.model("m", config=config, text="2")
     manager = await started()
 

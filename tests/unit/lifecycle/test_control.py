@@ -1,4 +1,4 @@
-"""Explicit load: what it does, what it answers, what the index says."""
+"""Explicit load: effects, responses and the index."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A slip in the name of a parameter is told; what is meant for somebody else is not."""
+"""A misspelled name of a parameter is logged; names for other readers are not."""
 
 import logging
 

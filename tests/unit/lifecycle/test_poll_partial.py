@@ -1,4 +1,4 @@
-"""Polling while somebody copies: what is not at rest is not loaded. `between` runs between the two looks."""
+"""Polling during a copy: files that change are not loaded. `between` runs between the two looks."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""What a model that is being loaded says of it: to requests, in the index, in the log."""
+"""The progress of a loading model: in responses, in the index, in the log."""
 
 import asyncio
 import logging

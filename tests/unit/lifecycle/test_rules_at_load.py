@@ -1,6 +1,6 @@
-"""What is refused only when a model is loaded: by its backend's absence, or by the models of its steps."""
+"""Refusals at load: for a missing backend, or for the models of an ensemble's steps."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Explicit unload: what it answers, what ends and what goes on."""
+"""Explicit unload: its response, the ended and the continuing requests."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Everything that the server can tell, as text: read back by the parser of prometheus_client."""
+"""All metrics of a server as text, read back by the parser of prometheus_client."""
 
 import math
 from collections import Counter, defaultdict

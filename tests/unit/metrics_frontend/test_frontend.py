@@ -70,7 +70,7 @@ async def test_other_methods_are_refused(frontend, method):
 
 
 async def told(frontend, *pieces):
-    """All that the server says, on a connection for each piece, to its end; the others stay open."""
+    """Return all data from the server, on one connection for each piece; the others stay open."""
     streams = [await asyncio.open_connection("127.0.0.1", frontend.port) for _ in pieces]
     try:
         for (_, writer), piece in zip(streams, pieces, strict=True):

@@ -1,4 +1,4 @@
-"""core_abi.h: its structs as compilers lay them out, and who is refused because of another version."""
+"""core_abi.h: its structs in the layout of compilers, and the refusal of other versions."""
 
 import ctypes
 import re
@@ -80,7 +80,7 @@ def test_cython_declares_every_constant_of_the_header():
 
 
 def refusal(library, change):
-    """How a model is refused whose backend hands over what `change` has made of it."""
+    """Return the refusal of a model whose backend returns a struct modified by `change`."""
     instance = playing.backend_of(library, "copy", change).instance()
     instance.open()
     with pytest.raises(CoreError) as refused:

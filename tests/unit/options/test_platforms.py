@@ -1,4 +1,4 @@
-"""Options for platforms that run containers, and what these say through the environment."""
+"""Options for container platforms, and the settings in their environment variables."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""--secure: what it changes, what it leaves, and what it will not start without."""
+"""--secure: the options that it changes, keeps, and requires."""
 
 import re
 from pathlib import Path

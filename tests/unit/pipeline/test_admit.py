@@ -1,4 +1,4 @@
-"""What a model takes and what it refuses, with Triton's words."""
+"""Accepted and refused requests of a model, with Triton's texts."""
 
 import numpy as np
 import pytest

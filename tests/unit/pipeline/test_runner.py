@@ -146,7 +146,7 @@ async def test_cores_that_the_system_refuses_fail_the_load():
 
 
 class Elsewhere(Placed):
-    """Its executions end when the test says."""
+    """Its executions end on command of the test."""
 
     placement = "callback"
 

@@ -1,4 +1,4 @@
-"""What is built in is asked after plugins, and what is missing is installed by an extra of core."""
+"""Built-in parts come after plugins, and an extra of core installs a missing one."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Who calls hooks gets what plugins give, or an error that names the plugin."""
+"""Callers of hooks get the results of plugins, or an error that names the plugin."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ def plugin():
 
 
 class SimpleNamespaceById(SimpleNamespace):
-    """Plugins are told apart by what they are, not by what they hold."""
+    """Plugins are compared by identity, not by content."""
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__

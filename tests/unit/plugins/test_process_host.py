@@ -1,4 +1,4 @@
-"""A process host that a stranger's distribution brings, and what is said where there is none."""
+"""A process host in another distribution, and the error without one."""
 
 import pytest
 

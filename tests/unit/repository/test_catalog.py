@@ -1,4 +1,4 @@
-"""What the repositories hold, model by model."""
+"""The content of the repositories, model by model."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Folders of core's own: who may enter them, and that none is left behind."""
+"""Private folders of core: their permissions, and their removal."""
 
 import errno
 import multiprocessing
@@ -90,7 +90,7 @@ def test_that_of_a_killed_process_is_removed_by_the_next(tmp_path):
 
 
 def test_a_file_system_without_locks_gets_one_folder_and_loses_none(tmp_path, monkeypatch):
-    """NFS locks what is open for writing, which a folder never is."""
+    """NFS locks only files that are open for writing, which a folder never is."""
 
     def refuse(*_):
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))

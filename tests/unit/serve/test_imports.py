@@ -1,4 +1,4 @@
-"""A start imports what it needs; every module more costs each server time and memory."""
+"""A start imports only needed modules; every other module costs each server time and memory."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def printed(script):
 
 @pytest.fixture(scope="module")
 def imported():
-    """What a fresh process has imported when its frontends are there, and no model."""
+    """Return the modules that a new process has imported with its frontends and without a model."""
     return printed(START)
 
 

@@ -1,4 +1,4 @@
-"""The soak finds what it looks for: answers that are lost, wrong, given twice, refused without a reason."""
+"""The soak finds responses that are lost, wrong, given twice or refused without a reason."""
 
 import pytest
 from soak.http_client import parsed

@@ -1,4 +1,4 @@
-"""What the metrics say of model versions."""
+"""The metrics of model versions."""
 
 from types import SimpleNamespace
 

@@ -1,6 +1,6 @@
-"""A disk that is full: the server goes on, says so once in a while, and what is in its files stays readable.
+"""A full disk: the server continues and reports it at intervals, and the content of its files stays readable.
 
-In processes of their own a limit for the size of files stands for the disk: it ends a write in the middle.
+In separate processes a limit for the size of files replaces the disk: it ends a write in the middle.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Metrics that models keep of their own."""
+"""Custom metrics of models."""
 
 import threading
 

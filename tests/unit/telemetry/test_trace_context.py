@@ -1,4 +1,4 @@
-"""W3C Trace Context: what a client's headers say, and what models pass on."""
+"""W3C Trace Context: the headers of a client, and the context that models pass on."""
 
 import json
 
@@ -71,7 +71,7 @@ _DIGITS = st.sampled_from("0123456789abcdef")
 
 
 def _field(size):
-    """Mostly so many digits; sometimes zeros, or what is near."""
+    """Mostly so many digits; sometimes zeros, or a near miss."""
     near = st.text("0123456789abcdefABg", min_size=size - 1, max_size=size + 1)
     right = st.text(_DIGITS, min_size=size, max_size=size)
     return st.one_of(right, right, right, st.just("0" * size), near)

@@ -1,4 +1,4 @@
-"""Which requests are sampled, and what is in which trace file."""
+"""The sampling of requests, and the content of trace files."""
 
 import json
 import logging

@@ -105,7 +105,7 @@ def test_clients_may_make_no_settings_without_a_file():
     assert caught.value.message == (
         "Attempting to set invalid trace setting :trace file name is not given"
     )
-    TraceSettings(rate=0).check()  # what is off may be anything
+    TraceSettings(rate=0).check()  # settings that are off need not be valid
 
 
 def test_changes_become_values():

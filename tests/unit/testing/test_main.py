@@ -1,4 +1,4 @@
-"""python -m core.testing NAME says what it did, or why there is nothing to run."""
+"""python -m core.testing NAME prints its result, or the reason why there is no test to run."""
 
 import os
 import subprocess

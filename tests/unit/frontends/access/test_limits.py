@@ -197,7 +197,7 @@ def test_a_slot_is_free_when_its_bucket_is_full_and_no_request_runs(clock):
     first = allowances.of("10.0.0.1", limits, known=False)
     slot = first.enter()
     clock.s += 10
-    allowances.of("unix", limits, known=False).enter()  # shares: the first is in flight
+    allowances.of("unix", limits, known=False).enter()  # shares: the first request still runs
     first.leave(slot)
 
     second = allowances.of("10.0.0.2", limits, known=False)

@@ -52,7 +52,7 @@ def test_without_tokens_and_limits_there_is_no_gate():
     assert AccessPolicy.of(Options.defaults()) is None
 
 
-# (category, changes): what each role may, and nobody else
+# (category, changes): permissions of each role, which other callers do not have
 MAY = {
     ("health", False): {"infer", "read", "manage"},
     ("health", True): {"infer", "read", "manage"},
@@ -145,7 +145,7 @@ async def test_a_changed_file_takes_tokens_away_and_brings_others(policy, path):
 
 
 async def test_a_request_within_a_call_is_of_a_caller_that_still_may(policy, path, clock):
-    """The call goes on, and what comes in it later has the roles of then."""
+    """The call continues; later requests in it have the current roles."""
     active_calls = []
     for secret in ("infer", "manage"):
         shown, wanted = Credentials(secret), requirement("inference", changes=True)
@@ -187,7 +187,7 @@ async def test_an_unexpected_error_of_one_file_does_not_stop_the_watch_of_others
 
     files.add("this", [str(path)], fail)
     files.add("that", [str(path)], renewed.set)
-    for times in ((1, 1), (2, 2)):  # the second time shows that the timer goes on
+    for times in ((1, 1), (2, 2)):  # the second time shows that the timer continues
         os.utime(path, times)
         await asyncio.wait_for(renewed.wait(), 10)
         renewed.clear()
@@ -197,7 +197,7 @@ async def test_an_unexpected_error_of_one_file_does_not_stop_the_watch_of_others
 
 
 async def test_files_are_looked_at_as_time_goes_by(path):
-    """The loop's own timer, with a short interval: an event says that it was heard."""
+    """Use the loop's timer with a short interval; an event reports a check."""
     files, renewed = WatchedFiles(0.01), asyncio.Event()
     files.add("it", [str(path)], renewed.set)
     path.write_text("other")
@@ -281,7 +281,7 @@ def test_without_tokens_callers_are_known_by_their_addresses(clock):
     ],
 )
 def test_an_address_of_ipv6_is_known_by_its_network(clock, first, second, same):
-    """Who has one has 2^64 of them."""
+    """The owner of one address has 2^64 of them."""
     policy = AccessPolicy(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
     policy.identify(Credentials("", first)).begin_call()
 

@@ -1,4 +1,4 @@
-"""What a call may cost before it is admitted, and what all calls of a connection hold."""
+"""The cost of a call before its admission, and the memory of all calls of a connection."""
 
 import gzip
 import struct

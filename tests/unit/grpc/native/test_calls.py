@@ -1,4 +1,4 @@
-"""Calls of the native engine: what a request is, what is refused, what is answered."""
+"""Calls of the native engine: requests, refusals and responses."""
 
 import asyncio
 import base64

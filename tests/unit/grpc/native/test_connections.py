@@ -60,14 +60,14 @@ class TestNoise:
 
 @pytest.fixture
 async def raw(connect):
-    """A client that speaks in frames of its own."""
+    """A client that sends raw frames."""
     peer = connect()
     peer.exchange()
     return peer
 
 
 def ends_calmly(peer):
-    """Whether the server has asked the client to calm down, and closed the connection."""
+    """Return whether the server has sent ENHANCE_YOUR_CALM and closed the connection."""
     peer.without_goaway(peer.wire.take())
     return peer.wire.closed and peer.goaway is not None and peer.goaway[0] == ENHANCE_YOUR_CALM
 
@@ -318,7 +318,7 @@ class TestAge:
 class TestStop:
     @pytest.fixture
     async def stopping(self, port, connect):
-        """A port, a client of it, and what tells that its last connection is gone."""
+        """A port, a client of it, and an event for the end of its last connection."""
         shared = port()
         return shared, connect(to=shared), asyncio.Event()
 

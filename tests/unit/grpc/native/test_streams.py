@@ -108,7 +108,7 @@ class TestStreams:
 
 
 class TestWindowOfTheServer:
-    """What a client may send ahead."""
+    """Data that a client may send ahead."""
 
     async def test_a_method_that_does_not_read_stops_the_client(self, connect):
         going_on = asyncio.Event()
@@ -180,7 +180,7 @@ class TestWindowOfTheServer:
 
 
 class TestWindowOfTheClient:
-    """What the server may send ahead."""
+    """Data that the server may send ahead."""
 
     async def test_a_tiny_window_gets_everything(self, connect):
         peer = connect(window=7)
