@@ -1,4 +1,4 @@
-"""The pages match the code."""
+"""The documentation matches the code."""
 
 import re
 import shutil

@@ -57,7 +57,7 @@ def folder(server):
 
 
 def told(server):
-    """Return the readiness of the model, of the ensemble that calls it, and of the server: HTTP, then gRPC."""
+    """Return the readiness of the model, of the ensemble that calls it, and of the server (HTTP, gRPC)."""
     with server.grpc_client() as client:
         return [
             (server.ready("moody"), client.is_model_ready("moody")),

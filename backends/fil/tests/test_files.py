@@ -1,4 +1,4 @@
-"""Which file is taken, of which kind it is, and what is said when it is not what it should be."""
+"""The choice of the file, its kind, and the errors for invalid files."""
 
 import json
 import pickle

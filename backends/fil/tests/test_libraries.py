@@ -1,4 +1,4 @@
-"""A served forest answers what the library that trained it does."""
+"""A served forest returns the results of the library that trained it."""
 
 import lightgbm
 import numpy as np

@@ -1,4 +1,4 @@
-"""What is left out of config.pbtxt is taken from the file; what is in it is never overruled."""
+"""Missing fields of config.pbtxt are completed from the file; existing ones are never changed."""
 
 import pytest
 from onnx import TensorProto

@@ -1,5 +1,5 @@
 """Arrays on the device of a session. Without a GPU the session's device is the host under another name, which
-nobody else may read; with one, the same on it."""
+other libraries cannot read; with a GPU, the GPU."""
 
 import importlib.util
 
@@ -22,7 +22,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 @pytest.fixture
 def bound(monkeypatch):
-    """What sessions are told to bind where: "in" or "out", name, device, address."""
+    """Record the bindings of sessions: "in" or "out", name, device, address."""
     seen = []
     monkeypatch.setattr(instance, "place_of", lambda device: PLACE)
     real = ort.InferenceSession.io_binding

@@ -1,4 +1,4 @@
-"""Where the model's file is looked for, and what is said when it is not what it should be."""
+"""The search for the model's file, and the errors for invalid files."""
 
 import numpy as np
 import onnx

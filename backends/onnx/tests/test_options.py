@@ -164,7 +164,7 @@ def test_instances_of_a_device_share_a_session_by_default(
 
 
 def test_a_process_may_have_one_pool_of_threads(tmp_path):
-    """In a process of its own: ONNX Runtime cannot take the pool back."""
+    """Use a separate process: ONNX Runtime cannot remove the pool again."""
     script = tmp_path / "serve.py"
     script.write_text(
         """

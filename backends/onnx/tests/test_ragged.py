@@ -1,4 +1,4 @@
-"""Requests of different shapes share a batch, and the model is told where each begins."""
+"""Requests of different shapes share a batch, and the model gets the position of each."""
 
 import numpy as np
 import pytest

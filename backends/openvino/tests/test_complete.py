@@ -1,4 +1,4 @@
-"""What the file knows is written into the configuration."""
+"""The configuration is completed from the file."""
 
 import numpy as np
 import openvino as ov

@@ -26,7 +26,7 @@ def instance(model):
 
 
 async def short(serve, source=PLUS_ONE):
-    """A model that has been asked until it is known that its executions are short."""
+    """Return a model after enough requests to know that its executions are short."""
     model = await serve(source)
     while instance(model).ahead == 1:
         assert await model.y(1) == [2]
@@ -109,7 +109,7 @@ async def test_a_death_fails_running_requests_and_the_next_child_runs_the_others
     executed = [abs(i) for i in notes(folder)]
     lost = set(range(100)) - set(
         executed
-    )  # one that goes on may be ended between its mark and its note
+    )  # one that continues may be ended between its mark and its note
     assert executed == [i for i in range(100) if i not in lost]  # each once; what failed, too
     assert lost <= failed
     assert len(lost) <= (len(deaths) if "shutdown" in how else 0)

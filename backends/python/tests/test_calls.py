@@ -1,4 +1,4 @@
-"""What a model may ask of the server: its own metrics."""
+"""Calls of a model to the server: custom metrics."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""auto_complete_config: a short-lived child that writes what the model knows into its configuration."""
+"""auto_complete_config: a short-lived child lets the model complete its configuration."""
 
 import pytest
 from backend_python.entry import backend

@@ -1,4 +1,4 @@
-"""What becomes of a model whose process dies, again and again or once; and who notices."""
+"""A model whose process dies, once or repeatedly, and the effects on its requests."""
 
 import asyncio
 import logging

@@ -1,5 +1,5 @@
-"""GPU tensors of models in the server's process. The host's memory plays the GPU's, and what CUDA's driver is
-asked to do is noted."""
+"""GPU tensors of models in the server's process. The host's memory plays the GPU's, and the calls of CUDA's
+driver are recorded."""
 
 import ctypes
 import textwrap
@@ -62,7 +62,7 @@ GPU_PREFERRED = "preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER
 
 @pytest.fixture(autouse=True)
 def driver(request, monkeypatch):
-    """What CUDA's driver was asked to do; with a real GPU it does it."""
+    """Record the calls of CUDA's driver; a real GPU executes them."""
     if "gpu" in request.keywords:
         return None
     asked = []

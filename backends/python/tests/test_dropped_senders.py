@@ -1,4 +1,4 @@
-"""Response senders that are gone before the last answer: the client gets an error, and waits no longer."""
+"""Response senders that are deleted before the last response: the client gets an error and stops waiting."""
 
 import asyncio
 

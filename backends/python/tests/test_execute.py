@@ -411,7 +411,7 @@ async def test_times_of_execute_are_those_of_the_model(serve, mode):
 @pytest.mark.parametrize("decoupled", [False, True])
 async def test_an_answer_in_the_memory_of_a_gpu_is_copied_out(serve, mode, decoupled, monkeypatch):
     monkeypatch.setattr(cuda, "copy_to_host", cuda.copy_to_host)  # the model changes it
-    # The host's memory plays the GPU's: what is copied by CUDA's driver is copied as it is.
+    # The host's memory plays the GPU's: copies of CUDA's driver are plain copies.
     source = """
     def initialize(self, args):
         import ctypes

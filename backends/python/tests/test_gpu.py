@@ -1,4 +1,4 @@
-"""Models in processes of their own on a real GPU, whose tensors never come to the host between them."""
+"""Models in child processes on a real GPU, whose tensors are not copied to the host between them."""
 
 import textwrap
 

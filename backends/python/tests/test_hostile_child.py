@@ -1,4 +1,4 @@
-"""Whatever a child sends, the server goes on: it ends the child and starts another."""
+"""Invalid data from a child: the server continues, ends the child and starts another."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Where instances run, what they are told of it, and that they stay when others come and go."""
+"""The processes and threads of instances, their arguments, and instances that stay when others change."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ TELLS = """
 
 
 async def told(model, requests=1):
-    """What the instances say that answer so many requests at once, by their name."""
+    """Return the descriptions of the instances that answer so many concurrent requests, by name."""
     inputs = {"x": np.array([b""], object)}
     answers = await asyncio.gather(*(model.ask(inputs) for _ in range(requests)))
     found = [json.loads(each.output("y").array[0]) for each in answers]

@@ -254,7 +254,7 @@ def _runs(pid):
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
-    return state != "Z"  # whoever adopted it has not looked yet
+    return state != "Z"  # its parent has not waited for it yet
 
 
 async def test_fifty_loads_leave_no_descriptor_no_thread_and_no_memory_file(serve, children):

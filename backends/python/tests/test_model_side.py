@@ -252,7 +252,7 @@ def test_errors_have_a_code():
 
 @pytest.mark.parametrize("of", [bytes, bytearray])
 def test_text_may_come_as_utf_8(of):
-    # As an element of a BYTES tensor is: whoever lets the client name the model hands it on.
+    # Like an element of a BYTES tensor: a model that lets the client name the called model passes it on.
     text = of("ä".encode())
 
     made = request(model_name=text, request_id=text, requested_output_names=[text])
@@ -406,7 +406,7 @@ def test_every_name_that_models_use_is_there():
 
 
 def test_objects_of_a_model_support_weak_references():
-    """As models do that keep something of their own for each request, until that has gone."""
+    """Models keep data for each request in weak dictionaries, until the request is freed."""
     tensor = pb_utils.Tensor("x", np.zeros(2, np.float32))
     for made in (
         lambda: tensor,

@@ -1,4 +1,4 @@
-"""Outputs are compared with the configuration, unless a flag says that they are not."""
+"""Outputs are compared with the configuration, unless a flag disables that."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ CONFIG = """
              { name: "z" data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] } },
              { name: "s" data_type: TYPE_STRING dims: [ 1 ] } ]
 """
-# The request says what the model is to give: an expression for each output.
+# The request has an expression for each output of the model.
 GIVES = """
     def execute(self, requests):
         found = []

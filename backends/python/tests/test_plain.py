@@ -1,4 +1,4 @@
-"""What children without compiled modules do in Python, beside what the others do."""
+"""Children without compiled modules use Python, with the same results."""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""What a child sends, by itself: that nothing which comes while it is sending is forgotten."""
+"""The sending side of a child alone: data that arrives during a send is not lost."""
 
 import os
 import socket

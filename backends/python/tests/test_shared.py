@@ -39,7 +39,7 @@ async def until(condition, seconds=30):
 
 
 def restarts():
-    """What the metrics tell of all models."""
+    """Return the restarts of all models in the metrics."""
     return sum(
         sample.value
         for family in registry.families()

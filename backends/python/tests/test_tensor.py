@@ -189,7 +189,7 @@ def test_unreadable_arrays_are_refused(value, text):
 
 
 class OnGpu:
-    """Says of an array that it is in the memory of a GPU."""
+    """Presents an array as one in the memory of a GPU."""
 
     def __init__(self, array, number):
         self.array, self.number, self.streams = array, number, []

@@ -1,4 +1,4 @@
-"""Lost response senders are found while somebody waits, and nothing runs when nobody does."""
+"""Lost response senders are found while a request waits; without one no search runs."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""Batches on a GPU that is played: what is copied where, what waits for what, who touches the host."""
+"""Batches on a played GPU: copies, the order of operations, and accesses to the host."""
 
 import asyncio
 
@@ -45,7 +45,7 @@ def lanes(monkeypatch, played_lane):
 
 @pytest.fixture
 def model(serve, io, lanes):
-    """model(module, config): a model of x: FP32[3] → y: FP32[3] on a played GPU, and its lane."""
+    """Return model(module, config): a model of x: FP32[3] → y: FP32[3] on a played GPU, and its lane."""
 
     def start(module, config="max_batch_size: 8 ", dims="3"):
         ports = io("input", ("x", "FP32", dims)) + io("output", ("y", "FP32", dims))

@@ -1,4 +1,4 @@
-"""Programs of torch.export: the file tells everything."""
+"""Programs of torch.export: the file has all metadata."""
 
 import json
 import zipfile

@@ -74,7 +74,7 @@ def test_an_exported_program_moves_to_the_gpu(serve, modules, export, io):
     assert model(x=np.ones((2, 1, 4, 4), np.float32))["OUTPUT__0"].shape == (2, 64)
 
 
-# what stays, what is copied ------------------------------------------------------------------
+# copies ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def server(serve, modules, io, tmp_path):
 
 
 def copies(ask):
-    """How often the profiler sees memory go to a GPU and to the host while something is asked."""
+    """Return how often the profiler sees copies to a GPU and to the host during requests."""
     ask()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
         ask()

@@ -1,4 +1,4 @@
-"""torch is imported by whoever needs it, and by nobody else."""
+"""Only modules that need torch import it."""
 
 import builtins
 import subprocess

@@ -1,4 +1,4 @@
-"""What the lane of an instance asks of CUDA: tensors are fake, and streams write down what they are told."""
+"""The CUDA calls of an instance's lane: tensors are fake, and streams record their operations."""
 
 from contextlib import contextmanager
 

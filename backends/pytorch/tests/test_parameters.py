@@ -34,7 +34,7 @@ def read(**values):
 def kept(monkeypatch):
     """Process-wide settings are those of this test."""
     count, fresh = torch.get_num_threads(), threads.ProcessSettings()
-    for user in ("backend", "instance"):  # the package has a name `backend` of its own
+    for user in ("backend", "instance"):  # the package has another name `backend`
         module = sys.modules[f"backend_pytorch.{user}"]
         monkeypatch.setattr(module, "settings", fresh)
     yield

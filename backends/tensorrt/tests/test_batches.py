@@ -220,7 +220,7 @@ def test_datatypes(serve, played, port, kind):
 
 
 class TestArraysOnTheDevice:
-    """What other models have made on the GPU is read there, and what they take is left there."""
+    """Arrays of other models on the GPU are read there, and outputs stay there."""
 
     def send(self, served, *tensors, outputs=()):
         requests = []

@@ -1,4 +1,4 @@
-"""What the engine knows, written into a configuration; what it contradicts, refused."""
+"""A configuration is completed from the engine; contradictions are refused."""
 
 import pytest
 from backend_tensorrt.check import check

@@ -1,4 +1,4 @@
-"""From a file to an engine: which file, with what, and what is said when it does not go."""
+"""From a file to an engine: the choice of the file, its settings, and the errors."""
 
 import gc
 import re

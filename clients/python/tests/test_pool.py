@@ -1,4 +1,4 @@
-"""The pool without a server: sizes, reuse, limits, and what it imports."""
+"""The pool without a server: sizes, reuse, limits and imports."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 
 class Client:
-    """What a pool asks of tritonclient."""
+    """The methods of tritonclient that a pool uses."""
 
     def __init__(self):
         self.registered = {}

@@ -1,4 +1,4 @@
-"""What is served without a TritonPythonModel is served in an environment of its own, too."""
+"""Models without a TritonPythonModel are also served in separate environments."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""MLServer's folders as they are: model-settings.json beside the model, no versions, no config.pbtxt."""
+"""Unchanged folders of MLServer: model-settings.json beside the model, no versions, no config.pbtxt."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A pickle runs code when it is read: it is not, unless the configuration says that it may."""
+"""A pickle can run code when it is read: it is read only if the configuration trusts it."""
 
 import joblib
 import pytest

@@ -1,4 +1,4 @@
-"""Files that were fetched: once for each content, whole or not at all, and gone when nobody needs them."""
+"""Fetched files: once for each content, complete or not at all, and removed when they are unused."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ def remote(content, key="k"):
 
 
 class Remote:
-    """A store: `fetch` writes the content that a stamp says, and keeps count."""
+    """A store: `fetch` writes the content of a stamp, and counts its calls."""
 
     def __init__(self):
         self.fetched = []
@@ -171,7 +171,7 @@ def test_after_the_end_nothing_is_fetched(store):
 
 
 def test_the_end_stops_a_thread_that_waits_for_many_files(cache):
-    """Who comes to an end in time is not waited for, so `close` finds fetches that run and that wait."""
+    """The end does not wait for threads that end in time, so `close` finds running and waiting fetches."""
     begun, go = threading.Semaphore(0), threading.Event()
     raised = []
 

@@ -1,4 +1,4 @@
-"""Errors of libraries, told apart by what they say of themselves."""
+"""The classification of errors of the libraries."""
 
 import asyncio
 import errno

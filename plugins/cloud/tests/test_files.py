@@ -1,4 +1,4 @@
-"""What a listing becomes: paths that stay below a folder, and stamps that change."""
+"""A listing becomes paths that stay below a folder, and stamps that change."""
 
 from datetime import datetime, timezone
 from types import SimpleNamespace

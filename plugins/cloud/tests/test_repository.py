@@ -1,4 +1,4 @@
-"""A repository in each of the clouds is what a folder is."""
+"""A repository in each of the clouds behaves like a folder."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ from core.errors import CoreError
 
 from .emulators import S3
 
-# What is the same for every store is tried with one.
+# Behaviour that is equal for all stores is tested with one.
 once = pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
 
 _TENSORS = """

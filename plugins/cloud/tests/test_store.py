@@ -1,4 +1,4 @@
-"""A store that is asked and fetched from, over a file system in memory that fails when a test says so."""
+"""A store over a file system in memory, which fails on command of a test."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def store(memory, pauses):
 
 
 def failing(monkeypatch, memory, method, *errors):
-    """Let a method raise these, one after the other, and then do what it does."""
+    """Let a method raise these errors, one after the other, and then work."""
     waiting, inner, calls = list(errors), getattr(memory, method), []
 
     def call(*args, **kwargs):
@@ -124,7 +124,7 @@ def test_a_file_of_another_size_than_listed_is_refused(store, memory, tmp_path):
 
 
 class Encrypting:
-    """What a store of S3 says of an object, and how often it was asked."""
+    """An object of S3 with encryption settings; counts the requests for them."""
 
     def __init__(self, **head):
         self.head = head
@@ -189,7 +189,7 @@ def test_a_path_without_objects_is_no_place(memory, pauses):
         Store(place_of("memory://nothing"), pause=pauses).names()
 
 
-# What is missing here --------------------------------------------------------------------------
+# Missing packages ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What goes wrong between a server and its store is said in words, tried again, and leaves nothing half."""
+"""Failures between a server and its store: clear errors, retries, and no partial files."""
 
 import json
 
@@ -66,7 +66,7 @@ def test_missing_credentials_are_an_error_that_names_them(shelf, monkeypatch, tm
     for name in shelf.emulator.environment:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))  # without files of Amazon's
-    shelf.emulator.recorder.spoil = lambda request: 403  # as S3 answers who shows nothing
+    shelf.emulator.recorder.spoil = lambda request: 403  # S3's response to a request without credentials
 
     text = refusal(shelf.url)
 

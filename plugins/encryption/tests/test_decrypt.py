@@ -27,7 +27,7 @@ def encrypted(model, tmp_path, key):
 
 @pytest.fixture
 def treated(encrypted, seen):
-    """The agent's call for the copy, and what it sees."""
+    """Call the agent for the copy; return its view."""
 
     def treated(**parameters):
         found = seen(**parameters)
@@ -92,7 +92,7 @@ def test_without_free_memory_decrypted_files_are_on_disk_and_a_warning_is_logged
 def test_memory_that_others_have_filled_meanwhile_is_no_failure(
     treated, monkeypatch, tmp_path, caplog
 ):
-    """Each of several models has seen room for itself."""
+    """Several models have seen the same free memory."""
     (tmp_path / "memory").mkdir()
     monkeypatch.setattr(private, "_MEMORY", tmp_path / "memory")
     real = decrypt.decrypt

@@ -1,4 +1,4 @@
-"""Encrypted files: what comes back, and what is refused."""
+"""Encrypted files: decryption and refusals."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""GPUs, told by an NVML that is played. It has the functions and errors of the real module."""
+"""Metrics of GPUs from a played NVML. It has the functions and errors of the real module."""
 
 import logging
 import threading
@@ -25,7 +25,7 @@ class Clock:
 
 
 class Machine:
-    """GPUs of a test, and the Gpus that asks for them every tenth of a second."""
+    """GPUs of a test, and the Gpus that reads them every tenth of a second."""
 
     def __init__(self, nvml, visible=(0, 1), **environment):
         self.nvml = nvml
@@ -35,9 +35,9 @@ class Machine:
         )
 
     def looks(self, count=1):
-        """Start if need be, and wait until every GPU was asked; the values by family and GPU."""
+        """Start if needed, and wait until every GPU was read; return the values by family and GPU."""
         self.gpus.start(None)
-        for _ in range(count + 1):  # what the last look has found is there when the next has begun
+        for _ in range(count + 1):  # the values of a reading are complete when the next one begins
             assert self.nvml.asked.acquire(timeout=30)
         return self.values()
 

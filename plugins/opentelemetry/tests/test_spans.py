@@ -1,4 +1,4 @@
-"""Spans: what a trace and its children become."""
+"""Spans: the form of a trace and its children."""
 
 from core_opentelemetry.spans import MOST_EVENTS, spans_of
 

@@ -34,7 +34,7 @@ class Taken(Exception):
 
 
 class Redis:
-    """A redis-server on a port of its own that keeps nothing on disk."""
+    """A redis-server on a separate port, without files."""
 
     def __init__(self, folder, *arguments):
         self.port = free_port()
@@ -45,7 +45,7 @@ class Redis:
         self._process = None
 
     async def start(self):
-        """Listen. Raises Taken if somebody else has got the port since it was free."""
+        """Listen. Raises Taken if another process has taken the port meanwhile."""
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
         for _ in range(1000):
             if self._process.poll() is not None:

@@ -1,4 +1,4 @@
-"""What breaks a model of another backend in a process of its own breaks nothing else."""
+"""A crash of a model of another backend in a child process affects no other model."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ CONFIG = 'backend: "crashing"\ninstance_group { count: 1 kind: KIND_CPU }\n'
 
 @pytest.fixture(scope="module", autouse=True)
 def installed(tmp_path_factory):
-    """A backend that can crash, in a distribution of its own."""
+    """A backend that can crash, in a separate distribution."""
     folder = tmp_path_factory.mktemp("installed")
     info = folder / "backend_crashing-1.dist-info"
     info.mkdir()

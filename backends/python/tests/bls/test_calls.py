@@ -34,7 +34,7 @@ async def test_a_call_gives_the_other_models_answer(serve, mode):
 
 
 async def test_the_client_may_name_the_model_and_its_output(serve):
-    # Elements of BYTES tensors are bytes, and are handed on as they are.
+    # Elements of BYTES tensors are bytes, and are passed on unchanged.
     body = """
     def execute(self, requests):
         name = x_of(requests[0])[0]

@@ -63,7 +63,7 @@ def test_files_come_out_with_content_time_and_whether_they_run(pack, to, mode):
 
 def test_links_within_the_archive_are_made(pack, to):
     archive = pack(
-        link("bin/python", "python3.11"),  # before what it leads to
+        link("bin/python", "python3.11"),  # before its target
         entry("bin/python3.11", content=b"#!"),
         entry("lib/a", content=b"a"),
         link("lib64", "lib"),

@@ -1,4 +1,4 @@
-"""The cache of environments: made once, kept while somebody uses it."""
+"""The cache of environments: each is made once, and kept while it is in use."""
 
 import multiprocessing
 import os
@@ -67,7 +67,7 @@ def test_threads_that_want_the_same_wait_for_the_first():
 
 
 def test_a_caller_that_waits_for_another_uses_its_result():
-    # Both have seen that there is nothing when the first begins; he still uses it when the second goes on.
+    # Both have seen no entry when the first begins; it still uses the entry when the second continues.
     cache, seen, made = Cache(None), threading.Barrier(2), []
     ask = cache._make
 

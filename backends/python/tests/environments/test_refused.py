@@ -1,4 +1,4 @@
-"""Environments that models cannot run in, and what is said about them."""
+"""Environments in which models cannot run, and their errors."""
 
 import sys
 

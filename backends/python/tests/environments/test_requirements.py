@@ -65,7 +65,7 @@ def wheels(tmp_path_factory):
 
 @pytest.fixture
 def needs(folder, wheels):
-    """Write requirements, by default those of GREETS, beside model.py or where it is said."""
+    """Write requirements, by default those of GREETS, beside model.py or to another place."""
 
     def needs(*lines, at="1/requirements.txt"):
         file = folder / at

@@ -1,4 +1,4 @@
-"""Calls of other models with tensors on a GPU, of models in processes of their own. The GPU is played."""
+"""Calls of other models with tensors on a GPU, from models in child processes. The GPU is played."""
 
 import os
 

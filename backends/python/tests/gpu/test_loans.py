@@ -1,4 +1,4 @@
-"""What one process lends another: who keeps it, how it comes back, and what is refused. The GPU is played."""
+"""Memory that one process lends another: its lifetime, its return, and refusals. The GPU is played."""
 
 import gc
 import os
@@ -17,7 +17,7 @@ from core.testing import leftovers
 
 
 class Kept:
-    """What keeps memory, and is gone with it."""
+    """An object that keeps memory, and is released with it."""
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_a_loan_of_a_process_that_has_ended_is_of_no_use(own, borrower, returned
     with pytest.raises(TritonModelException, match="in the memory of 'm_0', whose process"):
         loan.address()
     del loan
-    assert not returned  # there is nobody to be told
+    assert not returned  # the lender has ended
 
 
 def test_a_loan_on_a_gpu_that_this_process_does_not_see_is_refused(own, borrower):

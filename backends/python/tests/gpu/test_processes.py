@@ -1,4 +1,4 @@
-"""Where tensors of models in processes of their own go, and when they are let go. The GPU is played."""
+"""Tensors of models in child processes: their places and their release. The GPU is played."""
 
 import gc
 import os
@@ -123,7 +123,7 @@ def test_rows_of_requests_that_share_a_batch_stay_apart(models, log):
 
 
 class Given:
-    """What a program has on the GPU."""
+    """An array of a program on the GPU."""
 
     def __init__(self, values, **how):
         self.shape, self.dtype = values.shape, values.dtype
