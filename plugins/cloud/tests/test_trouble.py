@@ -66,7 +66,7 @@ def test_missing_credentials_are_an_error_that_names_them(shelf, monkeypatch, tm
     for name in shelf.emulator.environment:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))  # without files of Amazon's
-    shelf.emulator.recorder.spoil = lambda request: 403  # S3's response to a request without credentials
+    shelf.emulator.recorder.spoil = lambda request: 403  # S3's response without credentials
 
     text = refusal(shelf.url)
 
