@@ -22,7 +22,7 @@ class BasePool:
 
     client         tritonclient's InferenceServerClient for HTTP or gRPC; may be None if there is a socket
     socket         path of the server's --shared-memory-socket: send descriptors instead of names
-    segment_bytes  bytes to register at a time; a larger array gets a segment of its own
+    segment_bytes  bytes to register at a time; a larger array gets a separate segment
     most_bytes     limit for all segments together
     mode           permissions of files in /dev/shm, for a server that runs as another user
     keep_names     keep the files while the pool is open, so that restarted workers find them; not used with
