@@ -1,1 +1,1 @@
-"""This server beside others, in one run on one machine. README.md says how it is used."""
+"""Compare this server with others, in one run on one machine. README.md describes the use."""

@@ -1,4 +1,4 @@
-"""python -m benchmarks: options → servers → cells → table, JSON. README.md says what is measured."""
+"""python -m benchmarks: options → servers → cells → table, JSON. README.md describes the measurements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from benchmarks.servers.kind import FLEETS, Kind
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    # Whoever ends this benchmark ends the servers too.
+    # The end of the benchmark must also end the servers.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     start = time.monotonic()
     result = Result(
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(options: Options, result: Result, folder: Path) -> None:
-    """Install, measure, and write what is found into `result`; `folder` is emptied by the caller."""
+    """Install and measure the servers, and write into `result`; the caller removes `folder`."""
 
     def leave_out(name: str, why: Exception) -> None:
         result.missing[name] = str(why)
@@ -57,7 +57,7 @@ def run(options: Options, result: Result, folder: Path) -> None:
 
     def cell_done(rows: list[Row]) -> None:
         print("\n".join(table.lines(rows)), flush=True)
-        result.write(options.output)  # what is measured is kept, whatever comes
+        result.write(options.output)  # a later failure keeps the results so far
 
     Measure(options, kinds, result, leave_out, cell_done).run(folder / "servers")
     if options.starts:
@@ -70,7 +70,7 @@ def run(options: Options, result: Result, folder: Path) -> None:
 
 
 def needed(options: Options) -> list[str]:
-    """The repositories of all fleets that are to be started."""
+    """Return the repositories of all fleets to start."""
     fleets = [SCENARIOS[name].fleet for name in options.scenario]
     if options.starts:
         fleets += footprint.FLEETS
@@ -80,10 +80,10 @@ def needed(options: Options) -> list[str]:
 def installed(
     options: Options, repositories: Path, result: Result, leave_out: LeaveOut
 ) -> Iterator[Kind]:
-    """The servers that can be started here, installed; the others are left out."""
+    """Install the servers and yield those that can be started; the others are skipped."""
     for name in options.server:
         kind: Kind = KINDS[name](options.cache.resolve(), repositories)
-        print(f"preparing {name}", flush=True)  # the first time this takes a minute
+        print(f"preparing {name}", flush=True)  # takes a minute the first time
         try:
             result.versions[name] = kind.install()
         except Missing as missing:

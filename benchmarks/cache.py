@@ -1,4 +1,4 @@
-"""The folder for what is installed and compiled for benchmarks: other servers, clients, backends."""
+"""The folder for installed and compiled parts of benchmarks: other servers, clients, backends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""C++ sources of the benchmark → programs and libraries, in the cache folder.
+"""Compile C++ sources of the benchmark to programs and libraries in the cache folder.
 
-A result is named after its source and flags, so that it is built again exactly when they change.
+The name of a result depends on source and flags: it is built again only when they change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.missing import Missing, program
 
 
 def compiled(source: Path, cache: Path, flags: Sequence[str]) -> Path:
-    """The path of what g++ makes of `source`. Raises Missing with the compiler's last words."""
+    """Compile `source` with g++ and return the path of the result. Raises Missing with g++'s errors."""
     compiler = program("g++", "g++")
     key = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:16]
     result = cache / "compiled" / f"{source.stem}-{key}"
@@ -35,7 +35,7 @@ def compiled(source: Path, cache: Path, flags: Sequence[str]) -> Path:
 
 
 def package_flags(package: str, debian: str) -> list[str]:
-    """Compiler and linker flags of a library. Raises Missing if it is not installed."""
+    """Return compiler and linker flags of a library. Raises Missing if it is not installed."""
     done = subprocess.run(
         [program("pkg-config", "pkg-config"), "--cflags", "--libs", package],
         capture_output=True,

@@ -1,7 +1,7 @@
-"""Exchange: the bytes of requests, and whether the answers to them are right.
+"""Exchange: the bytes of requests, and the check of their responses.
 
-Sample ─► [Exchange] ─► load generators.  Every server is asked the same bytes; each must give the right
-answer once before it is measured.
+Sample ─► [Exchange] ─► load generators.  Every server gets the same bytes, and must return the right response
+once before it is measured.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PATIENCE_S = 60.0
 
 
 class Wrong(Exception):
-    """A server's answer that is not the right one, or none; says which."""
+    """Error for a wrong or missing response of a server."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request on the wire; of gRPC the message, without its frame."""
+    """One request on the wire; for gRPC the message without its frame."""
 
     path: str
     headers: Mapping[str, str]
@@ -39,12 +39,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Exchange:
-    """What is asked again and again.
+    """The requests that a load generator repeats.
 
     form       "http-json", "http-binary" or "grpc"
-    models     that are asked in turn
-    requests   that are sent in turn: one for each model, or one for each of several samples
-    samples    of each request what is in it, with the right answer
+    models     models of the requests, in turn
+    requests   sent in turn: one for each model, or one for each of several samples
+    samples    content of each request, with the right response
     """
 
     form: str
@@ -53,9 +53,9 @@ class Exchange:
     samples: Sequence[Sample]
 
     def check(self, http_port: int, grpc_port: int) -> list[int]:
-        """Ask each request once; returns the bytes of each answer's body.
+        """Send each request once; return the size of each response's body in bytes.
 
-        Raises Wrong for any answer but the right one.
+        Raises Wrong for a wrong response.
         """
         sizes = []
         for request, sample in zip(self.requests, self.samples, strict=True):
@@ -72,7 +72,7 @@ class Exchange:
 
 
 def exchange(form: str, models: Sequence[str], *samples: Sample) -> Exchange:
-    """Several models are asked for one sample, or one model for several, each in turn."""
+    """Return an exchange with one sample for several models, or several samples for one model, in turn."""
     make = {"http-json": http_json, "http-binary": http_binary, "grpc": grpc_message}[form]
     asked = [(model, sample) for model in models for sample in samples]
     requests = [make(model, sample) for model, sample in asked]
@@ -94,7 +94,7 @@ def http_json(model: str, sample: Sample) -> Request:
 
 
 def http_binary(model: str, sample: Sample) -> Request:
-    """Inputs and outputs in the binary form, as clients of Triton send them."""
+    """Return a request with inputs and outputs in the binary form, like clients of Triton."""
     document = {
         **_id(sample),
         "parameters": {"binary_data_output": True},
@@ -118,7 +118,7 @@ def grpc_message(model: str, sample: Sample) -> Request:
 
 
 def grpc_frame(body: bytes) -> bytes:
-    """A message as gRPC sends it: not compressed, its length, the message."""
+    """Return a message in gRPC's frame: the flag "not compressed", the length, the message."""
     return struct.pack(">BI", 0, len(body)) + body
 
 
@@ -126,7 +126,7 @@ def grpc_frame(body: bytes) -> bytes:
 
 
 def _post(port: int, request: Request) -> tuple[bytes, int | None]:
-    """Body of the answer and the size of the JSON in front of it, None for JSON alone."""
+    """Return the body of the response, and the size of its JSON part; None if it is only JSON."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         connection.request("POST", request.path, request.body, dict(request.headers))
@@ -171,7 +171,7 @@ def read_http(body: bytes, json_size: int | None) -> Answer:
 
 
 def read_grpc(data: bytes) -> Answer:
-    """Outputs as raw contents or, where a server answers so, as typed ones."""
+    """Return the content of a response with raw or typed output contents."""
     message = ModelInferResponse.FromString(data)
     found: dict[str, np.ndarray[Any, Any]] = {}
     for index, output in enumerate(message.outputs):

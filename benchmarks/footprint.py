@@ -1,4 +1,4 @@
-"""Start-up to readiness and memory at rest, of fresh processes, server by server in turn."""
+"""Measure the time to readiness and the idle memory of new processes, server by server in turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.servers.kind import Kind
 from benchmarks.servers.running import NotStarted, running
 
 FLEETS = ("one", "python", "many")
-SETTLE_S = 1.0  # after readiness; what start-up has left behind is given back by then
+SETTLE_S = 1.0  # pause after readiness: the server returns memory of its start-up meanwhile
 MIB = 2**20
 
 
@@ -23,7 +23,7 @@ def footprints(
     core: int,
     leave_out: Callable[[str, Exception], None],
 ) -> list[Footprint]:
-    """One entry for each fleet and server that can serve it; `starts` values in each."""
+    """Return one entry for each fleet and server that can serve it, with `starts` values each."""
     found = []
     for fleet in FLEETS:
         able = [kind for kind in kinds if fleet in kind.fleets]
@@ -44,7 +44,7 @@ def footprints(
 
 
 def _one(kind: Kind, fleet: str, folder: Path, core: int) -> tuple[float, float, float]:
-    """(seconds to readiness, PSS in MiB, MiB if alone) of one start."""
+    """Return (seconds to readiness, PSS in MiB, MiB if alone) of one start."""
     with running(kind, fleet, folder, core) as server:
         time.sleep(SETTLE_S)
         return (

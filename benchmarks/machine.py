@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""Describe the machine of the measurements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def describe() -> dict[str, Any]:
-    """CPU, cores that this process may use, memory, kernel."""
+    """Return CPU, cores that this process may use, memory and kernel."""
     return {
         "CPU": _field("/proc/cpuinfo", "model name") or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
@@ -26,6 +26,6 @@ def _field(path: str, name: str) -> str:
 
 
 def two_cores() -> tuple[int, int]:
-    """(of the servers, of the load); the same one where there is only one."""
+    """Return the core of the servers and that of the load; the same core if there is only one."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[0], cores[-1]

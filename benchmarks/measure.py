@@ -1,8 +1,8 @@
-"""Cells and rounds: every server and every scenario in turn, with the same bytes.
+"""Cells and rounds: measure every server and every scenario in turn, with the same bytes.
 
-options ─► [measure] ─► Result.  All servers of a fleet run at once, idle but for the one whose turn it
-is; the rounds A B A B … show both sides of a comparison the same machine. So it is with the scenarios of one
-protocol and one number of connections, which are compared with each other too.
+options ─► [measure] ─► Result.  All servers of a fleet run at the same time, and all but the measured one are
+idle. Rounds alternate (A B A B …), so that both sides of a comparison run under the same conditions; so do
+the scenarios of one protocol and one number of connections, which are also compared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LeaveOut = Callable[[str, Exception], None]
 
 @dataclass(frozen=True)
 class Contender:
-    """A server in a cell: what it is asked, and what its answer has been found to be."""
+    """A server in a cell: its exchange, and the sizes of its responses."""
 
     server: Running
     exchange: Exchange
@@ -38,7 +38,7 @@ class Contender:
 
 @dataclass
 class Cell:
-    """One scenario, protocol and number of connections of one server: its rounds, and whether one failed."""
+    """The rounds of one scenario, protocol, number of connections and server, and whether one has failed."""
 
     scenario: str
     protocol: str
@@ -56,10 +56,10 @@ class Cell:
 
 
 class Measure:
-    """One run's cells.
+    """The cells of one run.
 
-    leave_out   is called with what could not be measured and why
-    cell_done   with the rows of each cell, when they are in `result`
+    leave_out   called with the name of a skipped measurement, and the reason
+    cell_done   called with the rows of each cell, when they are in `result`
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Measure:
         self._generators = self._find_generators()
 
     def _find_generators(self) -> dict[str, Generator]:
-        """By protocol; those that are not installed are noted as missing."""
+        """Return the generators by protocol; missing ones are reported."""
         found = {}
         for protocol in self._options.protocol:
             try:
@@ -131,7 +131,7 @@ class Measure:
     def _contenders(
         self, scenario: Scenario, protocol: str, servers: dict[Kind, Running]
     ) -> Iterator[Contender]:
-        """Those that can be asked so and have given the right answer."""
+        """Yield the servers that support the scenario and have returned the right response."""
         for kind, server in servers.items():
             able = form(protocol) in kind.forms and (kind.counts or "perf" not in protocol)
             if kind.name not in scenario.servers or not able:
@@ -147,8 +147,8 @@ class Measure:
             yield Contender(server, asked, Target(http_port, grpc_port, sizes))
 
     def _measure(self, cells: Sequence[Cell]) -> None:
-        """Give every cell its turn in each round, and write the rows of those that did not fail."""
-        # Round 0 warms up and is not kept.
+        """Measure every cell in each round, and write the rows of cells that have not failed."""
+        # Round 0 is a warm-up and is not recorded.
         for number, cell in itertools.product(range(self._options.rounds + 1), cells):
             if cell.failed:
                 continue
@@ -174,7 +174,7 @@ class Measure:
             self._cell_done(rows)
 
     def _begin_again(self, server: Running) -> None:
-        """A server that a cell has ended is there for the next ones."""
+        """Restart a server that has ended during a cell, for the next cells."""
         try:
             server.begin_again()
         except NotStarted as error:
@@ -182,7 +182,7 @@ class Measure:
 
 
 def one_round(load: Generator, contender: Contender, connections: int, seconds: float) -> Round:
-    """Send for `seconds`. Raises Failed, also when the server has ended or answers nothing."""
+    """Send for `seconds`. Raises Failed, also if the server has ended or sends no response."""
     server = contender.server
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         before = server.cpu_seconds()

@@ -1,6 +1,6 @@
-"""Missing: a server, a load generator or a tool that is not there.
+"""Missing: error for a server, a load generator or a tool that is not installed.
 
-The run goes on without it and the report says why.
+The run continues without it, and the report gives the reason.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import shutil
 
 
 class Missing(Exception):
-    """What is missing and why, in one sentence; what to install, where that helps."""
+    """A missing part. The text names it, the reason, and the package to install if there is one."""
 
 
 def program(name: str, package: str) -> str:
-    """The path of a program. Raises Missing that names the Debian package it comes with."""
+    """Return the path of a program. Raises Missing that names its Debian package."""
     found = shutil.which(name)
     if found is None:
         raise Missing(f"no program '{name}' on the PATH; try: apt-get install {package}")

@@ -14,7 +14,7 @@ from benchmarks.load import PROTOCOLS
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.servers import KINDS
 
-# What is not given on the command line; the short form takes under ten minutes.
+# Defaults of the command line; the short form takes under ten minutes.
 SHORT = {
     "scenario": ["identity", "identity_mixed", "add_sub_mixed", "mlp", "three_steps"],
     "protocol": ["http-json", "http-binary", "grpc"],
@@ -35,7 +35,7 @@ FULL = {
 
 @dataclass(frozen=True)
 class Options:
-    """What is to be measured, and how long. starts 0 leaves start-up and memory out."""
+    """The options of a run. `starts` 0 skips start-up and memory."""
 
     scenario: Sequence[str]
     protocol: Sequence[str]
@@ -51,7 +51,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Ends the process with a message for what cannot be."""
+    """Parse the command line; end the process with a message for invalid arguments."""
     parser = _parser()
     chosen = vars(parser.parse_args(arguments))
     preset = FULL if chosen.pop("full") else SHORT

@@ -1,7 +1,7 @@
-"""What a server's processes use: CPU time and memory, read from /proc.  Linux only.
+"""CPU time and memory of a server's processes, read from /proc. Linux only.
 
-A server's processes are those below its first one and those of the first one's session: a child whose
-parent has ended belongs to the session still.
+A server's processes are the descendants of its first process, and all processes of that process's session: a
+child whose parent has ended still belongs to the session.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PROC = Path("/proc")
 class Stat:
     """One line of /proc/PID/stat.
 
-    ticks   user and system time, that of children waited for included
+    ticks   user and system time, with that of children that were waited for
     """
 
     pid: int
@@ -29,19 +29,19 @@ class Stat:
 
 
 def read_stat(text: str) -> Stat:
-    """The fields of one stat line; the command in it may hold spaces and parentheses."""
+    """Parse one stat line; the command in it may contain spaces and parentheses."""
     pid = int(text.partition(" ")[0])
     fields = text.rpartition(")")[2].split()
     return Stat(pid, int(fields[1]), int(fields[3]), sum(map(int, fields[11:15])))
 
 
 def tree(root: int) -> list[Stat]:
-    """The processes of the server whose first one is `root`; empty when all have ended."""
+    """Return the processes of the server with the first process `root`; empty if all have ended."""
     return members(root, _all())
 
 
 def members(root: int, everybody: Iterable[Stat]) -> list[Stat]:
-    """Those of `everybody` that are `root`, below it, or in the session that it leads."""
+    """Return the processes that are `root`, its descendants, or in the session that it leads."""
     by_pid = {each.pid: each for each in everybody}
 
     def belongs(each: Stat) -> bool:
@@ -64,12 +64,12 @@ def _all() -> Iterable[Stat]:
 
 
 def cpu_seconds(root: int) -> float:
-    """User and system time of the server's processes so far; its resolution is one tick (10 ms)."""
+    """Return the CPU time of the server's processes so far, user and system; resolution one tick (10 ms)."""
     return sum(each.ticks for each in tree(root)) / TICKS_PER_SECOND
 
 
 def pss_bytes(root: int) -> int:
-    """Proportional set size: each page divided by the processes that map it, whoever they are."""
+    """Return the proportional set size: each page counts divided by the number of processes that map it."""
     return sum(_rollup(each.pid) for each in tree(root))
 
 
@@ -82,10 +82,10 @@ def _rollup(pid: int) -> int:
 
 
 def alone_bytes(root: int) -> int:
-    """Memory of the server's processes as if they were the only ones on the machine.
+    """Return the memory of the server's processes as if they were the only ones on the machine.
 
-    Pages of files count once, also when other programs map the same file: this benchmark runs on the
-    same interpreter as some of the servers, and would make them look smaller than they are.
+    Pages of files count once, also if other programs map the same file. This benchmark runs on the same
+    interpreter as some of the servers, which reduces their proportional set size.
     """
     files: dict[tuple[str, ...], int] = {}
     own = 0
@@ -98,13 +98,13 @@ def alone_bytes(root: int) -> int:
             if key is None:
                 own += sizes["Pss"]
             else:
-                own += sizes["Anonymous"]  # of a file's private pages those that were written to
+                own += sizes["Anonymous"]  # the modified private pages of a file
                 files[key] = max(files.get(key, 0), sizes["Rss"] - sizes["Anonymous"])
     return own + sum(files.values())
 
 
 def mappings(text: str) -> Iterable[tuple[tuple[str, ...] | None, dict[str, int]]]:
-    """(device, inode and offset, or None for memory of no file; sizes in bytes) of each mapping."""
+    """Yield each mapping: (device, inode and offset; None without a file), and sizes in bytes."""
     key: tuple[str, ...] | None = None
     sizes: dict[str, int] = {}
     for line in text.splitlines():

@@ -4,11 +4,12 @@
     python benchmarks/python_models.py --other before=/path/to/another/venv/bin/python --rounds 9
     python benchmarks/python_models.py --other "before=env PYTHONPATH=/another/backends/python python"
 
-No frontend: requests go through `Models.infer` in this process, so what is measured is admission, queue,
-the way to the child, its `execute`, the way back and delivery. Two inputs of 16 elements, two outputs.
-Each answer sends the next request, so `in flight` stays what it is. CPU µs is user and system time over
-the requests; server and child are pinned to one core. Sides are measured in turn, round by round, each in
-a process of its own; the least of the rounds is shown, since other work on the machine can only add.
+There is no frontend: requests go through `Models.infer` in this process. The measurement includes admission,
+queue, the message to the child, its `execute`, the message back and delivery. Two inputs of 16 elements, two
+outputs. Each response sends the next request, so the number `in flight` is constant. CPU µs is user and
+system time per request; server and child are pinned to one core. Sides are measured in turn, round by round,
+each in a separate process; the minimum of the rounds is shown, since other work on the machine can only add
+time.
 """
 
 import argparse
@@ -74,7 +75,7 @@ def write_models(folder: str) -> None:
 
 
 def children_ns() -> int:
-    """CPU time of every process below this one, in ns."""
+    """Return the CPU time of all descendants of this process in ns."""
     total = 0
     for task in Path("/proc/self/task").iterdir():
         total += sum(_process_ns(pid) for pid in (task / "children").read_text().split())
@@ -131,7 +132,7 @@ async def run(server: Any, model: str, in_flight: int, count: int) -> None:
 
 
 async def measure(in_flights: list[int], count: int) -> list[Found]:
-    """Each kind of model with each number of requests in flight."""
+    """Measure each kind of model with each number of requests in flight."""
     from core.options import Options
     from core.server import InferenceServer
 

@@ -1,7 +1,7 @@
-"""Scenarios: what servers are asked, and which of them can be.
+"""Scenarios: models and requests of a measurement, and the servers that support them.
 
-command line ─► [Scenario] ─► measure.  A scenario names models of one fleet; all servers of a fleet run
-at once, on one core, and are measured in turn.
+command line ─► [Scenario] ─► measure.  A scenario names models of one fleet. All servers of a fleet run at
+the same time, on one core, and are measured in turn.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from benchmarks.models.sample import Sample, samples
 
 SMALL = ("http-json", "http-binary", "grpc", "grpc-h2load", "perf-http", "perf-grpc")
 LARGE = ("http-binary", "grpc")
-IN_TURN = ("http-json", "http-binary", "grpc")  # whose generators send several requests in turn
+IN_TURN = ("http-json", "http-binary", "grpc")  # their generators send several requests in turn
 EVERYBODY = ("core", "triton", "mlserver", "fastapi")
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One row of the question.
+    """One scenario.
 
-    title       for people
-    models      that are asked in turn; nearly always one
-    sample      what `samples` knows the requests by
-    servers     that can answer it
-    protocols   in which it makes sense
-    fleet       which models the servers run: "all" or "many"
-    most        connections that make sense: more would only wait for each other
-    instead     server → (model, sample) that it is asked in place of the scenario's
+    title       title in the report
+    models      models of the requests, in turn; nearly always one
+    sample      name of the requests in `samples`
+    servers     servers that support it
+    protocols   useful protocols
+    fleet       models that the servers run: "all" or "many"
+    most        maximum useful number of connections: more would only wait for each other
+    instead     server → (model, sample) that replaces the scenario's for this server
     """
 
     name: str
@@ -43,7 +43,7 @@ class Scenario:
     instead: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def asked_of(self, server: str) -> tuple[tuple[str, ...], Sequence[Sample]]:
-        """The models that this server is asked, and the requests with their right answers."""
+        """Return the models for this server, and the requests with their right responses."""
         if server in self.instead:
             model, sample = self.instead[server]
             return (model,), samples(sample)
@@ -51,7 +51,7 @@ class Scenario:
 
 
 def _of(name: str, title: str, model: str = "", **others: object) -> Scenario:
-    """`model` is the one that is asked, if it has not the scenario's name."""
+    """Return a scenario; `model` is its model if that has not the scenario's name."""
     return Scenario(name, title, (model or name,), name, **others)  # type: ignore[arg-type]
 
 

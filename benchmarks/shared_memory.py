@@ -1,9 +1,10 @@
-"""What shared memory is worth: a tensor on the wire, in a region of its own, and in a pool.
+"""Compare shared memory with the wire: a tensor in the message, in a separate region, and in a pool.
 
     python -m benchmarks.shared_memory [--seconds 1] [--rounds 5]
 
-One client, one request at a time, a model that answers its input. Ways take turns in every round; the figure
-is the median over the rounds of a way's time for a request, over that of the wire in the same round.
+One client sends one request at a time to a model that returns its input. The methods take turns in every
+round. The figure is the median over the rounds of a method's time per request, divided by the wire's in the
+same round.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ Ask = Callable[[], Any]
 
 @contextmanager
 def served() -> Iterator[tuple[dict[str, str], str]]:
-    """A server with the model: URL of each protocol, and the socket that takes memory."""
+    """Run a server with the model; yield the URL of each protocol, and the shared-memory socket."""
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "models" / "echo"
         (model / "1").mkdir(parents=True)
@@ -84,7 +85,7 @@ def _wait(url: str) -> None:
 
 
 def wire(library: Any, client: Any, numbers: np.ndarray) -> Ask:
-    """The tensor in the message, both ways."""
+    """Return a request with the tensor in the messages of request and response."""
 
     def ask() -> Any:
         x = library.InferInput("x", numbers.shape, "FP32")
@@ -95,7 +96,7 @@ def wire(library: Any, client: Any, numbers: np.ndarray) -> Ask:
 
 
 def region(library: Any, client: Any, numbers: np.ndarray) -> Ask:
-    """The tensor written into a region of tritonclient's, and the answer read out of it as a copy."""
+    """Return a request that writes the tensor to a region of tritonclient and copies the result from it."""
     size, name = numbers.nbytes, uuid.uuid4().hex
     handle = named.create_shared_memory_region(name, f"/{name}", 2 * size)
     client.register_system_shared_memory(name, f"/{name}", 2 * size)
@@ -113,7 +114,7 @@ def region(library: Any, client: Any, numbers: np.ndarray) -> Ask:
 
 
 def in_pool(client: Any, pool: SharedMemoryPool, numbers: np.ndarray) -> Ask:
-    """The tensor made in a pool's array and the answer read where it is: nothing is copied by the client."""
+    """Return a request with the tensor in a pool's array; the client copies nothing."""
     x, y = pool.share(numbers), pool.empty(numbers.shape)
 
     def ask() -> Any:
@@ -124,7 +125,7 @@ def in_pool(client: Any, pool: SharedMemoryPool, numbers: np.ndarray) -> Ask:
 
 
 def time_of(ask: Ask, seconds: float) -> float:
-    """Of a request, in seconds."""
+    """Return the time of a request in seconds."""
     ask()
     count, begin = 0, time.perf_counter()
     while (passed := time.perf_counter() - begin) < seconds:
@@ -134,7 +135,7 @@ def time_of(ask: Ask, seconds: float) -> float:
 
 
 def compared(urls: dict[str, str], socket: str, protocol: str, size: int, how: Any) -> list[str]:
-    """A row of the table: each way's time over the wire's."""
+    """Return rows of the table: each method's time divided by the wire's."""
     library = LIBRARIES[protocol]
     numbers = np.arange(size // 4, dtype=np.float32)
     with (

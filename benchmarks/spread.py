@@ -1,4 +1,4 @@
-"""Several rounds → one figure, how far they lay apart, and how two servers compare."""
+"""Statistics of several rounds: median, spread, and the ratio of two servers."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Sequence
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle of the rounds; raises statistics.StatisticsError without any."""
+    """Return the median of the rounds. Raises statistics.StatisticsError without any."""
     return statistics.median(values)
 
 
 def spread(values: Sequence[float]) -> float:
-    """Largest less smallest, over the median: 0.1 means that the rounds lie within 10 %."""
+    """Return the range divided by the median: 0.1 means that the rounds are within 10 %."""
     middle = median(values)
     return (max(values) - min(values)) / middle if middle else 0.0
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """The median of ours over theirs, round by round; None when they have no round in common.
+    """Return the median of ours divided by theirs, round by round; None without a common round.
 
-    Round by round, since both sides of one round saw the same machine.
+    Both sides of one round ran under the same conditions.
     """
     quotients = [a / b for a, b in zip(ours, theirs, strict=False) if b]
     return median(quotients) if quotients else None
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that at least `percent` of all do not exceed; 0 without values."""
+    """Return the smallest value that at least `percent` of all values do not exceed; 0 without values."""
     if not values:
         return 0.0
     ordered = sorted(values)

@@ -127,7 +127,7 @@ def _nothing(error: CoreError) -> None:
 class Pace:
     """Lets a thread respond to one request as fast as the client reads. Use it on one thread only.
 
-    At most twice EACH_ANSWERS or EACH_BYTES exceed the room in the Backlog before the thread waits.
+    At most twice EACH_ANSWERS or EACH_BYTES exceed the limit of the Backlog before the thread waits.
     """
 
     def __init__(self, request: InferenceRequest, loop: asyncio.AbstractEventLoop):
@@ -138,7 +138,7 @@ class Pace:
         self._free: threading.Semaphore | None = None  # released when the last check has succeeded
 
     def gave(self, size: int) -> None:
-        """Count a response of `size` bytes, and wait until there is room for the next one.
+        """Count a response of `size` bytes, and wait until the next one may be sent.
 
         Never wait on a thread that runs an event loop.
         """

@@ -200,7 +200,7 @@ def core_batch_done(model: Model, timing: BatchTiming) -> None:
 
 @hookspec
 def core_failed(error: BaseException, where: str) -> None:
-    """Handle an error that the server logs with its exception. Any thread; must not block.
+    """Handle an error that the server logs with its exception. Called on any thread; must not block.
 
     where   the message of the log, such as "closing instance 'm_0' failed"
     """

@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry on loopback: OTLP over HTTP, in a thread of its own."""
+"""A collector of OpenTelemetry on loopback: OTLP over HTTP, on a separate thread."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture(autouse=True, scope="session")
 def no_platform():
-    """Tests say themselves which platform they are on."""
+    """Remove the variables of platforms; tests set their own."""
     with pytest.MonkeyPatch.context() as patched:
         for name in [name for name in os.environ if name.startswith(("AIP_", "SAGEMAKER_"))]:
             patched.delenv(name)

@@ -2,7 +2,7 @@
 
 import re
 
-# What the patterns of the router are made of, beside plain text.
+# The parts of the router's patterns, beside plain text.
 _OPTIONAL = re.compile(r"\(\?:((?:[^()]|\(\?P<\w+>[^()]*\))*)\)\?")
 _NAMED = re.compile(r"\(\?P<(\w+)>([^()]*)\)")
 

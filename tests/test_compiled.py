@@ -43,7 +43,7 @@ OPTIONAL = {
 }
 
 
-def test_what_may_be_missing_is_the_name_of_a_source():
+def test_optional_compiled_modules_are_sources():
     names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in SOURCES}
 
     assert set(OPTIONAL) <= names

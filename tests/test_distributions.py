@@ -59,7 +59,7 @@ def test_the_source_distribution_has_all_files_of_core_and_frontends_and_no_grou
 
 
 @pytest.mark.parametrize("script", ["install", "run", "test"])
-def test_a_script_asks_for_the_list(script):
+def test_a_script_reads_the_list(script):
     text = (ROOT / ".ci" / script).read_text()
 
     assert "$(.ci/distributions" in text

@@ -1,4 +1,4 @@
-"""The pages say what is."""
+"""The documentation matches the code."""
 
 import re
 import shutil
@@ -21,7 +21,7 @@ def test_the_page_of_options_is_made_from_the_table_of_flags():
 
 
 @pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)
-def test_every_flag_says_what_it_means(flag):
+def test_every_flag_has_a_description(flag):
     assert len(flag.help) > 10
     assert flag.help.endswith(".")
     assert not flag.idle.endswith(".")
@@ -80,7 +80,7 @@ def test_the_page_about_models_in_your_own_process_runs(tmp_path, digits):
 
 
 @pytest.mark.usefixtures("digits")
-def test_a_server_answers_the_readmes_requests_as_the_readme_says(tmp_path):
+def test_a_server_answers_the_requests_of_the_readme_as_described(tmp_path):
     shutil.copytree(MODELS, tmp_path / "models")
 
     done = subprocess.run(

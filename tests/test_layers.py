@@ -1,4 +1,4 @@
-"""Who may import whom, where compiled code lives, and how long a file may be.
+"""Allowed imports between packages, places of compiled code, and the maximum length of a file.
 
 The rules are those of ARCHITECTURE.md. tests/shape also counts imports for type checkers.
 """
@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LONGEST = 450
 
-# core's inner order, from the bottom. A room may import those above it in this list, and its own.
+# core's layers, from the bottom. A package may import those above it in this list, and itself.
 ROOMS = (
     (
         "core.cmake",
@@ -131,7 +131,7 @@ GRAPH = {name: imports(path) for name, path in SOURCES.items()}
 
 
 def floor(module):
-    """How high the room of a module of core is."""
+    """Return the layer of a module of core."""
     for height, rooms in enumerate(ROOMS):
         if any(
             module == room or (room != "core" and module.startswith(f"{room}.")) for room in rooms
@@ -237,7 +237,7 @@ def test_a_frontend_imports_no_other_frontend():
     } | {("frontends.http.platforms.vertex_ai", "frontends.metrics.text")}
 
 
-def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():
+def test_a_distribution_imports_neither_frontends_nor_internals_of_core():
     wrong = [
         (str(path.relative_to(ROOT)), name)
         for path in tracked(*(f"{group}/**/*.py" for group in DISTRIBUTIONS))
@@ -253,7 +253,7 @@ def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():
     assert wrong == []
 
 
-def test_a_client_imports_nothing_of_a_server():
+def test_a_client_imports_no_module_of_a_server():
     wrong = [
         (str(path.relative_to(ROOT)), name)
         for path in tracked("clients/**/*.py")
@@ -298,7 +298,7 @@ def test_every_compiled_module_has_its_types_beside_it():
     assert [path.name for path in COMPILED if not path.with_suffix(".pyi").exists()] == []
 
 
-def test_no_file_or_folder_is_named_after_nothing():
+def test_no_file_or_folder_has_a_name_without_meaning():
     assert [
         str(path.relative_to(ROOT))
         for path in tracked("*.py", "*.pyx")
@@ -318,7 +318,7 @@ def test_no_file_is_too_long_to_read():
 
 def test_the_paths_in_the_architecture_page_exist():
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    # A path begins with a folder of the checkout; what is named beside one, such as `auto.py`, is left out.
+    # A path begins with a folder of the checkout; names relative to one, such as `auto.py`, are skipped.
     tops = {path.name for path in ROOT.iterdir() if path.is_dir()}
     named = {
         each for each in re.findall(r"`([\w./-]+/[\w./-]+)`", text) if each.split("/")[0] in tops

@@ -1,4 +1,4 @@
-"""Every verb of the Makefile can be begun on a fresh clone: what it is made of is there or is made."""
+"""Every target of the Makefile runs on a fresh clone: its prerequisites exist or are made."""
 
 import re
 import shutil

@@ -1,8 +1,8 @@
-"""Nothing that a client can reach turns bytes into code: no pickles, nothing that is built on them, no eval.
+"""Clients cannot make the server run code: no pickles, no libraries that use them, no eval.
 
-What is looked at is the text of core, frontends, backends and plugins, without their tests. The one place
-that reads pickles reads files of the repository, and only where a model's configuration says that they are
-trusted.
+The test reads the source of core, frontends, backends and plugins, without their tests. The only place that
+reads pickles reads files of the repository, and only if the configuration of a model trusts
+them.
 """
 
 import ast
@@ -47,7 +47,7 @@ def sources(*endings):
 
 
 def wrong_in(tree, allowed=frozenset()):
-    """What a module should not have: (line, what)."""
+    """Return the forbidden parts of a module: (line, what)."""
     return [
         (node.lineno, what)
         for node in ast.walk(tree)
@@ -74,7 +74,7 @@ def _modules(node):
 
 
 def _calls(node):
-    """Calls that can run what they read."""
+    """Return the calls that can run their input as code."""
     if not isinstance(node, ast.Call):
         return
     called = ast.unparse(node.func)
@@ -127,7 +127,7 @@ def test_no_compiled_module_can_unpickle(name):
         "exec(text)",
     ],
 )
-def test_these_tests_find_what_they_look_for(text):
+def test_these_tests_find_their_subjects(text):
     assert wrong_in(ast.parse(text)) != []
 
 

@@ -1,4 +1,4 @@
-"""The blocks of the pages for authors are cut from packages in examples, whose own tests run with these."""
+"""The code blocks of the pages for authors are parts of packages in examples, whose tests run with these."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def test_the_page_has_every_capability():
 
 
 def known_by(backend):
-    """What a backend knows; of a process of its own, since frameworks can be imported once only."""
+    """Return a backend's completion, from a separate process, since frameworks can be imported only once."""
     code = """
 import json, sys
 from core import plugins

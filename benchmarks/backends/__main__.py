@@ -1,10 +1,10 @@
-"""What a server costs beside its framework: python -m benchmarks.backends [--backend NAME …]
+"""Compare the server with a bare framework: python -m benchmarks.backends [--backend NAME …]
 
-For each model, on one core: the framework's own loop at its best batch, the server asked for such batches,
-and the framework behind a socket with nothing else; then clients that send single rows, without and with
-dynamic batching. Rows a second. They take turns of a second, since the machine may be twice as fast a minute
-later: each turn of a server is compared with the loop just before and just after it, and the medians of
-these quotients count.
+It measures rows per second for each model, on one core: a loop over the framework with its best batch, the
+server with requests of such batches, and the framework behind a bare socket; then clients that send single
+rows, without and with dynamic batching. They take turns of a second, since the speed of the machine may
+change by a factor of two within a minute: each turn of the server is compared with the loop just before and
+just after it, and the medians of these quotients count.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ BATCHERS = 4  # clients that send whole batches: enough for the next one to wait
 
 @dataclass(frozen=True)
 class Finding:
-    """Of one case; rows a second, medians of the rounds.
+    """The result of one case, in rows per second; medians of the rounds.
 
-    best      rows of the batch at which the framework's own loop is fastest
-    share     of the loop that the server reaches with such batches
-    bare      of the loop that the framework reaches behind a socket, with nothing else
-    added_us  that the server takes for such a batch beside what the loop does
-    single    clients that send single rows, without dynamic batching
-    dynamic   the same with it
-    gain      dynamic over single
+    best      rows of the batch at which the loop is fastest
+    share     rate of the server with such batches, as a fraction of the loop's
+    bare      rate of the framework behind a bare socket, as a fraction of the loop's
+    added_us  time that the server adds to the loop's time for such a batch, in µs
+    single    rate with clients that send single rows, without dynamic batching
+    dynamic   rate with the same clients and dynamic batching
+    gain      dynamic divided by single
     """
 
     name: str
@@ -58,13 +58,13 @@ class Finding:
 
     @property
     def batch_ms(self) -> float:
-        """Of the loop."""
+        """Return the time of the loop for a batch in ms."""
         return 1000 * self.best / self.loop
 
 
 @dataclass(frozen=True)
 class Round:
-    """Rows a second of loop, server and clients with single rows; the bare server's share of the loop."""
+    """Rows per second of loop, server and clients with single rows; the bare server's part of the loop's."""
 
     loop: float
     served: float
@@ -89,9 +89,9 @@ def _finding(name: str, rows: int, found: Sequence[Round]) -> Finding:
 
 
 class Bench:
-    """Measures cases on two cores.
+    """Measure cases on two cores.
 
-    seconds   of each turn of the server, whole ones
+    seconds   duration of each turn of the server, a whole number
     """
 
     def __init__(self, load: Wrk, server_core: int, seconds: float, clients: int, rounds: int):
@@ -121,7 +121,7 @@ class Bench:
                     serving(folder / "models", self._core) as port,
                     bare(case, version, self._core) as bare_port,
                 ):
-                    for asked in (batch, single, gathered):  # placements and caches find themselves
+                    for asked in (batch, single, gathered):  # warm up placements and caches
                         self._ask(port, asked, self._clients, folder)
                     self._ask(bare_port, batch, BATCHERS, folder)
                     found = [
@@ -180,7 +180,7 @@ def line(found: Finding) -> str:
 
 
 def present(backends: Sequence[str]) -> Iterator[Case]:
-    """The cases whose framework is installed; the others are told."""
+    """Yield the cases whose framework is installed; print the others."""
     for case in cases(backends):
         if importlib.util.find_spec(case.package) is None:
             print(f"{case.name:>20} left out: {case.package} is not installed", flush=True)

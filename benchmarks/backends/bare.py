@@ -1,8 +1,8 @@
-"""A framework behind a socket and nothing else: python -m benchmarks.backends.bare CASE FOLDER
+"""A framework behind a bare socket: python -m benchmarks.backends.bare CASE FOLDER
 
-What no server in this language can be quicker than: it reads each request into the same memory, takes its
-size and form from the first one of the connection, runs it, and writes the answer. It prints its port, and
-ends with its standard input.
+This is the upper limit for a server in Python: it reads each request into the same memory, takes size and
+form from the first request of the connection, runs it, and writes the response. It prints its port, and ends
+when its standard input closes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from benchmarks.exchange import JSON_SIZE
 from benchmarks.models.sample import Arrays
 
 MOST_READ = 1 << 20
-LINE = 64  # bytes of a line of the cache, where tensors begin
+LINE = 64  # bytes of a cache line; tensors begin at multiples of it
 
 
 @contextmanager
 def bare(case: Case, folder: Path, core: int) -> Iterator[int]:
-    """The port of such a server on one core. Raises RuntimeError if it does not come."""
+    """Run such a server on one core; yield its port. Raises RuntimeError if it does not start."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.backends.bare", case.name, str(folder)],
         cwd=ROOT,
@@ -53,22 +53,22 @@ def bare(case: Case, folder: Path, core: int) -> Iterator[int]:
 
 
 class Connection:
-    """Of a client whose requests are all as its first one but for the numbers."""
+    """A connection of a client whose requests differ from its first one only in the numbers."""
 
     def __init__(self, peer: socket.socket, case: Case, run: Callable[[Arrays], Arrays]):
         self._peer = peer
         self._case = case
         self._run = run
-        self._first = b""  # until the first head has come
+        self._first = b""  # bytes received before the first complete head
         self._room: memoryview | None = None  # for one request
         self._tensor: np.ndarray[Any, Any]  # FP32[rows, width] within it
         self._there = 0
 
     def receive(self) -> bool:
-        """Take what has come, and answer a request that is whole; False at the end."""
+        """Read received bytes, and answer a complete request; return False at the end."""
         try:
             return self._receive()
-        except ConnectionError:  # the client has gone before it had its answer
+        except ConnectionError:  # the client disconnected before its response
             return False
 
     def _receive(self) -> bool:
@@ -128,7 +128,7 @@ def _number(head: bytes, field: str) -> int:
 
 
 def serve(case: Case, run: Callable[[Arrays], Arrays]) -> None:
-    """Until the standard input ends."""
+    """Serve until the standard input closes."""
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     poll = select.epoll()

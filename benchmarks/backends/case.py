@@ -1,4 +1,4 @@
-"""Case: a model of one backend, and the framework's own way to run it."""
+"""Case: a model of one backend, and how its framework runs it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ BACKENDS = ("onnx", "pytorch", "openvino", "fil")  # modules of this package
 class Case(ABC):
     """FP32 rows in, FP32 rows out: inputs[n, width] → outputs[n, results].
 
-    name      of the model, in tables and in the repository
-    backend   as config.pbtxt says it
-    package   what must be installed
+    name      name of the model, in tables and in the repository
+    backend   name of the backend in config.pbtxt
+    package   required package
     inputs, outputs    names of the two tensors
     more      further lines of config.pbtxt; both sides run with one thread
     """
@@ -42,10 +42,10 @@ class Case(ABC):
 
     @abstractmethod
     def load(self, folder: Path) -> Callable[[Arrays], Arrays]:
-        """The framework's own way, with one thread: arrays → arrays."""
+        """Return a function that runs the model in the framework, with one thread: arrays → arrays."""
 
     def config(self, *, dynamic: bool) -> str:
-        """Of the model with or without dynamic batching."""
+        """Return config.pbtxt of the model, with or without dynamic batching."""
         rows = batched(self.most) if dynamic else f"max_batch_size: {self.most}\n"
         return (
             f'backend: "{self.backend}"\n'
@@ -57,17 +57,17 @@ class Case(ABC):
         )
 
     def sample(self, run: Callable[[Arrays], Arrays], rows: int) -> Sample:
-        """A request of so many rows, with the framework's answer."""
+        """Return a request of so many rows, with the framework's result."""
         inputs = {self.inputs: self.rows(rows)}
         return Sample(inputs, run(inputs))
 
     def rows(self, count: int) -> np.ndarray[Any, Any]:
-        """FP32[count, width], the same in every run."""
+        """Return FP32[count, width], the same in every run."""
         return numbers(count, self.width)
 
 
 def cases(backends: Sequence[str] = BACKENDS) -> list[Case]:
-    """All cases of these backends. Raises ImportError for a name that is no module here."""
+    """Return all cases of these backends. Raises ImportError for an unknown backend."""
     found: list[Case] = []
     for name in backends:
         found += importlib.import_module(f"benchmarks.backends.{name}").CASES

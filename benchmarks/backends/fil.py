@@ -1,4 +1,4 @@
-"""Forests: the server with backend-fil beside the libraries that made them."""
+"""Forests: the server with backend-fil compared with the libraries that trained them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.models.sample import Arrays
 
 
 class ForestCase(Case):
-    """The rows are those that the forest was trained with, over and over."""
+    """A forest; its rows are the rows of its training, repeated."""
 
     backend = "fil"
     most = 1024
@@ -26,7 +26,7 @@ class ForestCase(Case):
     inputs, outputs = "input__0", "output__0"
 
     def data(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """(rows FP32[n, width], classes)."""
+        """Return (rows FP32[n, width], classes)."""
         raise NotImplementedError
 
     def rows(self, count: int) -> np.ndarray[Any, Any]:
@@ -93,7 +93,7 @@ class LightgbmForest(ForestCase):
 
 
 def _library(name: str) -> Any:
-    """A module that ships no types."""
+    """Import a module that ships no types."""
     return importlib.import_module(name)
 
 

@@ -1,11 +1,12 @@
-"""Forests: backend-fil's walk beside the libraries that made them, treelite and ONNX Runtime.
+"""Forests: backend-fil compared with the libraries that trained them, treelite and ONNX Runtime.
 
     python -m benchmarks.backends.forests [--rounds=N] [--forest=NAME] [--json=FILE]
 
-Three forests of data that scikit-learn carries, batches of 1, 32 and 1024 rows, one thread each. Candidates
-take turns in short rounds, and each round is compared with ours of the same round: what else the machine does
-falls on all of them. The table gives our CPU time per row and, for each candidate, the median of its time
-over ours. Who is not installed is left out (onnxmltools writes the ONNX files of the boosted forests).
+Three forests of data sets in scikit-learn, batches of 1, 32 and 1024 rows, one thread each. Candidates take
+turns in short rounds, and each round is compared with backend-fil in the same round, so other work on the
+machine affects all of them. The table gives backend-fil's CPU time per row and, for each candidate, the
+median of its time divided by backend-fil's. Missing packages are skipped (onnxmltools writes the ONNX files
+of the boosted forests).
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from typing import Any
 import numpy as np
 
 BATCHES = (1, 32, 1024)
-ROUND_S = 0.01  # of each candidate in a round, about
+ROUND_S = 0.01  # approximate time of each candidate in a round
 Predict = Callable[[np.ndarray], Any]
 
 
 @dataclass
 class Forest:
-    """One forest and who can run it."""
+    """One forest, and the candidates that can run it."""
 
     name: str
     rows: np.ndarray
@@ -56,7 +57,7 @@ def main() -> None:
 
 
 def measure(forest: Forest, batch: int, rounds: int) -> dict[str, Any]:
-    """Our time per row, and the ratio of each candidate to it: the median of `rounds` rounds."""
+    """Return backend-fil's time per row, and each candidate's ratio to it: medians of `rounds` rounds."""
     repeats = -(-batch // len(forest.rows))
     rows = np.ascontiguousarray(np.tile(forest.rows, (repeats, 1))[:batch])
     expected = np.asarray(forest.candidates["fil"](rows), np.float32).reshape(batch, -1)
@@ -83,7 +84,7 @@ def measure(forest: Forest, batch: int, rounds: int) -> dict[str, Any]:
 
 
 def _seconds(predict: Predict, rows: np.ndarray, count: int) -> float:
-    """CPU time of one call, of this process."""
+    """Return the CPU time of this process for one call."""
     start = time.process_time()
     for _ in range(count):
         predict(rows)
@@ -91,7 +92,7 @@ def _seconds(predict: Predict, rows: np.ndarray, count: int) -> float:
 
 
 def _check(forest: str, name: str, found: np.ndarray, expected: np.ndarray) -> None:
-    """A candidate that answers something else is not measured."""
+    """Refuse a candidate with other results."""
     found = found.reshape(len(expected), -1)
     if expected.shape[1] == 1:
         found = found[:, -1:]
@@ -164,7 +165,7 @@ def random_forest() -> Forest:
 
 
 def _library(name: str) -> Any:
-    """A module that ships no types. Raises ImportError where it is not installed."""
+    """Import a module that ships no types. Raises ImportError if it is not installed."""
     return importlib.import_module(name)
 
 
@@ -175,14 +176,14 @@ def _treelite() -> Any:
 
 
 def _boosted(converter: str, made: Any, width: int, **options: Any) -> Any:
-    """A boosted forest as ONNX."""
+    """Return a boosted forest as ONNX."""
     types = _library("onnxmltools.convert.common.data_types")
     kinds = [("x", types.FloatTensorType([None, width]))]
     return getattr(_library("onnxmltools"), converter)(made, initial_types=kinds, **options)
 
 
 def _add_ours(forest: Forest, model: Any) -> None:
-    """Ours and treelite's own, of one treelite model."""
+    """Add backend-fil and treelite's GTIL, both with one treelite model."""
     from backend_fil.reading import describe, read_forest
 
     description = describe(model, forest.name)

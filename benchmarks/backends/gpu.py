@@ -1,15 +1,15 @@
-"""What a server costs beside a bare loop on a GPU: python -m benchmarks.backends.gpu [--trace FILE]
+"""Compare the server with a bare loop on a GPU: python -m benchmarks.backends.gpu [--trace FILE]
 
-A network of the shape of ResNet-50 in FP16, 32 images at a time, images a second of
+A network of the shape of ResNet-50 in FP16, 32 images at a time; images per second of
 
-    resident      a loop whose images lie on the GPU and whose answers stay there: what the GPU can do at most
-    copying       a loop that copies images there, runs, and copies answers back, one after the other
-    served        the server, asked for such batches by programs in its process, from host memory
-    on the GPU    the same with images that lie on the GPU, by DLPack, and answers that stay
+    resident      a loop with inputs and results on the GPU: the upper limit of the GPU
+    copying       a loop that copies images to the GPU, runs, and copies results back, one after the other
+    served        the server, with requests of such batches from its own process, in host memory
+    on the GPU    the same with images on the GPU, by DLPack, and results that stay there
 
-The three take turns, round by round; the medians of the quotients count. Then the profiler of torch watches
-the server: how much of the time of copies a kernel was running in. What should be seen: `served` within 5 %
-of `resident`, and nearly all copies beside kernels. Needs a GPU, and says so where there is none.
+They take turns, round by round; the medians of the quotients count. Then torch's profiler measures in the
+server the part of the copy time in which a kernel ran. Expected: `served` within 5 % of `resident`, and
+nearly all copies parallel to kernels. Without a GPU it prints the reason and ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from statistics import median
 from typing import Any
 
 ROWS, SIDE, CLASSES = 32, 224, 1000
-CLIENTS = 4  # enough that the next batch waits while one computes and one is copied
+CLIENTS = 4  # so that the next batch waits while one computes and one is copied
 NAME = "resnet50"
 CONFIG = f"""backend: "pytorch"
 max_batch_size: {ROWS}
@@ -40,7 +40,7 @@ Interval = tuple[float, float]
 
 
 def network() -> Any:
-    """A torch.nn.Module of the shape of ResNet-50, weights made up: [n, 3, side, side] → [n, classes]."""
+    """Return a torch.nn.Module like ResNet-50 with random weights: [n, 3, side, side] → [n, classes]."""
     from torch import nn
 
     class Bottleneck(nn.Module):  # type: ignore[misc]  # torch is not read
@@ -78,7 +78,7 @@ def network() -> Any:
 
 
 def write(folder: Path) -> None:
-    """The model's folder: config.pbtxt, and TorchScript in FP16."""
+    """Write the model's folder: config.pbtxt, and TorchScript in FP16."""
     import torch
 
     torch.manual_seed(7)
@@ -93,7 +93,7 @@ def write(folder: Path) -> None:
 
 
 def bare(file: Path) -> Mapping[str, Callable[[float], float]]:
-    """The two loops: seconds → images a second."""
+    """Return the two loops: seconds → images per second."""
     import torch
 
     with warnings.catch_warnings():
@@ -115,7 +115,7 @@ def bare(file: Path) -> Mapping[str, Callable[[float], float]]:
             torch.cuda.synchronize()
             runs, start = 0, time.perf_counter()
             while time.perf_counter() - start < seconds:
-                for _ in range(4):  # a queue that is never empty, and not much longer than the turn
+                for _ in range(4):  # keeps the queue filled, but not much longer than the turn
                     run()
                 torch.cuda.current_stream().synchronize()
                 runs += 4
@@ -128,7 +128,7 @@ def bare(file: Path) -> Mapping[str, Callable[[float], float]]:
 
 
 def served(ask: Callable[[], Any], seconds: float) -> float:
-    """Images a second of programs that ask the server for batches, each when it has its answer."""
+    """Return images per second of clients that each send a batch after the previous response."""
     with ThreadPoolExecutor(CLIENTS) as clients:
         list(clients.map(lambda _: ask(), range(2 * CLIENTS)))
         start = time.perf_counter()
@@ -146,7 +146,7 @@ def served(ask: Callable[[], Any], seconds: float) -> float:
 
 
 def watched(ask: Callable[[], Any], trace: Path) -> list[dict[str, Any]]:
-    """What the profiler sees of some requests: the events of the trace, which is written to a file."""
+    """Profile some requests, write the trace to a file, and return its events."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
@@ -157,9 +157,9 @@ def watched(ask: Callable[[], Any], trace: Path) -> list[dict[str, Any]]:
 
 
 def overlap(events: Sequence[Mapping[str, Any]], direction: str) -> float:
-    """The share of the time of copies in which a kernel was running; 0 without copies.
+    """Return the fraction of the copy time in which a kernel ran; 0 without copies.
 
-    events      of a trace of torch.profiler
+    events      events of a trace of torch.profiler
     direction   "HtoD" or "DtoH"
     """
     kernels = _merged(_interval(each) for each in events if each.get("cat") == "kernel")
@@ -181,7 +181,7 @@ def _interval(event: Mapping[str, Any]) -> Interval:
 
 
 def _merged(intervals: Any) -> list[Interval]:
-    """Without those that overlap, in order."""
+    """Return the intervals in order, with overlapping ones merged."""
     found: list[Interval] = []
     for start, end in sorted(intervals):
         if found and start <= found[-1][1]:
@@ -192,7 +192,7 @@ def _merged(intervals: Any) -> list[Interval]:
 
 
 def reason() -> str:
-    """Why nothing can be measured here, "" if it can."""
+    """Return the reason why this machine cannot run the benchmark; "" if it can."""
     try:
         import torch
     except ImportError:

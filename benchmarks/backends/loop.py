@@ -1,7 +1,7 @@
-"""The framework's own loop: python -m benchmarks.backends.loop CASE FOLDER
+"""A loop over the framework: python -m benchmarks.backends.loop CASE FOLDER
 
-In a process of its own, on the core that the server has too. Each line of the standard input, ROWS SECONDS,
-is answered with the rows a second of a loop over batches of so many rows. Between two lines it rests.
+It runs in a separate process, on the server's core. For each line ROWS SECONDS of its standard input it
+prints the rows per second of a loop over batches of so many rows. Between two lines it is idle.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from benchmarks.backends.case import Case, cases
 from benchmarks.backends.serving import ROOT, STOP_S
 from benchmarks.models.sample import Arrays
 
-DATA = 16 << 20  # bytes of all batches that a loop goes through
+DATA = 16 << 20  # bytes of all batches of a loop
 MOST_BATCHES = 1000
 
 
 class Loop:
-    """The process. To be closed.
+    """The process of the loop. Close it after use.
 
-    folder   a version's, with the model's file
-    core     the number of its only core
+    folder   folder of a version, with the model's file
+    core     number of its only core
     """
 
     def __init__(self, case: Case, folder: Path, core: int):
@@ -40,12 +40,12 @@ class Loop:
         )
 
     def rate(self, rows: int, seconds: float) -> float:
-        """Rows a second. Raises RuntimeError when the process has ended; its error stands above."""
+        """Return rows per second. Raises RuntimeError if the process has ended; its error is on stderr."""
         to, back = _pipe(self._process.stdin), _pipe(self._process.stdout)
         try:
             print(rows, seconds, file=to, flush=True)
         except BrokenPipeError:
-            pass  # and so there is no answer
+            pass  # readline then returns nothing
         if not (answer := back.readline()):
             raise RuntimeError(f"the framework's loop has ended with {self._process.wait(STOP_S)}")
         return float(answer)
@@ -62,20 +62,20 @@ def _pipe(found: IO[str] | None) -> IO[str]:
 
 
 def best(rates: dict[int, float]) -> int:
-    """The largest batch among those that are as good as the fastest, but for noise."""
+    """Return the largest batch whose rate equals the best, within noise."""
     return max(rows for rows, rate in rates.items() if rate > 0.97 * max(rates.values()))
 
 
 def sizes(case: Case) -> list[int]:
-    """Batches of 1, 2, 4, … rows up to the case's largest."""
+    """Return batches of 1, 2, 4, … rows up to the case's largest."""
     return [1 << power for power in range(case.most.bit_length())]
 
 
 def rate(case: Case, run: Callable[[Arrays], Arrays], rows: int, seconds: float) -> float:
-    """Rows a second of runs with so many, one after the other.
+    """Return rows per second of sequential runs with batches of `rows` rows.
 
-    Each run has a batch of its own, as in a loop over a data set, and as a server has: one that is asked
-    again and again would lie in the processor's cache.
+    Each run has another batch, as in a loop over a data set and in a server: a repeated batch would stay in
+    the processor's cache.
     """
     batch = case.rows(rows)
     batches = [

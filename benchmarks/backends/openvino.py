@@ -23,7 +23,7 @@ class OpenVinoCase(Case):
     file = "model.xml"
 
     def graph(self, openvino: Any, ops: Any, rows: Any) -> Any:
-        """The node of the results of `rows` FP32[n, width], the same in every run."""
+        """Return the result node for `rows` FP32[n, width], the same in every run."""
         raise NotImplementedError
 
     def write(self, folder: Path) -> None:

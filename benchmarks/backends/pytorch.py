@@ -20,7 +20,7 @@ class TorchCase(Case):
     more = 'parameters { key: "INTRA_OP_THREAD_COUNT" value: { string_value: "1" } }\n'
 
     def module(self) -> Any:
-        """A torch.nn.Module, the same in every run."""
+        """Return a torch.nn.Module, the same in every run."""
         raise NotImplementedError
 
     def write(self, folder: Path) -> None:

@@ -20,7 +20,7 @@ START_S = STOP_S = 60.0
 
 @contextmanager
 def serving(repository: Path, core: int) -> Iterator[int]:
-    """The HTTP port of a server that is ready. Raises RuntimeError with its log if it does not come."""
+    """Run a server; yield its HTTP port when it is ready. Raises RuntimeError with its log if it fails."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     log = repository.parent / "server.log"

@@ -1,1 +1,1 @@
-"""How full batches are, compared with what the arrival of requests allows: python -m benchmarks.batching"""
+"""Measure the fill of batches, compared with an ideal batcher: python -m benchmarks.batching"""

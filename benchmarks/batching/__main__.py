@@ -1,9 +1,9 @@
-"""How full batches are: python -m benchmarks.batching [--seconds S] [--output FILE]
+"""Measure the fill of batches: python -m benchmarks.batching [--seconds S] [--output FILE]
 
-Clients ─► HTTP ─► dynamic batching ─► a model that takes the same time for any batch. For each case: the
-mean batch, what the same arrivals allow (ideal.py), and by how much batches started later than
-`max_queue_delay_microseconds` says, beside how late timers of the event loop come. Ends with 1 if the
-mean batch of any case is under 90 % of what was possible.
+Clients ─► HTTP ─► dynamic batching ─► a model that takes the same time for any batch. For each case: the mean
+batch, the mean batch of an ideal batcher for the same arrivals (ideal.py), and the delay of batches beyond
+`max_queue_delay_microseconds`, with the delay of event loop timers for comparison. The exit status is 1 if
+the mean batch of a case is under 90 % of the ideal.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ START_S = STOP_S = 30.0
 
 @dataclass(frozen=True)
 class Case:
-    """A model and how it is asked.
+    """A model and its clients.
 
     most       max_batch_size
     delay_us   max_queue_delay_microseconds
-    busy_ms    what an execution takes
-    think_ms   what a client waits between an answer and its next request, in the mean; 0 for nothing
+    busy_ms    duration of an execution
+    think_ms   mean pause of a client between a response and its next request; 0 for none
     """
 
     most: int
@@ -84,11 +84,11 @@ CASES = (
 
 @dataclass(frozen=True)
 class Finding:
-    """Of one case; times in µs.
+    """The result of one case; times in µs.
 
-    batch, possible     the mean batch, and that of the ideal batcher
-    waited              batches whose instance waited for them: those that can be late
-    over_p50 … late_p99   the overshoot of the delay, and of the loop's own timers
+    batch, possible     mean batch, and mean batch of the ideal batcher
+    waited              number of batches for which an idle instance waited: only these can be late
+    over_p50 … late_p99   delay of batches beyond the configured one, and delay of the loop's timers
     """
 
     case: Case
@@ -123,7 +123,7 @@ def find(case: Case, record: dict[str, Any]) -> Finding:
 
 @contextmanager
 def site(folder: Path, core: int) -> Iterator[int]:
-    """The port of a server that has the models of `folder`; its record is there afterwards."""
+    """Run a server with the models of `folder`; yield its port. Afterwards `folder` has its record."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.batching.site", str(folder)],
         cwd=ROOT,

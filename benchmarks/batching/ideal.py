@@ -1,6 +1,6 @@
-"""What a batcher without any cost of its own would have made of the arrivals that a server saw.
+"""The ideal batcher: the batches of a batcher without overhead, for the arrivals that a server recorded.
 
-Executions ─► [ideal] ─► mean batch.  A few lines that can be checked by reading them: the yardstick.
+Executions ─► [ideal] ─► mean batch.  The code is short, so that it can be verified by reading.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Execution:
-    """One batch, as its instance saw it; ns on the monotonic clock.
+    """One executed batch; times in ns on the monotonic clock.
 
-    arrivals   when each of its requests was admitted
+    arrivals   time of admission of each request
     """
 
     instance: int
@@ -24,17 +24,17 @@ class Execution:
 
 
 def mean_batch(executions: Sequence[Execution]) -> float:
-    """Requests of one execution, 0 without any."""
+    """Return the mean number of requests in an execution; 0 without executions."""
     return sum(len(each.arrivals) for each in executions) / len(executions) if executions else 0.0
 
 
 def ideal_batches(
     executions: Sequence[Execution], most: int, delay_ns: int, instances: int
 ) -> list[int]:
-    """The sizes of the batches for the same arrivals, when nothing but `execute` takes time.
+    """Return the batch sizes for the same arrivals if only `execute` takes time.
 
-    A batch starts when an instance is idle and it is full or its oldest request has waited for
-    `delay_ns`. Instances are busy for as long as they were in the median.
+    A batch starts when an instance is idle and the batch is full or its oldest request has waited for
+    `delay_ns`. Each execution takes the median of the recorded durations.
     """
     arrivals = sorted(each for execution in executions for each in execution.arrivals)
     times = sorted(each.end_ns - each.start_ns for each in executions)
@@ -55,9 +55,9 @@ def ideal_batches(
 
 
 def overshoots_ns(executions: Sequence[Execution], delay_ns: int) -> list[int]:
-    """By how much each batch started later than the delay of its oldest request allows.
+    """Return how much later than the delay of its oldest request each batch started.
 
-    Only of batches whose instance waited for them: when it was busy, the delay was not the reason.
+    Counts only batches for which an idle instance waited: with busy instances the delay is not the cause.
     """
     last_end: dict[int, int] = {}
     found = []

@@ -1,8 +1,8 @@
 """The server whose batches are measured: python -m benchmarks.batching.site FOLDER
 
-The pipeline and the frontend for HTTP as they are, with a model that takes a fixed time for any batch and
-writes down what it was given. FOLDER holds the repository `models`; `port` appears there when it listens,
-and at SIGTERM `record.json`: the executions, and by how much timers of the event loop came late.
+It has the real pipeline and HTTP frontend, and a model that takes a fixed time for any batch and records its
+batches. FOLDER holds the repository `models`. The server writes `port` there when it listens, and at SIGTERM
+`record.json`: the executions, and the delays of event loop timers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PORT, RECORD = "port", "record.json"
 
 
 class Constant(core.ModelInstance):
-    """INPUT0 leaves as OUTPUT0 after the milliseconds that the parameter `busy_ms` says."""
+    """Returns INPUT0 as OUTPUT0 after `busy_ms` milliseconds, a parameter of the model."""
 
     placement = "thread"
 
@@ -49,7 +49,7 @@ class Constant(core.ModelInstance):
 
 
 class Recorder(core.Backend):
-    """Knows all of its instances."""
+    """Backend with a list of all its instances."""
 
     def __init__(self) -> None:
         super().__init__(instance=Constant)
@@ -57,7 +57,7 @@ class Recorder(core.Backend):
 
 
 class Heart:
-    """Beats on the loop, and notes by how much late."""
+    """Timer on the loop that records its delays."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self.late_ns: list[int] = []

@@ -1,1 +1,1 @@
-"""Instructions that one request costs in the process, counted by valgrind: no clock, no noise of others."""
+"""Count the instructions of one request with valgrind; load on the machine does not affect the counts."""

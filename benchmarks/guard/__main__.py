@@ -1,8 +1,7 @@
 """Compare instruction counts with the committed ones: python -m benchmarks.guard [--write] [--lane NAME…]
 
-Each lane runs under callgrind, which counts while the requests run and not while the server starts. Counts
-depend on interpreter, libraries and compiler, so the baseline says which it was made with, and counts of
-others are only shown.
+Each lane runs under callgrind, which counts only while the requests run. Counts depend on interpreter,
+libraries and compiler: the baseline records their versions, and counts with other versions are only shown.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ ROOT = Path(__file__).parents[2]
 BASELINE = Path(__file__).with_name("baseline.json")
 REQUESTS = 960
 SOURCE = Path(__file__).with_name("collect.cc")
-TOLERANCE = 0.03  # the same code differs by less from run to run
+TOLERANCE = 0.03  # runs of the same code differ by less
 LIMIT_S = 900.0
 
 
 def made_with() -> dict[str, str]:
-    """What counts depend on, beside the code."""
+    """Return the versions on which counts depend, besides the code."""
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
@@ -43,7 +42,7 @@ def made_with() -> dict[str, str]:
 
 
 def per_request(lane: str, cache: Path) -> int:
-    """Instructions of one request. Raises Missing without valgrind or a compiler."""
+    """Return the instructions of one request. Raises Missing without valgrind or a compiler."""
     valgrind = program("valgrind", "valgrind")
     library = compiled(SOURCE, cache, ["-shared", "-fPIC"])
     with tempfile.TemporaryDirectory(prefix="guard-") as folder:
@@ -66,7 +65,7 @@ def per_request(lane: str, cache: Path) -> int:
 
 
 def verdict(found: int, expected: int | None) -> tuple[str, bool]:
-    """What is to be said about a count, and whether it is within the tolerance or better."""
+    """Return the text for a count, and whether the count is within the tolerance or better."""
     if expected is None:
         return "no baseline", True
     change = found / expected - 1

@@ -1,8 +1,8 @@
-"""A Python model's child on a thread of this process, so that one count holds both sides of the channel.
+"""A Python model's child on a thread of this process, so that one count includes both sides of the channel.
 
-server.template ─► [OnThread] ─► backend_python.child.main.Child.  What both sides run is what they run in two
-processes: messages go over the same socket, tensors through the same arenas. Only the kernel's work differs,
-which is not counted. valgrind cannot run the template, which uses pidfd_open.
+server.template ─► [OnThread] ─► backend_python.child.main.Child.  Both sides run the same code as in two
+processes: messages use the same socket, tensors the same arenas. Only the kernel's work differs, which is not
+counted. valgrind cannot run the template, which uses pidfd_open.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JOIN_S = 10.0
 
 
 class OnThread:
-    """Takes the place of a template's Child: a thread that serves one instance.
+    """Replacement for a template's Child: a thread that serves one instance.
 
     pidfd    a pipe, readable when the thread has ended
     """
@@ -51,7 +51,7 @@ class OnThread:
             os.close(self._ended)
 
     def kill(self, why: str = "") -> None:
-        """A thread cannot be killed: it ends when its channel is closed."""
+        """Do nothing: a thread cannot be killed; it ends when its channel is closed."""
 
     leave = kill
 
@@ -62,13 +62,13 @@ class OnThread:
             raise TimeoutError
 
     def close(self) -> None:
-        """After `wait`."""
+        """Close the pipe. Call it after `wait`."""
         os.close(self.pidfd)
 
 
 @contextlib.contextmanager
 def on_threads() -> Iterator[None]:
-    """Children that start meanwhile are threads of this process."""
+    """Let children that start in this context be threads of this process."""
     shared = template.template
     if "fork" in vars(shared):
         raise Missing("children are on threads already")

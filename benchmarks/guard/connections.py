@@ -1,7 +1,7 @@
-"""Connections without sockets: the frontends' own protocols under a transport that only keeps the bytes.
+"""Connections without sockets: the frontends' protocols with a transport that only keeps the bytes.
 
-bytes of a request ─► [connection] ─► bytes of its answer.  What is counted between the two is all that a
-request costs, but for the kernel and the event loop's own reading and writing.
+bytes of a request ─► [connection] ─► bytes of its response.  The count between the two is the whole cost of a
+request, without the kernel and the event loop's reading and writing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from frontends.http.native.listener_context import ListenerContext
 
 
 class Written(asyncio.Transport):
-    """Keeps what is written, until somebody takes it.
+    """Transport that keeps the last write.
 
-    count   writes, one for each answer of a connection that has one request in flight
+    count   number of writes, one for each response of a connection with one running request
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Written(asyncio.Transport):
         self._last = list(data)
 
     def take(self) -> bytes:
-        """The bytes of the last write."""
+        """Return the bytes of the last write."""
         last, self._last = self._last, b""
         return last if isinstance(last, bytes) else b"".join(map(bytes, last))
 
@@ -55,9 +55,9 @@ class Written(asyncio.Transport):
 
 
 class Telling(Written):
-    """The same for an answer that somebody awaits.
+    """Transport that also calls a function after each write.
 
-    written   called after each write
+    written   the function
     """
 
     written: Callable[[], None] = staticmethod(lambda: None)
@@ -72,30 +72,30 @@ class Telling(Written):
 
 
 class Turns:
-    """Which request of an Exchange each connection sends next.
+    """The order in which connections send the requests of an Exchange.
 
-    Of several requests each connection sends another one every time, and all connections together send them
-    nearly in turn; with `each_its_own` a connection sends the same one again and again.
+    With several requests each connection sends another one every time, and all connections together send them
+    nearly in turn. With `each_its_own` a connection always sends the same one.
     """
 
     def __init__(self, requests: int, connections: int, each_its_own: bool):
         self._requests = requests
         self._connections = connections
-        # One more than there are connections, or each would have requests of the same rows only.
+        # Not the number of connections: each would send requests of the same number of rows only.
         self._step = 0 if each_its_own else connections + (connections > 1)
         self._first = 0
 
     def next(self) -> list[int]:
-        """Of each connection the number of its next request."""
+        """Return the number of the next request of each connection."""
         first, self._first = self._first, self._first + self._step
         return [(first + each) % self._requests for each in range(self._connections)]
 
 
 class HttpClients:
-    """Clients that send the requests of an Exchange again and again. Loop thread.
+    """Clients that repeat the requests of an Exchange. Loop thread.
 
     transports   one for each client
-    asked        numbers of the requests that were sent last, one for each client
+    asked        numbers of the last requests, one for each client
     """
 
     def __init__(
@@ -120,12 +120,12 @@ class HttpClients:
             lane.connection_made(transport)
 
     def prepare(self, requests: int) -> None:
-        """Choose so many requests for each connection; whatever was chosen before is gone."""
+        """Choose the next `requests` requests of each connection; drop earlier choices."""
         self._rounds = iter([self._turns.next() for _ in range(requests)])
 
     def ask(self) -> None:
-        """One request on each connection."""
-        if (data := self._only) is not None:  # nothing of the client's own is to be counted
+        """Send one request on each connection."""
+        if (data := self._only) is not None:  # keep the client's work out of the count
             for lane in self._lanes:
                 lane.data_received(data)
             return
@@ -139,7 +139,7 @@ class HttpClients:
 
     @staticmethod
     def read(answer: bytes) -> Answer:
-        """What is in the bytes of an answer."""
+        """Return the content of a response."""
         head, body = answer.split(b"\r\n\r\n", 1)
         assert head.startswith(b"HTTP/1.1 200 "), answer
         fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
@@ -164,7 +164,7 @@ class Clients(Protocol):
 
 
 def _http(request: Request) -> bytes:
-    """A request as a client sends it."""
+    """Return the bytes of a request."""
     fields = {"Host": "localhost:8000", **request.headers, "Content-Length": len(request.body)}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"POST {request.path} HTTP/1.1\r\n{head}\r\n".encode() + request.body
@@ -175,4 +175,4 @@ def _no_guest(share: Share) -> Any:
 
 
 def _nobody(*_: object) -> None:
-    """In the place of who counts connections."""
+    """Replace a callback that counts connections."""

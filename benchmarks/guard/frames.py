@@ -1,7 +1,7 @@
-"""What a gRPC client sends over HTTP/2, and what it finds in the answers: just the frames that it takes.
+"""The HTTP/2 frames of a gRPC client: encode calls, decode responses. It supports only the frames it needs.
 
-message ─► [frames] ─► bytes.  Heads are as clients send them: written out once, and by their places in the
-table of the connection from then on.
+message ─► [frames] ─► bytes.  Headers have the form of real clients: literal in the first call, then indices
+in the connection's dynamic table.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from benchmarks.exchange import GRPC_PATH, grpc_frame
 DATA, HEADERS, SETTINGS, WINDOW_UPDATE = 0, 1, 4, 8
 END_STREAM, END_HEADERS = 1, 4
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_WIDEST = 2**31 - 1 - 65535  # added to the window that a connection has at first
+_WIDEST = 2**31 - 1 - 65535  # added to the initial window of a connection
 
-# RFC 7541, appendix A: `:method: POST`, `:scheme: http`; and the names of what the table has no values of.
+# RFC 7541, appendix A: `:method: POST`, `:scheme: http`; and names without values in the table.
 _POST, _HTTP = 3, 6
 _AUTHORITY, _PATH, _CONTENT_TYPE, _USER_AGENT = 1, 4, 31, 58
-_FIRST_OWN = 62  # the place of the field that was added last
+_FIRST_OWN = 62  # index of the field that was added last
 
 
 def opening() -> bytes:
-    """What a connection begins with."""
+    """Return the first bytes of a connection."""
     return PREFACE + frame(SETTINGS) + frame(WINDOW_UPDATE, payload=struct.pack(">I", _WIDEST))
 
 
 def call(number: int, message: bytes, *, first: bool) -> bytes:
-    """A whole call on stream `number`; the first of its connection writes its head out."""
+    """Return a whole call on stream `number`; `first` of its connection has literal headers."""
     head = _head_written_out() if first else _head_by_places()
     return frame(HEADERS, END_HEADERS, number, head) + frame(
         DATA, END_STREAM, number, grpc_frame(message)
@@ -36,7 +36,7 @@ def call(number: int, message: bytes, *, first: bool) -> bytes:
 
 
 def messages(data: bytes) -> list[bytes]:
-    """The messages of answers, each in frames of its own, as this server sends them."""
+    """Return the messages of responses; in this server's form, each has its own frames."""
     found: dict[int, bytes] = {}
     for kind, number, payload in _frames(data):
         if kind == DATA:
@@ -50,7 +50,7 @@ def frame(kind: int, flags: int = 0, number: int = 0, payload: bytes = b"") -> b
 
 
 def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(kind, stream, payload) of each."""
+    """Yield (kind, stream, payload) of each frame."""
     at = 0
     while at < len(data):
         end = at + 9 + int.from_bytes(data[at : at + 3], "big")
@@ -59,7 +59,7 @@ def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _head_written_out() -> bytes:
-    """Fields that go into the table of the connection, five of them."""
+    """Return literal header fields; five of them enter the connection's table."""
     fields = (
         (_PATH, GRPC_PATH),
         (_AUTHORITY, "localhost:8001"),

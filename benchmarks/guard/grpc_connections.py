@@ -1,4 +1,4 @@
-"""The same as connections.py over the engine on nghttp2, which is not in every installation."""
+"""GrpcClients: connections without sockets for gRPC, over the nghttp2 engine, which is optional."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from frontends.grpc.table import methods
 
 
 class GrpcClients:
-    """Clients that send the requests of an Exchange again and again; see HttpClients. Loop thread."""
+    """Clients that repeat the requests of an Exchange, like HttpClients. Loop thread."""
 
     def __init__(
         self, server: InferenceServer, asked: Exchange, transports: Sequence[Written], turns: Turns
@@ -43,26 +43,26 @@ class GrpcClients:
             protocol.connection_made(transport)
             _receive(protocol, frames.opening())
             transport.count = 0
-        self._numbers: Iterator[int] = count(1, 2)  # each stream of a connection has its own
+        self._numbers: Iterator[int] = count(1, 2)  # stream numbers, one for each call
         self._calls: Iterator[tuple[list[int], list[bytes]]] = iter(())
-        self._same_calls: Iterator[bytes] | None = None  # where there is one request only
+        self._same_calls: Iterator[bytes] | None = None  # if there is only one request
 
     def prepare(self, requests: int) -> None:
-        """Make the bytes of so many requests for each connection; whatever was made before is gone."""
+        """Encode the next `requests` requests of each connection; drop earlier ones."""
         rounds = [self._round(next(self._numbers)) for _ in range(requests)]
         self._calls = iter(rounds)
         if len(self._messages) == 1:
             self._same_calls = iter([calls[0] for _, calls in rounds])
 
     def _round(self, number: int) -> tuple[list[int], list[bytes]]:
-        """Calls on stream `number` of each connection: which requests they are, and their bytes."""
+        """Return the calls on stream `number` of each connection: numbers and bytes of their requests."""
         asked = self._turns.next()
         made = {i: frames.call(number, self._messages[i], first=number == 1) for i in set(asked)}
         return asked, [made[i] for i in asked]
 
     def ask(self) -> None:
-        """One request on each connection."""
-        if self._same_calls is not None:  # nothing of the client's own is to be counted
+        """Send one request on each connection."""
+        if self._same_calls is not None:  # keep the client's work out of the count
             data = next(self._same_calls)
             for protocol in self._protocols:
                 _receive(protocol, data)
@@ -77,7 +77,7 @@ class GrpcClients:
 
     @staticmethod
     def read(answer: bytes) -> Answer:
-        """What is in the bytes of an answer."""
+        """Return the content of a response."""
         return read_grpc(frames.messages(answer)[0])
 
 

@@ -1,7 +1,7 @@
 """The requests whose instructions are counted: python -m benchmarks.guard.lane LANE COUNT [LIBRARY]
 
-A server without sockets, COUNT times: from the bytes that a connection gets to those that it writes.
-LIBRARY is what collect.cc compiles to.
+It sends COUNT requests to a server without sockets: from the bytes that a connection gets to those that it
+writes. LIBRARY is the library of collect.cc.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from core.server import InferenceServer
 Tell = Callable[[], object]
 Round = Callable[[Clients], Awaitable[None]]
 
-IN_FLIGHT = 16  # of a lane whose model batches: as many connections
+IN_FLIGHT = 16  # connections of a lane whose model batches
 WARM = 48
 ROUND_S = 60.0
 BACKEND = Path(__file__).parents[1] / "identity_backend" / "backend_identity" / "__init__.py"
@@ -44,15 +44,14 @@ BACKEND = Path(__file__).parents[1] / "identity_backend" / "backend_identity" / 
 
 @dataclass(frozen=True)
 class Counted:
-    """What is asked of whom.
+    """The requests of a lane.
 
-    model         and the models that it needs; all of the repository `shared`
-    form          as exchange.py knows it
-    connections   that ask at once, one request each
-    asked         what `samples` knows the requests by; the model's own without. One name: its requests in
-                  turn, on every connection others. Several: each connection sends the request of one of them
-                  again and again
-    in_child      the model runs in a child, and not on the loop
+    model         with the models that it needs; all of the repository `shared`
+    form          form of an Exchange
+    connections   parallel connections, with one request each
+    asked         names of the requests in `samples`, by default the model's. One name: its requests in turn,
+                  others on each connection. Several: each connection repeats the request of one name
+    in_child      whether the model runs in a child process, not on the loop
     """
 
     model: str
@@ -63,7 +62,7 @@ class Counted:
     in_child: bool = False
 
     def exchange(self) -> Exchange:
-        """All requests that are sent."""
+        """Return the exchange with all requests."""
         asked = [each for name in self.asked or (self.model,) for each in samples(name)]
         return exchange(self.form, [self.model], *asked)
 
@@ -79,8 +78,10 @@ def _rows(form: str, model: str, *asked: str, connections: int = IN_FLIGHT) -> C
 
 
 def _of_several_rows() -> Iterator[tuple[str, Counted]]:
-    """Requests of 1 to 8 rows in turn with ids, and beside them as many rows in requests that are alike: half
-    of the connections send 4 rows, half 5."""
+    """Yield lanes with requests of 1 to 8 rows in turn with ids, and with as many rows in equal requests.
+
+    Of the equal requests half of the connections send 4 rows, half 5.
+    """
     for name, model in (("identity", "identity"), ("child", "add_sub")):
         for form in ("http-json", "http-binary", "grpc"):
             yield f"{form}-{name}-mixed", _rows(form, model, "mixed")
@@ -103,13 +104,13 @@ LANES = {
 
 
 def has_engine(lane: str) -> bool:
-    """Whether this installation has what the lane goes through: gRPC is counted on nghttp2."""
+    """Return whether this installation can run the lane: gRPC lanes need the nghttp2 engine."""
     engine = "frontends.grpc.native.connection"
     return LANES[lane].form != "grpc" or importlib.util.find_spec(engine) is not None
 
 
 def find_backend(name: str) -> Backend:
-    """The identity backend from its file, for it need not be installed here; others as they are."""
+    """Return the identity backend from its file, since it may not be installed; others by name."""
     if name != "identity":
         return plugins.backend(name)
     spec = importlib.util.spec_from_file_location("backend_identity", BACKEND)
@@ -122,9 +123,9 @@ def find_backend(name: str) -> Backend:
 
 
 async def ask(lane: str, count: int, begin: Tell, end: Tell) -> int:
-    """Serve, check some answers, warm up, then ask about `count` times between `begin` and `end`.
+    """Serve, warm up and check responses, then send about `count` requests between `begin` and `end`.
 
-    Returns how often it was.
+    Returns their number.
     """
     counted = LANES[lane]
     children = on_threads() if counted.in_child else nullcontext()
@@ -144,10 +145,10 @@ async def ask(lane: str, count: int, begin: Tell, end: Tell) -> int:
             await _warm(clients, asked, round_)
             clients.prepare(rounds)
             gc.collect()
-            gc.disable()  # when it comes depends on all that was before
+            gc.disable()  # its time depends on all earlier allocations
             begin()
             if counted.connections == 1 and not counted.in_child:
-                for _ in range(rounds):  # the answer is there when the call returns
+                for _ in range(rounds):  # the response is complete when the call returns
                     clients.ask()
             else:
                 for _ in range(rounds):
@@ -181,7 +182,7 @@ async def _warm(clients: Clients, asked: Exchange, round_: Round) -> None:
 
 
 async def _round(clients: Clients) -> None:
-    """One request on each connection, until all are answered."""
+    """Send one request on each connection and wait until all are answered."""
     transports = clients.transports
     before = transports[-1].count
     clients.ask()
@@ -190,7 +191,7 @@ async def _round(clients: Clients) -> None:
 
 
 async def _round_of_children(clients: Clients) -> None:
-    """The same where answers come from elsewhere: the loop sleeps meanwhile, as it does in a server."""
+    """Send one request on each connection; the loop sleeps until child processes have answered all."""
     answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     left = len(clients.transports)
 

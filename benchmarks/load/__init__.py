@@ -1,11 +1,11 @@
-"""Load generators: each sends one exchange over C connections, one request in flight on each.
+"""Load generators: each sends one exchange over C connections, one request at a time on each.
 
 They run on another core than the servers. Protocol → generator:
 
     http-json, http-binary   wrk
     grpc                     a client on gRPC's own C++ library (grpc_client.cc)
     grpc-h2load              h2load
-    perf-http, perf-grpc     perf_analyzer, where $PERF_ANALYZER names one
+    perf-http, perf-grpc     perf_analyzer, if $PERF_ANALYZER names one
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROTOCOLS = ("http-json", "http-binary", "grpc", "grpc-h2load", "perf-http", "pe
 
 
 def generator_of(protocol: str, cache: Path, core: int) -> Generator:
-    """The load generator of a protocol, pinned to `core`. Raises Missing if it is not installed."""
+    """Return the load generator of a protocol, pinned to `core`. Raises Missing if it is not installed."""
     if protocol in ("http-json", "http-binary"):
         return Wrk(core)
     if protocol == "grpc":
@@ -33,7 +33,7 @@ def generator_of(protocol: str, cache: Path, core: int) -> Generator:
 
 
 def form(protocol: str) -> str:
-    """The form of the bytes that a protocol's generator sends."""
+    """Return the form of the requests that a protocol's generator sends."""
     if protocol in ("http-json", "http-binary"):
         return protocol
     return "http-binary" if protocol == "perf-http" else "grpc"

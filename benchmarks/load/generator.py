@@ -1,4 +1,4 @@
-"""Generator: what every load generator is, and what it finds."""
+"""Generator: the interface of load generators, and their results."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Protocol
 
 from benchmarks.exchange import Exchange
 
-GRACE_S = 60.0  # beyond its seconds, for the requests in flight and large tensors
+GRACE_S = 60.0  # after the measured time, for running requests and large tensors
 
 
 class Failed(Exception):
-    """A load generator that ended with an error, or whose words cannot be understood."""
+    """Error of a load generator that has failed, or whose output cannot be parsed."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Who is asked.
+    """The server under load.
 
-    answer_sizes   bytes of the right answer's body to each request of an Exchange: who gets fewer counts
-                   an error
+    answer_sizes   size of the right response's body to each request of an Exchange; a shorter response is an
+                   error
     """
 
     http_port: int
@@ -33,10 +33,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Load:
-    """What one run of a generator found.
+    """The result of one run of a generator.
 
-    requests   answered rightly
-    errors     refused, failed, or answered with another status or size than the right one
+    requests   requests with the right response
+    errors     requests that were refused or failed, or got another status or size
     """
 
     requests: int
@@ -47,7 +47,7 @@ class Load:
 
 
 class Generator(Protocol):
-    """Sends requests for some seconds."""
+    """A program that sends requests for some seconds."""
 
     def run(
         self, target: Target, exchange: Exchange, connections: int, seconds: float, folder: Path
@@ -62,7 +62,7 @@ def output_of(
     seconds: float,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Standard output of a program pinned to `core`. Raises Failed."""
+    """Run a program pinned to `core` and return its standard output. Raises Failed."""
     try:
         done = subprocess.run(
             command,

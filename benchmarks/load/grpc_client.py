@@ -1,4 +1,4 @@
-"""gRPC by a client on gRPC's own C++ library, as real clients are."""
+"""GrpcClient: load by a client with gRPC's C++ library, like real clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOURCE = Path(__file__).with_suffix(".cc")
 
 
 class GrpcClient:
-    """Compiled when made; raises Missing without a compiler or the library."""
+    """The client; the constructor compiles it. Raises Missing without a compiler or the library."""
 
     def __init__(self, core: int, cache: Path):
         self._core = core

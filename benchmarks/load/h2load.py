@@ -1,7 +1,7 @@
-"""gRPC by h2load: HTTP/2 with a fixed frame.
+"""H2load: gRPC load by h2load, HTTP/2 with a fixed frame.
 
-It does not read trailers, where gRPC has its status; an answer that is an error has no message, so the
-bytes of data that came tell.
+h2load does not read trailers, which contain gRPC's status. An error response has no message, so the size of
+the received data shows errors.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from benchmarks.load.generator import Failed, Load, Target, output_of
 from benchmarks.missing import program
 from benchmarks.spread import percentile
 
-FRAME_HEAD = 5  # bytes in front of each message
+FRAME_HEAD = 5  # bytes before each message
 
 
 class H2load:
-    """Raises Missing when made, if h2load is not installed."""
+    """The generator. Raises Missing if h2load is not installed."""
 
     def __init__(self, core: int):
         self._core = core
@@ -42,7 +42,7 @@ class H2load:
 
 
 def read(text: str, times_us: list[int], seconds: float, answer_bytes: int) -> Load:
-    """What h2load says at its end; `times_us` of its log."""
+    """Parse h2load's final report; `times_us` are the times in its log."""
     counts = re.search(
         r"^requests: \d+ total, .* (\d+) succeeded, (\d+) failed, (\d+) errored", text, re.MULTILINE
     )

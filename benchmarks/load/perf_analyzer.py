@@ -1,7 +1,7 @@
-"""Triton's own perf_analyzer, where $PERF_ANALYZER names the program.
+"""PerfAnalyzer: load by Triton's perf_analyzer, if $PERF_ANALYZER names the program.
 
-It invents the inputs itself and keeps no count of all that it sends, so requests are counted by the
-server's statistics. Libraries that it brings are looked for in `lib` beside its `bin`.
+It generates the inputs and does not count all of its requests, so the server's statistics count them. Its
+libraries are expected in `lib` beside its `bin`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from benchmarks.load.generator import Failed, Load, Target, output_of
 from benchmarks.missing import Missing
 
 VARIABLE = "PERF_ANALYZER"
-WINDOWS = 3  # that it takes the average of
+WINDOWS = 3  # measurement windows whose average it reports
 MOST_WINDOWS = 10
 
 
 class PerfAnalyzer:
-    """Raises Missing when made, if the variable names no program."""
+    """The generator. Raises Missing if the variable names no program."""
 
     def __init__(self, core: int, transport: str):
         self._core = core
@@ -47,7 +47,7 @@ class PerfAnalyzer:
         ]
         command = [self._program, "-m", model, "-i", self._transport, "-u", f"127.0.0.1:{port}"]
         command += [*shapes, f"--concurrency-range={connections}", "-f", str(table)]
-        # The windows need not agree: rounds are what this benchmark compares.
+        # The windows need not agree: this benchmark compares rounds.
         command += ["-p", str(max(500, int(seconds * 1000 / WINDOWS)))]
         command += ["-r", str(MOST_WINDOWS), "-s", "999", "--percentile=99"]
         before, start = _answered(target, model), time.monotonic()
@@ -61,12 +61,12 @@ class PerfAnalyzer:
 
 
 def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Without the batch dimension; samples with two dimensions have one."""
+    """Return the shape without the batch dimension, which samples with two dimensions have."""
     return shape[1:] if len(shape) > 1 else shape
 
 
 def _answered(target: Target, model: str) -> tuple[int, int]:
-    """Requests that the server has answered and failed so far."""
+    """Return the numbers of requests that the server has answered and failed so far."""
     url = f"http://127.0.0.1:{target.http_port}/v2/models/{model}/stats"
     with urllib.request.urlopen(url, timeout=30) as answer:
         statistics = json.load(answer)["model_stats"][0]["inference_stats"]
@@ -74,7 +74,7 @@ def _answered(target: Target, model: str) -> tuple[int, int]:
 
 
 def read(table: str, requests: int, errors: int, took_s: float) -> Load:
-    """Rate and latencies as perf_analyzer has them; `seconds` is what gives that rate."""
+    """Parse rate and latencies of perf_analyzer; `seconds` of the result is computed from its rate."""
     rows = list(csv.DictReader(table.splitlines()))
     if not rows or not float(rows[0]["Inferences/Second"]):
         raise Failed(f"perf_analyzer gave no result in {took_s:.1f} s: {table[-400:]}")

@@ -1,4 +1,4 @@
-"""HTTP by wrk. Its script counts statuses; the bytes that came show whether answers were whole."""
+"""Wrk: HTTP load by wrk. Its script counts statuses; the received bytes show incomplete responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).with_suffix(".lua")
 
 
 class Wrk:
-    """Raises Missing when made, if wrk is not installed."""
+    """The generator. Raises Missing if wrk is not installed."""
 
     def __init__(self, core: int):
         self._core = core
@@ -29,7 +29,7 @@ class Wrk:
         folder: Path,
         think_ms: int = 0,
     ) -> Load:
-        """As every generator; each client waits for `think_ms` in the mean before it asks again."""
+        """Send for `seconds`; see Generator. Each client waits `think_ms` on average between requests."""
         manifest = write_manifest(exchange.requests, folder)
         # wrk takes whole seconds only; a shorter time is one second.
         command = [self._program, "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}"]
@@ -39,7 +39,7 @@ class Wrk:
 
 
 def write_manifest(requests: Sequence[Request], folder: Path) -> Path:
-    """A line for each request: path, file with the body, then header and value in turn; tabs between."""
+    """Write a line for each request: path, file of the body, then headers and values, separated by tabs."""
     lines = []
     for index, request in enumerate(requests):
         body = folder / f"{index}.body"
@@ -52,7 +52,7 @@ def write_manifest(requests: Sequence[Request], folder: Path) -> Path:
 
 
 def read(text: str, answer_sizes: Sequence[int], connections: int) -> Load:
-    """The script's last line: requests, µs, errors, bytes, p50 and p99 in µs."""
+    """Parse the script's last line: requests, µs, errors, bytes, p50 and p99 in µs."""
     found = re.search(r"^result (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", text, re.MULTILINE)
     if found is None:
         raise Failed(f"wrk gave no result: {text[-400:]}")
@@ -64,9 +64,9 @@ def read(text: str, answer_sizes: Sequence[int], connections: int) -> Load:
 
 
 def least_bytes(requests: int, answer_sizes: Sequence[int], connections: int) -> int:
-    """Bytes that right answers to so many requests, sent in turn, have at least.
+    """Return the minimum number of bytes of right responses to so many requests, sent in turn.
 
-    Of those that were sent last, one on each connection, any may be the ones that have no answer.
+    Any of the last requests, one on each connection, may be the ones without a response.
     """
     count = len(answer_sizes)
     if count == 1:

@@ -1,4 +1,4 @@
-"""What it costs to serve hundreds of models at once.
+"""Measure the cost of serving hundreds of models at once.
 
     repository of 10, 100, 1000 small models ─► one server after another ─► a table
 

@@ -1,4 +1,4 @@
-"""python -m benchmarks.many_models: a line for each number of models, of fresh servers."""
+"""python -m benchmarks.many_models: print a line for each number of models, from new servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One server with many models: what it costs to have them, and to let them go."""
+"""Measure one server with many models: start-up, memory, idle load, load and unload."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from benchmarks.servers.running import free_ports
 
 READY_S = 600.0
 STOP_S = 120.0
-SETTLE_S = 2.0  # after readiness: what start-up has left behind is given back by then
+SETTLE_S = 2.0  # pause after readiness: the server returns memory of its start-up meanwhile
 REPEATS = 5
 MIB = 2**20
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a server with `models` models costs.
+    """The costs of a server with `models` models.
 
-    ready_s, ready_cpu_s       from the start of the process until all are ready
-    pss_mib                    of all its processes
-    threads                    of all its processes
-    index_ms, metrics_ms       median time of an answer
-    idle                       share of one processor while nobody asks, in percent
-    poll_cpu_ms                processor time of one look at the repository, in mode poll
-    load_one_ms                loading one model more, when the others are loaded (median)
-    unload_s                   until every model has been unloaded by a request of its own
-    stop_s                     from SIGTERM to the end, all models loaded
+    ready_s, ready_cpu_s       time and CPU time from the start of the process until all models are ready
+    pss_mib                    proportional set size of all its processes
+    threads                    threads of all its processes
+    index_ms, metrics_ms       median time of a response
+    idle                       CPU use without requests, in percent of one core
+    poll_cpu_ms                CPU time of one poll of the repository, in mode poll
+    load_one_ms                median time to load one more model
+    unload_s                   time to unload every model with a separate request
+    stop_s                     time from SIGTERM to the end, with all models loaded
     """
 
     models: int
@@ -56,9 +56,9 @@ class Found:
 
 
 class Server:
-    """A server of this environment on free ports, in a session of its own.
+    """A server of this environment on free ports, in a new session.
 
-    Raises RuntimeError when it ends, or is not ready in time.
+    Raises RuntimeError if it ends, or is not ready in time.
     """
 
     def __init__(self, repository: Path, log: Path, *options: str):
@@ -96,7 +96,7 @@ class Server:
     def ask(
         self, method: str, path: str, body: str = "", *, metrics: bool = False
     ) -> tuple[int, bytes]:
-        """Status and body of one exchange."""
+        """Send a request; return status and body of the response."""
         port = self.ports.metrics if metrics else self.ports.http
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)
         try:
@@ -107,7 +107,7 @@ class Server:
             connection.close()
 
     def milliseconds(self, method: str, path: str, *, metrics: bool = False) -> float:
-        """Median time of an answer."""
+        """Return the median time of a response in ms."""
 
         def once() -> float:
             start = time.perf_counter()
@@ -119,7 +119,7 @@ class Server:
         return statistics.median(once() for _ in range(REPEATS))
 
     def cpu_seconds(self, seconds: float) -> float:
-        """Processor time of all its processes in the next `seconds`."""
+        """Return the CPU time of all its processes in the next `seconds`."""
         before = processes.cpu_seconds(self.pid)
         time.sleep(seconds)
         return processes.cpu_seconds(self.pid) - before
@@ -128,7 +128,7 @@ class Server:
         return sum(len(os.listdir(f"/proc/{each.pid}/task")) for each in processes.tree(self.pid))
 
     def end(self) -> float:
-        """Seconds from SIGTERM to the end of the process."""
+        """Stop the server; return the seconds from SIGTERM to the end of the process."""
         start = time.monotonic()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
@@ -150,9 +150,9 @@ def started(repository: Path, log: Path, *options: str) -> Iterator[Server]:
 
 
 def measure(repository: Path, log: Path, count: int, idle_s: float) -> Found:
-    """Start servers with the models of a repository, one after another, and ask them.
+    """Start servers with the models of a repository, one after another, and measure them.
 
-    idle_s   seconds of every look at an idle server
+    idle_s   seconds of each measurement of an idle server
     """
     model = names(count)[0]
     with started(repository, log, "--model-control-mode=explicit", "--load-model=*") as server:

@@ -1,4 +1,4 @@
-"""A repository of many small models: of ten six are identity, three ONNX, one is Python."""
+"""A repository of many small models: of each ten, six are identity, three ONNX, one Python."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class TritonPythonModel:
 
 
 def names(count: int) -> list[str]:
-    """Names of the models, in the order of their numbers."""
+    """Return the names of the models, in the order of their numbers."""
     return [f"model_{number:04}" for number in range(count)]
 
 
 def write(root: Path, count: int, kinds: Sequence[str] = KINDS) -> None:
-    """Make a repository of `count` models; without some of the kinds it has more of the others."""
+    """Write a repository of `count` models of the given kinds."""
     mix = [kind for kind in MIX if kind in kinds]
     model = scaled(1, "FLOAT") if "onnx" in kinds else b""
     for number, name in enumerate(names(count)):

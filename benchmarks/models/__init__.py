@@ -1,1 +1,1 @@
-"""The models that servers are measured with: one request and its answer of each, and their files."""
+"""The models of the benchmark: a request with its response for each, and their files."""

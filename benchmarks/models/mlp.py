@@ -1,4 +1,4 @@
-"""The MLP 64 → 256 → 256 → 10: its weights, its answer in numpy, its ONNX file."""
+"""The MLP 64 → 256 → 256 → 10: its weights, its computation in numpy, its ONNX file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 def layers() -> list[tuple[Array, Array]]:
-    """(weights FP32[n, m], bias FP32[m]) of each layer; the same in every run."""
+    """Return (weights FP32[n, m], bias FP32[m]) of each layer; the same in every run."""
     random = np.random.default_rng(11)
     return [
         (
@@ -28,7 +28,7 @@ def layers() -> list[tuple[Array, Array]]:
 
 
 def forward(rows: Array) -> Array:
-    """FP32[n, 64] → FP32[n, 10]; ReLU between the layers."""
+    """Compute FP32[n, 64] → FP32[n, 10], with ReLU between the layers."""
     *hidden, last = layers()
     for weights, bias in hidden:
         rows = np.maximum(rows @ weights + bias, 0)

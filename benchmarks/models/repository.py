@@ -1,9 +1,9 @@
-"""Model repositories: folders of models that Triton and core read alike.
+"""Model repositories that both Triton and core can serve.
 
-shared        every model of the scenarios but the ONNX one
-onnx          the MLP, which the Triton at hand has no backend for
+shared        all models of the scenarios except the ONNX model
+onnx          the MLP; the wheel of Triton has no backend for it
 many          200 models model_000 … model_199, all identity
-one, python   what memory and start-up are measured with: one identity; two Python models
+one, python   models for the measurement of memory and start-up: one identity; two Python models
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def batched(rows: int) -> str:
 
 
 def identity(folder: Path, dims: int = -1, rows: int = 0) -> None:
-    """`dims` -1 takes vectors of any size; `rows` 0 is a model without a batch dimension."""
+    """Write an identity model. `dims` -1 accepts vectors of any size; `rows` 0 is no batch dimension."""
     _config(
         folder,
         'backend: "identity"\n'
@@ -42,7 +42,7 @@ def identity(folder: Path, dims: int = -1, rows: int = 0) -> None:
 
 
 def add_sub(folder: Path, rows: int = 0, mode: str = "") -> None:
-    """`mode` is EXECUTION_MODE, which Triton does not know and passes over."""
+    """Write a Python model. `mode` is EXECUTION_MODE, which Triton ignores."""
     where = f'parameters {{ key: "EXECUTION_MODE" value {{ string_value: "{mode}" }} }}\n'
     _config(
         folder,
@@ -71,7 +71,7 @@ def onnx_mlp(folder: Path) -> None:
 
 
 def ensemble(folder: Path, step: str, steps: int) -> None:
-    """`steps` times the model `step`, one after another."""
+    """Write an ensemble that runs the model `step` `steps` times in sequence."""
     names = ["INPUT0", *(f"between{index}" for index in range(1, steps)), "OUTPUT0"]
     chain = ", ".join(
         f'{{ model_name: "{step}" model_version: -1 '
@@ -131,7 +131,7 @@ REPOSITORIES: dict[str, Callable[[Path], None]] = {
 
 
 def write(root: Path, name: str) -> Path:
-    """Make the repository `name` below `root`, unless it is there; returns its folder."""
+    """Write the repository `name` below `root`, unless it exists; return its folder."""
     folder = root / name
     if not folder.exists():
         REPOSITORIES[name](folder)

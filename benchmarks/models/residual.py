@@ -2,7 +2,7 @@
 
 The shape is that of ResNet-20 (K. He et al., "Deep residual learning for image recognition", 2016, section
 4.2), with batch normalisation folded into the convolutions, and a convolution where a shortcut changes the
-shape. 41 million products an image, where the MLP takes 85 thousand: still a small network.
+shape. It needs 41 million multiplications per image, the MLP 85 thousand: still a small network.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Network:
 
 
 def network() -> Network:
-    """The same in every run."""
+    """Return the network, the same in every run."""
     random = np.random.default_rng(11)
 
     def convolution(width: int, before: int, size: int, stride: int = 1) -> Convolution:
@@ -79,7 +79,7 @@ def network() -> Network:
 
 
 class _Graph:
-    """An ONNX graph while it is written."""
+    """An ONNX graph under construction."""
 
     def __init__(self) -> None:
         from onnx import helper, numpy_helper

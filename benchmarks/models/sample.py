@@ -1,6 +1,6 @@
-"""Sample: one request to a model and the answer that is right; and the requests of a scenario, in turn.
+"""Sample: one request to a model and its right response; and the requests of a scenario, in turn.
 
-scenarios ─► [Sample] ─► exchange (the bytes on the wire) and the check of every server's answer.
+scenarios ─► [Sample] ─► exchange (the bytes on the wire) and the check of every server's response.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 
 
-MIXED_REQUESTS = 256  # of a scenario whose requests differ, before the first comes again
-MIXED_ROWS = 8  # of one of them
+MIXED_REQUESTS = 256  # number of different requests in a scenario with mixed requests
+MIXED_ROWS = 8  # maximum rows of such a request
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The tensors and the id in the bytes of an answer."""
+    """The tensors and the id of a response."""
 
     outputs: Arrays
     id: str = ""
@@ -28,10 +28,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Sample:
-    """One request and its right answer.
+    """One request and its right response.
 
     inputs, outputs   name → array, all FP32, in the order of the configuration
-    id                of the request, which the answer repeats; "" for none
+    id                id of the request, which the response repeats; "" for none
     """
 
     inputs: Arrays
@@ -39,7 +39,7 @@ class Sample:
     id: str = ""
 
     def difference(self, found: Answer) -> str:
-        """What is wrong with an answer, "" if it is right."""
+        """Return the difference of a response from the right one; "" for none."""
         if found.id != self.id:
             return f"id '{found.id}', expected '{self.id}'"
         if list(found.outputs) != list(self.outputs):
@@ -57,7 +57,7 @@ class Sample:
 
 
 def numbers(*shape: int, seed: int = 7) -> np.ndarray[Any, Any]:
-    """The same FP32 numbers in every run."""
+    """Return random FP32 numbers, the same in every run."""
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
@@ -74,7 +74,7 @@ def add_sub(*shape: int, seed: int = 7) -> Sample:
 
 
 def mlp() -> Sample:
-    """Of one row; the right answer is numpy's."""
+    """Return a request of one row; numpy computes the right response."""
     from benchmarks.models.mlp import forward
 
     array = numbers(1, 64)
@@ -122,5 +122,5 @@ MIXED: Mapping[str, Callable[[], list[Sample]]] = {
 
 
 def samples(name: str) -> Sequence[Sample]:
-    """The requests of a scenario, which are sent in turn: one for nearly all of them."""
+    """Return the requests of a scenario, which are sent in turn; nearly all scenarios have one."""
     return MIXED[name]() if name in MIXED else [SAMPLES[name]()]

@@ -1,4 +1,4 @@
-"""The smallest ONNX model: OUTPUT0 is INPUT0 times a number."""
+"""The smallest ONNX model: OUTPUT0 is INPUT0 multiplied by a number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from benchmarks.models.mlp import IR_VERSION, OPSET
 
 
 def scaled(factor: int, datatype: str = "INT32") -> bytes:
-    """The file; INPUT0 and OUTPUT0 are [n] of a datatype of onnx.TensorProto. Needs the package onnx."""
+    """Return the file; INPUT0 and OUTPUT0 are [n] of a datatype of onnx.TensorProto. Needs package onnx."""
     from onnx import TensorProto, helper
 
     kind = getattr(TensorProto, datatype)

@@ -1,1 +1,1 @@
-"""What was found: as rows in JSON, as a table on the terminal, as tables of a page."""
+"""The results: rows in JSON, a table on the terminal, tables of a page."""

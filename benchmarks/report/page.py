@@ -1,7 +1,7 @@
 """Result → Markdown: python -m benchmarks.report.page RESULT.json [benchmarks/NOTEBOOK.md]
 
-The page's text is written by hand around two lines, `<!-- measured -->` and `<!-- /measured -->`; what is
-between them is replaced. A page that is not there is made with them.
+The text of the page is written by hand around two lines, `<!-- measured -->` and `<!-- /measured -->`; the
+text between them is replaced. A missing page is created with these lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FLEET_TITLES = {"one": "one identity model", "python": "two Python models", "man
 
 
 def markdown(result: Result) -> str:
-    """All tables of a result, with machine, versions, command and date."""
+    """Return all tables of a result, with machine, versions, command and date."""
     parts = ["\n".join(_circumstances(result))]
     for name, rows in _by_scenario(result).items():
         title = SCENARIOS[name].title if name in SCENARIOS else name
@@ -109,7 +109,7 @@ def _cells(words: Sequence[str]) -> str:
 
 
 def put(page: str, tables: str, open: str = OPEN, close: str = CLOSE) -> str:
-    """The page with `tables` between its two lines. Raises ValueError if it lacks them."""
+    """Return the page with `tables` between its two lines. Raises ValueError without these lines."""
     before, opened, rest = page.partition(open)
     _, closed, after = rest.partition(close)
     if not opened or not closed:

@@ -1,4 +1,4 @@
-"""Result: everything that one run found; a JSON file.
+"""Result: all results of one run; a JSON file.
 
 measure ─► [Result] ─► terminal table, Markdown page.
 """
@@ -19,7 +19,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Round:
-    """One server, once, for some seconds. cpu_us is the server's CPU time for each answered request."""
+    """One measurement of a server. cpu_us is the server's CPU time per answered request."""
 
     requests: int
     errors: int
@@ -30,7 +30,7 @@ class Round:
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
+        """Return responses per second."""
         return self.requests / self.seconds if self.seconds else 0.0
 
 
@@ -49,7 +49,7 @@ class Row:
         return self.scenario, self.protocol, self.connections
 
     def values(self, measure: str) -> list[float]:
-        """One value a round: "rate", "cpu_us", "p50_us" or "p99_us"."""
+        """Return one value for each round; `measure` is "rate", "cpu_us", "p50_us" or "p99_us"."""
         return [float(getattr(each, measure)) for each in self.rounds]
 
     def median(self, measure: str) -> float:
@@ -65,11 +65,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Footprint:
-    """A server's start and rest with one fleet; one value for each start.
+    """Start-up and idle memory of a server with one fleet; one value for each start.
 
-    ready_s      from the start of the process to readiness
-    pss_mib      memory at rest: proportional set size of all its processes
-    alone_mib    the same as if no other program mapped the same files
+    ready_s      time from the start of the process to readiness
+    pss_mib      idle memory: proportional set size of all its processes
+    alone_mib    idle memory if no other program mapped the same files
     """
 
     fleet: str
@@ -81,9 +81,9 @@ class Footprint:
 
 @dataclass
 class Result:
-    """One run.
+    """The results of one run.
 
-    missing   what was left out → why
+    missing   skipped measurement → reason
     """
 
     date: str
@@ -95,7 +95,7 @@ class Result:
     footprints: list[Footprint] = field(default_factory=list)
 
     def cells(self) -> Iterator[list[Row]]:
-        """The rows of each cell, one for each server, in the order in which they were measured."""
+        """Yield the rows of each cell, one for each server, in the order of measurement."""
         found: dict[tuple[str, str, int], list[Row]] = {}
         for row in self.rows:
             found.setdefault(row.cell, []).append(row)
@@ -108,7 +108,7 @@ class Result:
 
 
 def read(path: Path) -> Result:
-    """Raises ValueError for a file that is no result of this version."""
+    """Read a result. Raises ValueError for a file of another form or version."""
     found = json.loads(path.read_text())
     if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
         raise ValueError(f"{path} is no result of this benchmark (format {FORMAT})")
@@ -120,7 +120,7 @@ def read(path: Path) -> Result:
 
 
 def against(rows: Sequence[Row], row: Row, other: str, measure: str) -> float | None:
-    """`row` over the row of server `other` in the same cell, round by round; None without that."""
+    """Return the ratio of `row` to the row of server `other` in the same cell; None without that row."""
     for each in rows:
         if each.server == other and each.cell == row.cell:
             return spread.ratio(row.values(measure), each.values(measure))

@@ -1,7 +1,7 @@
 """Result → the summary of a page: python -m benchmarks.report.summary RESULT.json [docs/performance.md]
 
-Requests that differ, as those of most clients do, beside Triton and beside requests of this server that are
-alike. What is between the lines `<!-- summary -->` and `<!-- /summary -->` of the page is replaced.
+It compares mixed requests, which are typical of clients, with Triton and with equal requests to this server.
+The text between the lines `<!-- summary -->` and `<!-- /summary -->` of the page is replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.report.result import Result, Row, against, read
 from benchmarks.report.table import REFERENCE
 
 OPEN, CLOSE = "<!-- summary -->", "<!-- /summary -->"
-# Scenario → what it is called, and those with as many rows in requests that are alike.
+# Scenario → its title, and the scenarios with as many rows in equal requests.
 SUMMARIZED = {
     "identity_mixed": ("identity", ("identity_4_rows", "identity_5_rows")),
     "add_sub_mixed": ("Python model", ("add_sub_4_rows", "add_sub_5_rows")),
@@ -29,7 +29,7 @@ HEAD = (
 
 
 def markdown(result: Result) -> str:
-    """The table, with what was measured when. ValueError for a result without any of these scenarios."""
+    """Return the table, with the date. Raises ValueError for a result without any of these scenarios."""
     lines = [_line(result, row) for row in _summarized(result)]
     if not lines:
         raise ValueError(f"the result has no row of core in {', '.join(SUMMARIZED)}")
@@ -56,7 +56,7 @@ def _line(result: Result, row: Row) -> str:
 
 
 def _of_alike(result: Result, row: Row) -> str:
-    """CPU time over the mean of that of requests with 4 and with 5 rows: as many rows in requests alike."""
+    """Return the ratio of CPU time to equal requests with as many rows: the mean of 4 and 5 rows."""
     _, alike = SUMMARIZED[row.scenario]
     cells = [(scenario, row.protocol, row.connections) for scenario in alike]
     found = [each for each in result.rows if each.server == row.server and each.cell in cells]

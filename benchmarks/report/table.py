@@ -1,4 +1,4 @@
-"""The table on the terminal: a line for each server in each cell, as soon as the cell is measured."""
+"""The table on the terminal: a line for each server in each cell, printed after the cell."""
 
 from __future__ import annotations
 

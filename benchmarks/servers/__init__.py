@@ -1,7 +1,7 @@
-"""The servers that are compared. Each is installed, started on a core of its own, and ended here.
+"""The compared servers: install, start on one core, and stop.
 
 core       the server of this environment
-triton     the real tritonserver, as the package nvidia-pytriton carries it
+triton     the real tritonserver, from the package nvidia-pytriton
 mlserver   Seldon's MLServer
 fastapi    FastAPI and onnxruntime under uvicorn, written by hand
 """

@@ -1,7 +1,7 @@
 """core: the server of the environment that this benchmark runs in.
 
-Its identity backend is a distribution of its own, installed into a folder of the cache that only the
-server under test sees; so it comes through the same door as every backend.
+Its identity backend is a separate distribution, installed into a folder of the cache that only the server
+under test uses; so the server finds it like every backend.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Core(Kind):
             if done.returncode:
                 raise Missing(f"cannot install {BACKEND}: {done.stderr.strip()[-400:]}")
             half_made.rename(self._backend)
-        # As pip does for every distribution that is not a checkout, such as those of the other servers.
+        # pip does the same for installed distributions, such as those of the other servers.
         for package in ("core", "frontends"):
             compileall.compile_dir(ROOT / package, quiet=1)
         return {"python": platform.python_version(), "commit": _commit(), **_versions()}
@@ -78,11 +78,11 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The checkout's commit, with + when files differ from it."""
+    """Return the checkout's commit, with + if files differ from it."""
     words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
-    except OSError:  # no git here
+    except OSError:  # git is not installed
         return "unknown"
     return done.stdout.strip() or "unknown"
 

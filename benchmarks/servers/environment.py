@@ -1,4 +1,4 @@
-"""Virtual environments of other servers, each in a folder of the cache. Nothing else is touched."""
+"""Virtual environments of other servers, each in a folder of the cache."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ print(json.dumps({name: version(name) for name in sys.argv[1:]} | {"python": sys
 
 
 class Environment:
-    """The virtual environment in `folder`, with `requirements` as pip understands them.
+    """The virtual environment in `folder`, with `requirements` in pip's form.
 
-    An environment that is there and has the distributions is taken as it is.
+    An existing environment with all distributions is used unchanged.
     """
 
     def __init__(self, folder: Path, requirements: Sequence[str]):
@@ -30,11 +30,11 @@ class Environment:
 
     @property
     def site(self) -> Path:
-        """Its site-packages."""
+        """Return the folder site-packages."""
         return next((self.folder / "lib").glob("python3.*/site-packages"))
 
     def ensure(self) -> Mapping[str, str]:
-        """Install what is missing; distribution → version. Raises Missing with pip's last words."""
+        """Install missing distributions; return distribution → version. Raises Missing with pip's errors."""
         if (found := self._versions()) is not None:
             return found
         self._run([sys.executable, "-m", "venv", str(self.folder)])
@@ -46,7 +46,7 @@ class Environment:
         return found
 
     def _versions(self) -> Mapping[str, str] | None:
-        """None if a distribution or the environment is not there."""
+        """Return distribution → version; None if the environment or a distribution is missing."""
         if not self.python.exists():
             return None
         names = [requirement.partition("==")[0] for requirement in self.requirements]

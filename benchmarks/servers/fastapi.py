@@ -1,5 +1,7 @@
-"""fastapi: FastAPI and onnxruntime under uvicorn with uvloop, httptools and orjson: what one would write
-without a model server (apps/fastapi_app.py)."""
+"""fastapi: FastAPI and onnxruntime under uvicorn with uvloop, httptools and orjson (apps/fastapi_app.py).
+
+It stands for a service without a model server.
+"""
 
 from __future__ import annotations
 

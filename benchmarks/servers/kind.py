@@ -1,7 +1,7 @@
-"""Kind: what a server under test is, whoever made it.
+"""Kind: the interface of a server program under test.
 
-KINDS ─► [Kind] ─► Launch ─► Running.  A kind knows how its server is installed and started with the
-models of a fleet; it knows nothing of measuring.
+KINDS ─► [Kind] ─► Launch ─► Running.  A kind installs its server and starts it with the models of a fleet. It
+does not measure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-# What servers are started with: fleet → (model repositories for Triton and core, or models by name).
+# The models of the servers: fleet → (model repositories for Triton and core, or models by name).
 FLEETS: Mapping[str, Sequence[str]] = {
     "all": ("shared", "onnx"),
     "many": ("many",),
@@ -30,7 +30,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Launch:
-    """A command that starts a server, and what it adds to the environment."""
+    """A command that starts a server, and its additional environment variables."""
 
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -39,10 +39,10 @@ class Launch:
 class Kind(ABC):
     """One server program.
 
-    name     as --server says it
-    forms    in which it can be asked: "http-json", "http-binary", "grpc"
-    fleets   that it can serve
-    counts   whether it has Triton's statistics, by which perf_analyzer's requests are counted
+    name     name for --server
+    forms    supported forms of requests: "http-json", "http-binary", "grpc"
+    fleets   supported fleets
+    counts   whether it has Triton's statistics, which count perf_analyzer's requests
     """
 
     name: ClassVar[str]
@@ -56,11 +56,11 @@ class Kind(ABC):
 
     @abstractmethod
     def install(self) -> Mapping[str, str]:
-        """Make the server startable; the versions of what matters, for the report.
+        """Install the server; return the versions of its important parts, for the report.
 
-        Raises Missing when that cannot be done here.
+        Raises Missing if that is not possible on this machine.
         """
 
     @abstractmethod
     def launch(self, fleet: str, ports: Ports, folder: Path) -> Launch:
-        """How the server starts with the models of `fleet`; `folder` is its own to write to."""
+        """Return the command to start the server with the models of `fleet`; it may write to `folder`."""

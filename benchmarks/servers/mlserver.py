@@ -1,6 +1,6 @@
-"""mlserver: Seldon's MLServer with models of its own kind (apps/mlserver_models.py).
+"""mlserver: Seldon's MLServer with models of its own interface (apps/mlserver_models.py).
 
-Without parallel workers: on one core a second process only adds a hop.
+It has no parallel workers: on one core a second process only adds overhead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Running: one server process, from its start to its end.
 
-Launch ─► [Running] ─► measure.  It runs on loopback, on free ports, pinned to one core, in a session
-of its own; its log is kept in its folder.
+Launch ─► [Running] ─► measure.  The server listens on loopback, on free ports; it is pinned to one core and
+has a separate session. Its log is in its folder.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from benchmarks.servers.kind import Kind, Ports
 
 START_S = 180.0
 STOP_S = 40.0
-POLL_S = 0.005  # how exactly the time to readiness is known
+POLL_S = 0.005  # resolution of the time to readiness
 
 
 class NotStarted(Exception):
-    """A server that ended, or was not ready in time; with the last lines of its log."""
+    """Error for a server that has ended or was not ready in time; with the last lines of its log."""
 
 
 def free_ports() -> Ports:
-    """Ports that nothing listens on now."""
+    """Return ports that are not in use."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -40,7 +40,7 @@ def free_ports() -> Ports:
 class Running:
     """A started server.
 
-    ready_s   seconds from the start of the process until it said that it was ready
+    ready_s   seconds from the start of the process to readiness
     """
 
     def __init__(self, kind: Kind, fleet: str, folder: Path, core: int):
@@ -75,7 +75,7 @@ class Running:
         self.ready_s = time.monotonic() - start
 
     def begin_again(self) -> None:
-        """Start a server that has ended by itself, on the same ports. Raises NotStarted."""
+        """Restart a server that has ended, on the same ports. Raises NotStarted."""
         self.stop()
         self._begin()
 
@@ -110,7 +110,7 @@ class Running:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """SIGTERM, then after STOP_S SIGKILL to all of its processes that are left."""
+        """Send SIGTERM, and after STOP_S SIGKILL to its remaining processes."""
         if self.alive():
             self._process.send_signal(signal.SIGTERM)
         try:
@@ -127,7 +127,7 @@ class Running:
 
 @contextmanager
 def running(kind: Kind, fleet: str, folder: Path, core: int) -> Iterator[Running]:
-    """A server that is ready, and is ended afterwards. Raises NotStarted."""
+    """Start a server; yield it when it is ready; stop it afterwards. Raises NotStarted."""
     server = Running(kind, fleet, folder, core)
     try:
         yield server

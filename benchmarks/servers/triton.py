@@ -1,7 +1,6 @@
-"""triton: the real tritonserver, which the wheel of nvidia-pytriton carries with its Python backend.
+"""triton: the real tritonserver, from the wheel of nvidia-pytriton, with its Python backend.
 
-The wheel has no backend in C++, so the benchmark builds the smallest one there can be
-(triton_identity/identity.cc).
+The wheel has no backend in C++, so the benchmark builds a minimal one (triton_identity/identity.cc).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Triton(Kind):
         return {"tritonserver": "2.51.0", **versions}
 
     def _lay_out_backends(self, library: Path, python: str) -> None:
-        """The backends' folder: the wheel's own, the stub for its interpreter, and identity."""
+        """Make the backends' folder: the wheel's backends, the stub for its interpreter, and identity."""
         shutil.rmtree(self._backends, ignore_errors=True)
         shutil.copytree(self._bundle / "backends", self._backends)
         stub = self._bundle / "python_backend_stubs" / python / "triton_python_backend_stub"
@@ -47,7 +46,7 @@ class Triton(Kind):
         shutil.copy(library, self._backends / "identity" / "libtriton_identity.so")
 
     def launch(self, fleet: str, ports: Ports, folder: Path) -> Launch:
-        # Of "all" it gets what it has backends for.
+        # It has no backend for the repository "onnx".
         repositories = [name for name in FLEETS[fleet] if name != "onnx"]
         libraries = [str(self._environment.site / "nvidia_pytriton.libs")]
         if known := os.environ.get("LD_LIBRARY_PATH"):

@@ -67,7 +67,7 @@ class PrivateDirectory(ModelDirectory):
 
 
 def in_memory(byte_size: int) -> PrivateDirectory:
-    """Return a folder in memory if there is room for so many bytes; else a folder on disk.
+    """Return a folder in memory if so many bytes are free there; else a folder on disk.
 
     Logs the reason for a folder on disk, because its files may be secret.
     """

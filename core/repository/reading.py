@@ -25,7 +25,7 @@ from core.repository.source import (
 
 
 def list_model(repository: Repository, name: str) -> Listing | None:
-    """Return what is in a model's folder, None without one. Raises CoreError(INTERNAL)."""
+    """Return the listing of a model's folder; None without one. Raises CoreError(INTERNAL)."""
     try:
         return repository.listing(name)
     except (OSError, ValueError) as error:
@@ -87,7 +87,7 @@ def read_files_override(name: str, override: Override) -> ModelSource:
 def _directory(repository: Repository, name: str) -> ModelDirectory:
     try:
         return repository.directory(name)
-    except OSError as error:  # no room for it on this machine
+    except OSError as error:  # this machine has no space for it
         raise internal(str(error)) from error
 
 

@@ -80,7 +80,7 @@ class Repository(ABC):
     def names(self) -> set[str]:
         """Return the names of all models. Raises OSError when they cannot be listed now.
 
-        Also called on the event loop: a remote place returns what the last `look` saw.
+        Also called on the event loop: a remote repository returns the names of its last `look`.
         """
 
     @abstractmethod
@@ -113,14 +113,14 @@ class Repository(ABC):
 class ModelSource:
     """A model that can be loaded, in its current state.
 
-    directory     where its files are
+    directory     the folder with its files
     config        parsed and filled in, not completed by the backend; with `agents` only parsed, because
                   agents may change the files
     versions      version number → stamp of the version's folder
     shared        stamp of all other files except the configuration (labels, warmup data, …)
     config_stamp  stamp of the configuration file, "" if there is none
-    overridden    came with a load request, so no other source equals it
-    flat          the model's folder is also the folder of its only version
+    overridden    whether it is from a load request; then no other source equals it
+    flat          whether the model's folder is also the folder of its only version
     namespace     distinguishes it from other models with the same name; None without namespaces
     folder        folder name that may determine its backend, if it is not the model's name; else ""
     """

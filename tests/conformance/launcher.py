@@ -77,7 +77,7 @@ class Launcher:
             [str(site / "nvidia_pytriton.libs")]
             + [part for part in [os.environ.get("LD_LIBRARY_PATH")] if part]
         )
-        # The interpreter of that environment: this one's has a triton_python_backend_utils of its own.
+        # The interpreter of that environment: this one has another triton_python_backend_utils.
         environment["PATH"] = f"{site.parents[2] / 'bin'}:{environment['PATH']}"
         return (
             [
@@ -93,7 +93,7 @@ class Launcher:
             return self._triton()
         environment = dict(os.environ)
         environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
-        # Newer servers keep client shared memory off unless asked; the original of 24.10 has no such option.
+        # Newer servers disable client shared memory by default; the original of 24.10 has no such option.
         return [
             *(sys.executable, "-m", "core.serve"),
             *("--allow-client-shm=true", f"--grpc-engine={self.engine}"),

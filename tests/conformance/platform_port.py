@@ -48,7 +48,7 @@ def hyphened(headers):
 
 
 def with_tail(mime, request, tail):
-    """A body, and the Content-Type that tells where its JSON ends."""
+    """Return a body, and the Content-Type with the size of its JSON part."""
     head = json.dumps(request).encode()
     return head + tail, mime + str(len(head))
 

@@ -24,7 +24,7 @@ def tensor(name, data, shape=None, datatype="FP32", **parameters):
 
 
 def binary_tensor(name, size, shape, datatype="FP32"):
-    """An input of a JSON request whose bytes follow the JSON."""
+    """Return an input of a JSON request whose bytes follow the JSON."""
     return {
         "name": name,
         "datatype": datatype,

@@ -108,7 +108,7 @@ class Server:
         return self.post(path + "/infer", body, headers=headers, **kwargs)
 
     def raw(self, data, timeout=20, port=None, close_write=False):
-        """Send exact bytes; give back every byte the server answered."""
+        """Send exact bytes; return every byte of the server's response."""
         chunks = []
         with socket.create_connection(
             ("127.0.0.1", port or self.http_port), timeout=timeout

@@ -1,4 +1,4 @@
-"""The model configuration endpoint and what the server fills in."""
+"""The model configuration endpoint, and the fields that the server completes."""
 
 import pytest
 from conformance.model import Model

@@ -315,7 +315,7 @@ def test_expect_100_continue_is_answered(server):
             data += part
 
 
-def test_connections_that_say_nothing_do_not_stop_others(server):
+def test_idle_connections_do_not_block_others(server):
     import socket
 
     idle = [socket.create_connection(("127.0.0.1", server.http_port)) for _ in range(50)]

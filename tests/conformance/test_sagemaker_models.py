@@ -239,7 +239,7 @@ class TritonPythonModel:
 
 @pytest.fixture(scope="module")
 def moody(many, archive):
-    """The hash of a model that raises an error whose text is its input."""
+    """Return the hash of a model that raises an error whose text is its input."""
     code = """
 import triton_python_backend_utils as pb_utils
 

@@ -212,7 +212,7 @@ def test_idle_sequence_gives_up_its_slot(server):
         first.send(1)
 
 
-def test_sequences_spread_over_instances(server):
+def test_sequences_are_distributed_over_instances(server):
     """Two instances with one slot each hold two sequences at a time."""
     first = Sequence(server, "two_instances", next(_numbers))
     second = Sequence(server, "two_instances", next(_numbers))

@@ -1,4 +1,4 @@
-"""The endpoints of Vertex AI: health, prediction, and what a header redirects to."""
+"""The endpoints of Vertex AI: health, prediction, and redirection by a header."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def vertex(launch):
 
 @pytest.fixture(scope="module")
 def container(launch):
-    """What Vertex AI starts: it tells by the environment what it wants."""
+    """Start a server like Vertex AI does, with the settings in environment variables."""
     (port,) = free_ports(1)
     environment = {
         **ROUTES,
@@ -62,7 +62,7 @@ def container(launch):
         "AIP_HTTP_PORT": str(port),
         "AIP_STORAGE_URI": "/no/such/folder",  # the option of the repository goes before it
     }
-    # The launcher asks the HTTP port whether the server is ready.
+    # The launcher checks readiness on the HTTP port.
     return VertexAI(launch(["plain"], "--allow-http=true", environment=environment), port)
 
 
@@ -370,7 +370,7 @@ def test_missing_route_ends_the_server(launch_once, missing):
     ],
 )
 def test_server_without_a_default_model_is_not_healthy(launch_once, models, options):
-    """Whether it ends or says so by its health."""
+    """It may end, or report it in its health."""
     (port,) = free_ports(1)
     try:
         server = launch_once(

@@ -1,4 +1,4 @@
-"""The Dockerfile: what it copies is there, what runs has no rights, and its steps are those of CI."""
+"""The Dockerfile: its sources exist, the server runs without rights, and its steps are those of CI."""
 
 import re
 import shlex
@@ -35,7 +35,7 @@ def stages():
 
 
 def last(word):
-    """What the last stage says for an instruction, by its last line."""
+    """Return the arguments of an instruction in the last stage, from its last line."""
     return [rest for each, rest in stages()[-1] if each == word][-1]
 
 
@@ -46,7 +46,7 @@ def test_every_instruction_is_known():
     assert {word for word, _ in instructions()} <= known
 
 
-def test_what_is_built_is_not_thrown_away_by_the_ignore_file():
+def test_the_ignore_file_keeps_all_files_of_the_build():
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     kept = [line[1:] for line in ignored if line.startswith("!")]
 
@@ -64,7 +64,7 @@ def test_the_last_stage_has_no_compiler():
     assert COMPILERS & set(" ".join(rest for word, rest in stages()[0] if word == "RUN").split())
 
 
-def test_it_runs_as_a_user_who_is_not_root():
+def test_it_runs_as_a_user_other_than_root():
     user, group = last("USER").split(":")
 
     assert int(user) > 0 and int(group) > 0
@@ -76,7 +76,7 @@ def test_its_ports_are_the_defaults_of_the_options():
     assert set(map(int, last("EXPOSE").split())) == ports
 
 
-def test_it_is_asked_whether_it_lives_and_the_program_of_that_is_python():
+def test_its_health_check_asks_for_liveness_with_python():
     command = last("HEALTHCHECK").partition(" CMD ")[2]
     python, flag, text = eval(command)
 
@@ -92,7 +92,7 @@ def test_signals_reach_the_server():
 
 @pytest.mark.parametrize("step", ["pip wheel", "--no-deps", "--find-links"])
 def test_wheels_are_made_as_ci_makes_them(step):
-    """.ci/run makes these wheels, installs them elsewhere and asks a server of theirs."""
+    """.ci/run makes these wheels, installs them elsewhere and sends requests to their server."""
     build = " ".join(rest for word, rest in stages()[0] if word == "RUN")
 
     assert step in build
@@ -111,8 +111,8 @@ def test_the_backends_and_plugins_of_the_default_exist():
     assert [each for each in folders if not (each / "pyproject.toml").exists()] == []
 
 
-def test_the_plugins_that_are_asked_for_are_built_and_installed(tmp_path):
-    """The steps run here, with a pip that says what it was asked to do."""
+def test_the_requested_plugins_are_built_and_installed(tmp_path):
+    """The steps run here, with a pip that records its arguments."""
     pip = tmp_path / "python"
     pip.write_text('#!/bin/sh\necho "$@"\n')
     pip.chmod(0o755)

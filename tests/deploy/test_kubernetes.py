@@ -1,4 +1,4 @@
-"""The manifests: Kubernetes' own schemas accept them, and what they say fits the server."""
+"""The manifests: Kubernetes' own schemas accept them, and their settings fit the server."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def test_the_pod_of_the_runtime_is_one_that_kubernetes_accepts():
     kubernetes_validate.validate(pod, VERSION, strict=True)
 
 
-def test_kserve_finds_what_it_looks_for():
+def test_kserve_finds_the_expected_fields():
     service = one("kserve.yaml", "InferenceService")
     model = service["spec"]["predictor"]["model"]
     formats = {(each["name"], each["version"]) for each in RUNTIME["spec"]["supportedModelFormats"]}
@@ -65,7 +65,7 @@ def test_kserve_finds_what_it_looks_for():
 
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=["deployment", "kserve"])
-def test_each_probe_asks_what_it_is_for(container):
+def test_each_probe_uses_its_endpoint(container):
     asked = {
         name: container[name]["httpGet"]["path"]
         for name in ("startupProbe", "readinessProbe", "livenessProbe")

@@ -41,7 +41,7 @@ def answers(tmp_path_factory):
         }
 
 
-def test_digits_are_told_apart(answers):
+def test_digits_are_classified(answers):
     found = answers["convolution_torchscript"].argmax(1)
 
     assert (found == DATA.target[1500:]).mean() > 0.87

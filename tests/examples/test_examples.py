@@ -30,7 +30,7 @@ FORESTS = ["tumours", "wine", "wine_features", "wine_label", "wine_pipeline", "w
 
 @pytest.fixture(scope="module")
 def models():
-    """The folder of the models, with what the script makes."""
+    """Return the folder of the models, with those that the script makes."""
     if not all((MODELS / path).is_file() for path in MADE):
         subprocess.run([sys.executable, EXAMPLES / "make_models.py"], check=True, timeout=120)
     return MODELS
@@ -52,7 +52,7 @@ def server(models, pytestconfig, memory_socket):
 
 
 def printed(command, *arguments):
-    """What a client prints."""
+    """Return the output of a client."""
     done = subprocess.run(
         [command, *map(str, arguments)], capture_output=True, text=True, timeout=60
     )
@@ -114,7 +114,7 @@ def test_tritonclient_grpc_gets_photographs_and_digits(server):
     assert int(lines[2].split()[1]) >= 85
 
 
-def test_a_class_without_a_configuration_tells_irises_apart(server):
+def test_a_class_without_a_configuration_classifies_irises(server):
     data = datasets.load_iris()
     flowers = tritonclient.http.InferInput("X", data.data.shape, "FP64")
     flowers.set_data_from_numpy(data.data)
@@ -125,7 +125,7 @@ def test_a_class_without_a_configuration_tells_irises_apart(server):
     assert (kinds == data.target).mean() > 0.9
 
 
-def test_forests_tell_tumours_and_wines_apart_and_why(server):
+def test_forests_classify_tumours_and_wines_with_reasons(server):
     lines = client("forests.py", server.http_address).splitlines()
 
     assert [line.partition(", prob")[0] for line in lines[:4]] == [
@@ -145,7 +145,7 @@ def test_forests_tell_tumours_and_wines_apart_and_why(server):
 @pytest.mark.parametrize(
     ("text", "error"), [(b"[1]", "a JSON object is expected"), (b'{"colour": 1}', "'colour'")]
 )
-def test_what_is_no_wine_is_told_from_the_first_step(server, model, text, error):
+def test_an_input_that_is_no_wine_is_rejected_by_the_first_step(server, model, text, error):
     measurements = tritonclient.http.InferInput("measurements", [1, 1], "BYTES")
     measurements.set_data_from_numpy(np.array([[text]], object))
 
@@ -156,7 +156,7 @@ def test_what_is_no_wine_is_told_from_the_first_step(server, model, text, error)
         connection.infer(model, [measurements])
 
 
-def test_a_wine_that_nobody_knows_is_not_named(server):
+def test_an_unknown_wine_is_not_named(server):
     measurements = tritonclient.http.InferInput("measurements", [1, 1], "BYTES")
     measurements.set_data_from_numpy(np.array([[b'{"alcohol": 13.0}']], object))
 
@@ -167,7 +167,7 @@ def test_a_wine_that_nobody_knows_is_not_named(server):
     assert (named.as_numpy("cultivar").item() == b"unsure") == (probability < 0.6)
 
 
-def test_plain_http_gets_what_the_regression_says(server):
+def test_plain_http_gets_the_result_of_the_regression(server):
     data = datasets.load_linnerud()
     said = LinearRegression().fit(data.data, data.target).predict(data.data[:3])
 
@@ -189,7 +189,7 @@ def test_curl_gets_the_class_with_its_label(server):
     assert ':7:seven"' in found
 
 
-def test_photographs_are_normalised_as_numpy_says(server):
+def test_photographs_are_normalised_like_numpy(server):
     """Against the same by another way: whole-number scaling needs no interpolation."""
     small = np.arange(224 * 230 * 3, dtype=np.uint8).reshape(1, 224, 230, 3)
     with tritonclient.http.InferenceServerClient(server.http_address) as connection:
@@ -202,7 +202,7 @@ def test_photographs_are_normalised_as_numpy_says(server):
     np.testing.assert_allclose(found, expected.transpose(0, 3, 1, 2), atol=1e-5)
 
 
-def test_the_digits_model_is_what_its_clients_were_told(models):
+def test_the_digits_model_matches_its_documentation(models):
     data = datasets.load_digits()
     session = onnxruntime.InferenceSession(models / "digits" / "1" / "model.onnx")
 
@@ -248,7 +248,7 @@ def test_a_checkpoint_that_would_run_code_is_refused(models, tmp_path):
         reader["read"](tmp_path / "bad.bin")
 
 
-def test_functions_are_asked_in_the_process_that_binds_them():
+def test_functions_run_in_the_process_that_binds_them():
     lines = printed(sys.executable, EXAMPLES / "in_process.py").splitlines()
 
     assert lines == [

@@ -62,7 +62,7 @@ def test_the_commands_of_the_page_make_a_model_that_can_be_loaded(tmp_path, monk
 
 @pytest.fixture
 def archived(tmp_path):
-    """A model whose version is in an archive."""
+    """Return a model whose version is in an archive."""
     folder = tmp_path / "packed"
     folder.mkdir()
     with zipfile.ZipFile(folder / "model.zip", "w") as archive:

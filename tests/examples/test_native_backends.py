@@ -1,5 +1,5 @@
-"""The native example backends: built as wheels, and held to the contract; the page about them shows what they
-are.
+"""The native example backends: built as wheels, and checked with the contract; their page shows their
+code.
 """
 
 import importlib
@@ -129,7 +129,7 @@ def files():
     return [line for line in listed.stdout.splitlines() if native.match(line)]
 
 
-def test_the_page_shows_the_examples_as_they_are():
+def test_the_page_shows_the_unchanged_examples():
     blocks = re.findall(r"^`(examples/\S+)`:\n\n```\w+\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 
     assert blocks, "the page has no block under the name of a file"

@@ -16,7 +16,7 @@ from core.pipeline.instances import runner
 
 
 class VirtualTimeSelector(selectors.DefaultSelector):
-    """Never waits: where a real selector would sleep, the loop's time goes on at once."""
+    """Never waits: where a real selector would sleep, the loop's time advances at once."""
 
     loop: "VirtualTimeLoop"
 
@@ -32,7 +32,7 @@ class VirtualTimeSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock moves only when nothing is left to do."""
+    """A loop whose clock advances only if there is no work left."""
 
     def __init__(self):
         selector = VirtualTimeSelector()
@@ -55,7 +55,7 @@ def pytest_asyncio_loop_factories(config, item):
 
 
 class AtOnce(ThreadPoolExecutor):
-    """Does things where it is asked to."""
+    """Executor that runs functions in the calling thread."""
 
     def submit(self, function, *args):
         future = Future()
@@ -70,7 +70,7 @@ async def at_once():
 
 
 class Recorder:
-    """What the instances of one model were asked to do."""
+    """Record of the calls of one model's instances."""
 
     def __init__(self):
         self.batches = []
@@ -125,7 +125,7 @@ def serve():
 async def prepare(monkeypatch):
     """Prepare another instance_group for a chain: `prepare(chain, *texts of groups)`, to be committed.
 
-    Instances open and close at once, without threads of their own: virtual time would not wait for those.
+    Instances open and close at once, without separate threads: virtual time would not wait for those.
     """
 
     async def called(function, *args):

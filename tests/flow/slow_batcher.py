@@ -1,6 +1,6 @@
-"""A slow and obvious model of a scheduler with one instance: who runs when and with whom, who is refused.
+"""A slow and simple model of a scheduler with one instance: the batches, their times, and the refusals.
 
-At each moment at which anything may happen it looks at everything again. Times are in nanoseconds.
+At each event it checks everything again. Times are in nanoseconds.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Rules:
-    """What the configuration of a model says; without batching, `preferred` is empty."""
+    """The settings of the model's configuration; without batching, `preferred` is empty."""
 
     most_rows: int = 8
     preferred: tuple[int, ...] = (8,)
@@ -42,7 +42,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Asked:
-    """One request of the script: when it comes, what it is, and when its client goes away, if it does."""
+    """One request of the script: its arrival, its content, and the time of its cancellation, if any."""
 
     number: int
     at_ns: int
@@ -95,7 +95,7 @@ def predict(script, rules, duration_ns):
 
 
 def next_batch(line, rules, now):
-    """Those of the line who run now; nobody if it is better to wait."""
+    """Return the requests of the queue that run now; none if it is better to wait."""
 
     def place(asked):
         late_ns = rules.expiry_ns(asked)
@@ -111,7 +111,7 @@ def next_batch(line, rules, now):
         if preferred := [batch for batch in fitting if rows(batch) in rules.preferred]:
             return preferred[-1]
         largest = max(rules.preferred)
-        if rows(longest) > largest:  # then all but what is too much
+        if rows(longest) > largest:  # then without the requests that are too much
             return [b for b in fitting if rows(b) < largest or len(b) == 1][-1]
     is_complete = longest != line or rows(longest) >= max(rules.preferred)
     return longest if is_late or is_complete or not rules.delay_ns else []

@@ -14,7 +14,7 @@ from core.tensor import Tensor
 
 
 class Timed(core.ModelInstance):
-    """Each execution takes as many microseconds as the request says."""
+    """Each execution takes the number of microseconds in the request."""
 
     placement = "auto"
 

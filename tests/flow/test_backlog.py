@@ -14,7 +14,7 @@ AT_ONCE = 10  # answers between two waits of the model
 
 
 class Counting(core.ModelInstance):
-    """Gives as many answers as `x` says, and waits for its client."""
+    """Sends `x` responses, and waits for its client."""
 
     placement = "inline"
 
@@ -82,7 +82,7 @@ async def test_a_client_that_reads_on_gets_every_answer(serve):
     await chain.close()
 
 
-async def test_a_client_that_goes_away_sets_the_model_free(serve):
+async def test_a_closed_iterator_frees_the_model(serve):
     chain = await serve(Counting, decoupled=True)
     reply = ask(chain, A_MILLION)
     answers = aiter(reply)

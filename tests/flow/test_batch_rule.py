@@ -1,4 +1,4 @@
-"""A model, or a plugin, says which requests make a batch."""
+"""A model, or a plugin, decides which requests form a batch."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ class Double(core.ModelInstance):
 
 
 class ByTenant(core.Model):
-    """Requests of different tenants do not share a batch; the rule notes whom it was asked for."""
+    """Requests of different tenants do not share a batch; the rule records its calls."""
 
     asked = ()
 
@@ -109,7 +109,7 @@ async def test_a_batch_that_waits_for_more_is_looked_at_again_from_its_beginning
     await chain.close()
 
 
-async def test_the_first_request_runs_whatever_the_rule_says(serve):
+async def test_the_first_request_runs_regardless_of_the_rule(serve):
     class Never(core.Model):
         def batch_rule(self):
             return lambda request: False

@@ -1,7 +1,7 @@
-"""Ten thousand random requests, two seeds, to one instance, beside a slow and obvious model; virtual time.
+"""Ten thousand random requests, two seeds, to one instance, compared with a slow, simple model; virtual time.
 
-The model says beforehand which requests run together and when, who is refused, who leaves in time, and
-when each client hears of it. All of it must come as it says.
+The model predicts which requests run together and when, which are refused or cancelled in time, and when
+each client gets its response. All predictions must hold.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from core.tensor import Tensor
 
 REQUESTS = 5_000  # of one seed
 GAPS_US = (120, 400, 1500)  # between two requests, on average, in rush hours and quiet ones
-BATCH_FAILS = 29  # a batch whose first number is a multiple of it
-FAILS = 13  # a request whose number is a multiple of it, if its batch does not fail
-NEAR_NS = 10_000  # what a thousand roundings of virtual time may come to
+BATCH_FAILS = 29  # a batch fails if its first number is a multiple of this
+FAILS = 13  # a request fails if its number is a multiple of this, unless its batch fails
+NEAR_NS = 10_000  # tolerance for a thousand roundings of virtual time
 
 
 def duration_ns(numbers):
@@ -81,7 +81,7 @@ def a_script(seed, rules, begin_ns):
 
 
 async def play(script, chain):
-    """Do what the script says; what each client has heard: number → list of (item, time)."""
+    """Run the script; return the events of each client: number → list of (item, time)."""
     loop = asyncio.get_running_loop()
     heard = {asked.number: [] for asked in script}
     for asked in script:
@@ -108,7 +108,7 @@ async def play(script, chain):
 
 
 def what(item, asked, batch):
-    """What an answer says, in the words of the slow model; the answer of an execution must be right."""
+    """Return a response in the terms of the slow model; the response of an execution must be right."""
     if not isinstance(item, CoreError):
         y = item.output("y").array
         assert y.size == asked.rows * asked.width
@@ -213,5 +213,5 @@ async def test_batches_and_refusals_are_those_of_the_slow_model(serve, case, see
 
     words = compare(script, rules, chain.recorder.batches, heard)
     assert chain.pending == chain.in_flight == 0
-    assert words.count(EXECUTED) > REQUESTS // 4  # or the simulation tests less than it says
+    assert words.count(EXECUTED) > REQUESTS // 4  # otherwise the simulation tests too little
     assert words.count(CANCELLED) > REQUESTS // 200

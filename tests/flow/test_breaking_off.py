@@ -1,4 +1,4 @@
-"""An instance on a thread is told when nobody waits for what it computes."""
+"""An instance on a thread is notified when no request waits for its execution."""
 
 import threading
 
@@ -19,7 +19,7 @@ dynamic_batching { preferred_batch_size: [ 3 ] max_queue_delay_microseconds: 100
 
 
 class Slow(core.ModelInstance):
-    """Runs until it is told to stop, or the test lets it go on."""
+    """Runs until it is notified to stop, or the test releases it."""
 
     def open(self):
         self.begun = self.model.backend.begun
@@ -63,7 +63,7 @@ def test_the_execution_stops_when_the_last_request_of_its_batch_is_cancelled(ser
     assert backend.told == [3]
 
 
-def test_an_execution_for_which_somebody_waits_goes_on(served, backend):
+def test_an_execution_with_a_waiting_request_continues(served, backend):
     answers = []
     asking = threading.Thread(
         target=lambda: answers.extend(served.cancelled_when(backend.begun, [{"x": X}] * 3, left=1))

@@ -235,6 +235,6 @@ def test_the_option_makes_the_cache():
 @pytest.mark.parametrize(
     "config", [{"other": {"host": "x"}}, {"local": {}}, {"local": {"size": "x"}}]
 )
-def test_a_wrong_option_says_what_to_write(config):
+def test_a_wrong_option_is_refused_with_the_expected_form(config):
     with pytest.raises(CoreError, match="try --cache-config=local,size=N"):
         open_cache(config)

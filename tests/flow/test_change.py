@@ -196,7 +196,7 @@ async def test_an_instance_out_of_service_is_replaced(serve, change, recording):
 
 async def test_a_decoupled_model_answers_to_the_end_before_its_instance_closes(serve, change):
     class Slow(core.ModelInstance):
-        """Takes a request and answers later, whenever the test says."""
+        """Takes a request and answers later, on command of the test."""
 
         async def execute(self, batch):
             for i in range(len(batch.requests)):

@@ -1,4 +1,4 @@
-"""Sequences of a model whose instances change: each stays where it is, over virtual time."""
+"""Sequences of a model whose instances change: each stays on its instance, over virtual time."""
 
 import asyncio
 from random import Random
@@ -176,7 +176,7 @@ async def test_whatever_changes_while_they_run_every_request_is_answered_once(
     kinds = ["", "kind: KIND_MODEL"]
     if limited:
         kinds += [f'rate_limiter {{ resources [ {{ name: "R" count: {n} }} ] }}' for n in (1, 2, 3)]
-    patient = config.replace("1000000", "60000000")  # nobody's sequence ends by itself
+    patient = config.replace("1000000", "60000000")  # no sequence ends by timeout
     chain = await serve(count, patient + groups(group(1)), max_batch_size=2, limiter=limiter)
     stateful = config in (DIRECT, OLDEST)
     counts = {}  # of the sequences that go on
@@ -201,7 +201,7 @@ async def test_whatever_changes_while_they_run_every_request_is_answered_once(
             expected.append((reply, counts[sequence]))
             if ends:
                 del counts[sequence]
-    for sequence in counts:  # so that who waits gets a place
+    for sequence in counts:  # so that waiting sequences get a slot
         expected.append((ask(chain, sequence=sequence, flags=END), counts[sequence] + 1))
 
     assert [await y(reply) for reply, _ in expected] == [count for _, count in expected]

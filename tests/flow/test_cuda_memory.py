@@ -1,4 +1,4 @@
-"""Requests whose tensors lie in memory of a GPU that the client shares: what is copied, and what is not."""
+"""Requests whose tensors are in GPU memory that the client shares: which data is copied."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ class Plain(core.ModelInstance):
 
 
 class Device(core.ModelInstance):
-    """y = x + 1 on the device, of whose arrays it sees the address as a library does."""
+    """y = x + 1 on the device; sees the addresses of its arrays like a library."""
 
     memory = "device"
 
@@ -51,7 +51,7 @@ def asked(regions):
     return InferenceRequest("m", {"x": x}, outputs=outputs, shared=True)
 
 
-async def test_a_model_on_the_device_reads_and_writes_there_and_the_host_sees_nothing(
+async def test_a_model_on_the_device_reads_and_writes_there_without_host_copies(
     serve, regions, runtime
 ):
     chain = await serve(Device)

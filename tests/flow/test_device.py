@@ -1,4 +1,4 @@
-"""Arrays on devices on their way from model to model: where they stay, and who gets a copy on the host."""
+"""Arrays on devices on their way between models: where they stay, and when they are copied to the host."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ BATCHING = "dynamic_batching { max_queue_delay_microseconds: 1000 }"
 
 
 class Fake:
-    """Instances that compute y = x + 1 on a device, and what they were given."""
+    """Instances that compute y = x + 1 on a device, and record their inputs."""
 
     def __init__(self):
         self.place = FakeDevice()
@@ -281,7 +281,7 @@ STATE = """state [ { input_name: "s" output_name: "t" data_type: TYPE_FP32
 
 
 def sums(fake, seen):
-    """Instances that add x to a state; `seen` gets what they are given as the state."""
+    """Return instances that add x to a state; `seen` gets the types of the state."""
 
     class Sums(fake.instance()):
         def gather(self, name, arrays):
@@ -373,9 +373,7 @@ def ensemble(serve, fake):
     return make
 
 
-async def test_between_steps_on_the_device_nothing_is_copied_and_for_the_client_once(
-    ensemble, fake
-):
+async def test_steps_on_the_device_copy_only_for_the_client_and_once(ensemble, fake):
     chain = await ensemble([step("gpu", "x", "a"), step("gpu", "a", "b"), step("gpu", "b", "z")])
 
     response = await chain.handler(asked(rows(1)))

@@ -1,4 +1,4 @@
-"""A request whose deadline cannot be met is refused when it comes, and no other one; over virtual time."""
+"""A request whose deadline cannot be met is refused on arrival, and no other one; over virtual time."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ TAKES_S = 0.010
 
 
 class Slow(core.ModelInstance):
-    """y = x after 10 ms, or after what the first row says."""
+    """y = x after 10 ms, or after the time in the first row."""
 
     async def execute(self, batch):
         self.model.recorder.batches.append([request.id for request in batch.requests])
@@ -85,7 +85,7 @@ async def test_a_request_that_may_meet_its_deadline_waits(open_slow):
     assert chain.statistics.failures["DEADLINE"] == 0
 
 
-async def test_an_estimate_that_is_only_a_little_longer_refuses_nothing(open_slow):
+async def test_a_slightly_longer_estimate_refuses_no_request(open_slow):
     chain = await open_slow()
     await learn(chain)
     waiting = queued(chain, 100)
@@ -97,7 +97,7 @@ async def test_an_estimate_that_is_only_a_little_longer_refuses_nothing(open_slo
     assert chain.statistics.failures["CANCELED"] == 1
 
 
-async def test_nothing_is_refused_of_a_model_that_has_executed_little(open_slow):
+async def test_a_model_with_few_executions_refuses_no_request(open_slow):
     chain = await open_slow()
     await learn(chain, 15)
     waiting = queued(chain, 100)
@@ -108,7 +108,7 @@ async def test_nothing_is_refused_of_a_model_that_has_executed_little(open_slow)
     await asyncio.gather(*waiting)
 
 
-async def test_an_idle_model_refuses_nothing_however_short_the_time(open_slow):
+async def test_an_idle_model_refuses_no_request_however_short_the_time(open_slow):
     chain = await open_slow()
     await learn(chain, takes_s=5.0)
 
@@ -118,7 +118,9 @@ async def test_an_idle_model_refuses_nothing_however_short_the_time(open_slow):
     assert chain.statistics.failures["DEADLINE"] == 0
 
 
-async def test_a_batch_that_waits_for_more_requests_at_an_idle_instance_refuses_nothing(open_slow):
+async def test_a_batch_that_waits_for_more_requests_at_an_idle_instance_refuses_no_request(
+    open_slow,
+):
     chain = await open_slow("dynamic_batching { max_queue_delay_microseconds: 100000 }")
     await learn(chain)
     first = ask(chain)
@@ -192,7 +194,7 @@ async def test_slow_first_executions_are_forgotten(open_slow):
     await asyncio.gather(*waiting)
 
 
-async def test_where_requests_leave_the_queue_by_themselves_nothing_is_refused(open_slow):
+async def test_with_queue_timeouts_no_request_is_refused_early(open_slow):
     chain = await open_slow(
         "dynamic_batching { default_queue_policy { default_timeout_microseconds: 10000000 } }",
         max_batch_size=1,

@@ -164,7 +164,7 @@ async def test_a_failing_step_is_named_with_its_model(ensemble):
     assert chain.in_flight == 0
 
 
-async def test_a_step_whose_model_is_gone_fails_the_request(ensemble):
+async def test_a_step_whose_model_is_unloaded_fails_the_request(ensemble):
     chain = await ensemble([step("gone", "x", "z")])
 
     with pytest.raises(
@@ -257,7 +257,7 @@ async def test_each_response_of_a_decoupled_step_runs_the_next_steps(ensemble):
     assert chain.in_flight == 0
 
 
-async def test_a_decoupled_step_that_answers_nothing_ends_the_request(ensemble):
+async def test_a_decoupled_step_without_responses_ends_the_request(ensemble):
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True)
 
     assert [response async for response in ask(chain)] == []
@@ -274,7 +274,7 @@ async def test_an_answer_of_a_decoupled_step_meets_tensors_that_come_later(ensem
 
 
 class Gauge:
-    """How many requests of one model are in flight, and how many were at most."""
+    """Number of running requests of one model, and its maximum."""
 
     def __init__(self, chain, model):
         self.now = self.most = 0
@@ -366,7 +366,7 @@ class Burst(core.ModelInstance):
 
 
 class Patient(core.ModelInstance):
-    """An answer for each value of x, when there is room for it; counts them."""
+    """Sends a response for each value of x, when the client is ready for it; counts them."""
 
     async def execute(self, batch):
         for value in batch.requests[0].inputs["x"].array:
@@ -386,7 +386,7 @@ def patient(serve):
     return make
 
 
-async def test_a_model_whose_responses_wait_is_paused(ensemble, patient):
+async def test_a_model_with_many_waiting_responses_is_paused(ensemble, patient):
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=3)
     chain.models["each"] = made = await patient()
     reply = ask(chain, *range(50))
@@ -458,7 +458,7 @@ def test_needed_steps_are_those_on_the_way_to_the_wanted_tensors():
 
 
 async def test_tensors_of_a_streamed_response_are_freed_with_it(ensemble, serve):
-    """A stream of thousands must not hold the tensors of all of them until its end."""
+    """A stream of thousands of responses must not hold all their tensors until its end."""
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True)
     made, alive = [], []
 

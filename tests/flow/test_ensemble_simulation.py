@@ -1,7 +1,7 @@
 """Ten thousand random requests, two seeds, to an ensemble of two models, over virtual time.
 
-Its models group, refuse, fail and are reloaded; requests are cancelled. Each is answered once, with what
-its steps say, and no step begins after a cancellation.
+Its models batch, refuse, fail and are reloaded; requests are cancelled. Each gets one response, which matches
+its steps, and no step begins after a cancellation.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from core.tensor import Tensor
 pytestmark = pytest.mark.usefixtures("at_once")
 
 REQUESTS = 5_000  # of one seed
-FAILS = {"first": 13, "second": 17}  # a request whose number is a multiple of it, in that model
+FAILS = {"first": 13, "second": 17}  # in that model, requests with multiples of this number fail
 
 MODEL = """
 dynamic_batching {
@@ -168,5 +168,5 @@ async def test_each_request_gets_one_response_with_the_outputs_of_its_steps(serv
     site.succeeded_first = {n for n in site.begun["first"] if n % FAILS["first"]}
     check(site)
     assert all(chain.in_flight == chain.pending == 0 for chain in site.chains)
-    assert len(site.begun["second"]) > REQUESTS // 2  # or the simulation tests less than it says
+    assert len(site.begun["second"]) > REQUESTS // 2  # otherwise the simulation tests too little
     assert len(site.chains) > 10

@@ -1,6 +1,6 @@
-"""One request's way through all rooms, with batching, failures, cancellation and the end.
+"""One request's way through the whole pipeline, with batching, failures, cancellation and the stop.
 
-Instances are coroutines that sleep in virtual time, so every test says exactly when things happen.
+Instances are coroutines that sleep in virtual time, so every test determines the exact times.
 """
 
 import asyncio
@@ -421,7 +421,7 @@ async def test_times_of_a_request_add_up(serve):
 
 
 @pytest.mark.parametrize("seed", range(10))
-async def test_random_traffic_loses_nothing_and_mixes_nothing(serve, seed):
+async def test_random_traffic_loses_and_mixes_no_request(serve, seed):
     """Random arrivals, sizes, shapes, failures and cancellations over virtual time."""
     chance = random.Random(seed)
     chain = await serve(
@@ -440,7 +440,7 @@ async def test_random_traffic_loses_nothing_and_mixes_nothing(serve, seed):
             asyncio.get_running_loop().call_later(chance.random() * 0.02, reply.cancel)
         try:
             assert y(await reply) == [[2 * value] * length] * rows
-            # An answer that comes although nobody waits is no success.
+            # A response to a cancelled request is no success.
             outcomes.append("late" if reply.request.cancelled else "answered")
         except CoreError as error:
             outcomes.append(error.kind.name)

@@ -24,7 +24,7 @@ FIRST_MS = (15.0, 35.0, 100.0)
 
 @pytest.fixture
 def detailed():
-    """Statistics whose buckets of first answers are FIRST_MS, on the loop's clock."""
+    """Return statistics whose buckets of first responses are FIRST_MS, on the loop's clock."""
 
     def make(decoupled=False):
         config = ModelConfig()
@@ -134,7 +134,7 @@ async def test_an_answer_of_the_cache_counts_as_a_fast_request(serve, detailed):
 
 @pytest.fixture
 def streaming(serve, detailed):
-    """An ensemble of one step that streams; `asked` are the requests to the step."""
+    """Return an ensemble of one streaming step; `asked` are the requests to the step."""
 
     async def make():
         step = await serve(Stream, max_batch_size=0, decoupled=True)

@@ -1,4 +1,4 @@
-"""Layers of plugins around a model, and what they are told of its batches."""
+"""Layers of plugins around a model, and the hook about its batches."""
 
 import asyncio
 
@@ -106,7 +106,7 @@ async def test_the_hook_gets_the_model_before_its_instances_open(serve, plugin):
     await chain.close()
 
 
-async def test_a_model_without_layers_has_no_room_for_them(serve, plugin):
+async def test_a_model_without_layers_has_no_layer_overhead(serve, plugin):
     plugin()
     chain = await serve(Double)
 
@@ -178,7 +178,7 @@ async def test_a_model_drains_after_the_answer_of_a_layer_that_takes_its_time(se
     await chain.close()
 
 
-async def test_an_exception_of_a_layer_fails_its_request_in_words(serve, plugin):
+async def test_an_exception_of_a_layer_fails_its_request_with_its_text(serve, plugin):
     plugin(lambda handler: lambda request: 1 / 0)
     chain = await serve(Double)
 

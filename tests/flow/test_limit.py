@@ -42,7 +42,7 @@ async def duration(*replies):
     return loop.time() - start
 
 
-async def test_instances_whose_demands_fit_run_at_the_same_time(serve):
+async def test_instances_whose_demands_fit_run_concurrently(serve):
     limiter = RateLimiter({"R": {GLOBAL: 4}})
     one, other = (
         await serve(Take, needs(2), limiter=limiter),
@@ -52,7 +52,7 @@ async def test_instances_whose_demands_fit_run_at_the_same_time(serve):
     assert await duration(ask(one), ask(other)) == pytest.approx(0.010, abs=0.001)
 
 
-async def test_instances_whose_demands_do_not_fit_run_one_after_the_other(serve):
+async def test_instances_whose_demands_do_not_fit_run_sequentially(serve):
     limiter = RateLimiter({"r": {GLOBAL: 4}})
     wide, narrow = (
         await serve(Take, needs(4), limiter=limiter),
@@ -172,7 +172,7 @@ async def test_an_unloaded_model_frees_its_resources(serve):
 @pytest.mark.parametrize(
     "batching", ["", "dynamic_batching { max_queue_delay_microseconds: 2000 }"]
 )
-async def test_everybody_is_answered_whatever_they_demand(serve, batching):
+async def test_every_request_is_answered_whatever_the_demands(serve, batching):
     limiter = RateLimiter({"R": {GLOBAL: 4}})
     chains = [
         await serve(Take, needs(count, instances=2) + batching, limiter=limiter)
@@ -190,7 +190,7 @@ async def test_everybody_is_answered_whatever_they_demand(serve, batching):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_granted_demands_never_exceed_what_there_is(seed):
+def test_granted_demands_never_exceed_the_resources(seed):
     chance = random.Random(seed)
     limiter = RateLimiter({"a": {GLOBAL: 5}, "b": {0: 3, 1: 1}})
     turns, granted = [], []

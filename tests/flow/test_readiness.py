@@ -1,4 +1,4 @@
-"""Instances that cannot serve for a while: who gets the requests, and what is said of the model."""
+"""Instances that cannot serve for a while: the distribution of requests, and the readiness of the model."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ START, END = 1, 2
 
 
 class Moody(core.ModelInstance):
-    """Answers with its number; ready or not, as the test says."""
+    """Answers with its number; ready or not on command of the test."""
 
     placement = "callback"
     is_ready = True
@@ -136,7 +136,7 @@ async def test_the_rate_limit_applies_to_the_remaining_instances(opened):
     assert {await number(chain) for _ in range(4)} == {0, 1}
 
 
-async def test_a_readiness_check_asks_the_instances(opened):
+async def test_a_readiness_check_calls_the_instances(opened):
     chain, (zero, one) = await opened()
     assert await chain.check()
 

@@ -1,4 +1,4 @@
-"""What a request holds goes with its last answer, without the garbage collector."""
+"""The objects of a request are freed with its last response, without the garbage collector."""
 
 import asyncio
 import gc
@@ -98,7 +98,7 @@ async def test_memory_goes_with_the_last_answer(serve, instance, decoupled, item
     assert await listen(reply) == items
     del reply
 
-    # The instance, perhaps on a thread, ends what it does after the answer.
+    # The instance, perhaps on a thread, finishes its work after the response.
     assert await asyncio.to_thread(settles, lambda: memory() is None)
     await chain.drain()
     await chain.close()

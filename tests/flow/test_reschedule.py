@@ -57,7 +57,7 @@ def y(response):
     return response.output("y").array.ravel().tolist()
 
 
-async def test_an_iterative_request_runs_until_it_asks_for_no_more(serve):
+async def test_an_iterative_request_runs_until_it_is_not_rescheduled(serve):
     chain = await serve(Countdown, ITERATIVE, max_batch_size=0, decoupled=True)
 
     answers = [y(response) async for response in ask(chain, 4)]
@@ -69,7 +69,7 @@ async def test_an_iterative_request_runs_until_it_asks_for_no_more(serve):
     assert chain.in_flight == chain.pending == 0
 
 
-async def test_each_iterative_request_is_a_sequence_of_its_own(serve):
+async def test_each_iterative_request_is_a_separate_sequence(serve):
     chain = await serve(
         Countdown, ITERATIVE + " instance_group [ { count: 2 kind: KIND_CPU } ]",
         max_batch_size=0, decoupled=True,
@@ -126,7 +126,7 @@ async def test_an_ordinary_request_may_ask_for_another_execution_too(serve, batc
     assert chain.statistics.success.count == 1
 
 
-async def test_the_end_flag_of_an_iterative_request_means_nothing(serve):
+async def test_the_end_flag_of_an_iterative_request_has_no_effect(serve):
     chain = await serve(Countdown, ITERATIVE, decoupled=True)
 
     reply = ask(chain, 3, flags=SEQUENCE_END)

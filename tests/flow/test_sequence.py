@@ -126,7 +126,7 @@ async def test_a_sequence_without_a_place_waits_for_an_end(serve):
     assert await y(waiting) == 5
 
 
-async def test_sequences_spread_over_instances(serve):
+async def test_sequences_are_distributed_over_instances(serve):
     chain = await serve(
         Sum, DIRECT + " instance_group [ { count: 2 kind: KIND_CPU } ]", max_batch_size=2
     )
@@ -156,7 +156,7 @@ async def test_start_in_the_middle_begins_anew(serve):
     assert [await y(reply) for reply in replies] == [5, 11, 7]
 
 
-async def test_the_first_request_must_say_start(serve):
+async def test_the_first_request_of_a_sequence_must_have_the_start_flag(serve):
     chain = await serve(Sum, DIRECT)
 
     assert (

@@ -42,9 +42,9 @@ class Counter(core.ModelInstance):
 
 
 class Crowd:
-    """Clients who send the next request when the last is answered, in one sequence after the other.
+    """Clients that send the next request after each response, in one sequence after the other.
 
-    An id never comes again; half of them are texts.
+    No id is used twice; half of them are texts.
     """
 
     def __init__(self, chain):

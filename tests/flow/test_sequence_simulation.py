@@ -1,7 +1,7 @@
-"""Ten thousand requests of random sequences, over virtual time, beside a slow and obvious model.
+"""Ten thousand requests of random sequences, over virtual time, compared with a slow and simple model.
 
-Clients start, go on with, restart, abandon and end sequences, and cancel what they have asked. Whatever they
-do, nothing is lost, nothing is answered twice, and a sequence is executed in the order of its requests.
+Clients start, continue, restart, abandon and end sequences, and cancel requests. In all cases no request is
+lost or answered twice, and a sequence is executed in the order of its requests.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ REQUESTS = 10_000
 IDS = 40
 IDLE_S = 0.050
 GAP_S = 0.0008  # between two requests, on average
-FAILS = 13  # a request whose number is a multiple of it fails in the model
+FAILS = 13  # a request fails in the model if its number is a multiple of this
 LATE = 7  # one of these is answered after its execution, where the server keeps the state
 
 CONFIG = """
@@ -68,7 +68,7 @@ class Counter(core.ModelInstance):
 
 
 class Life:
-    """A sequence as its client sees it: from a START to an END, or to nobody's interest.
+    """A sequence from the client's view: from a START to an END, or until it is abandoned.
 
     asked   the numbers of its accepted requests, in their order
     """
@@ -97,7 +97,7 @@ class Asked:
 
 
 class Book:
-    """What the simulation has asked, seen and may expect; it takes the place of the Recorder."""
+    """The requests, observations and expectations of the simulation; it replaces the Recorder."""
 
     def __init__(self, loop):
         self.loop = loop
@@ -181,7 +181,7 @@ async def drive(chain, book, chance):
                 asked.cancelled = True
                 asked.reply.cancel()
         if chance.random() < 0.001:
-            await asyncio.sleep(2 * IDLE_S)  # everybody is away
+            await asyncio.sleep(2 * IDLE_S)  # all sequences have ended
         await asyncio.sleep(chance.expovariate(1 / GAP_S))
     await asyncio.sleep(60)
 
@@ -213,7 +213,7 @@ def check(book, counts):
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("strategy", ["direct { }", "oldest { max_candidate_sequences: 5 }"])
 @pytest.mark.parametrize(("state", "seed"), [("", 1), (STATE, 2)])
-async def test_nothing_is_lost_doubled_or_out_of_order(serve, strategy, state, seed):
+async def test_no_request_is_lost_doubled_or_out_of_order(serve, strategy, state, seed):
     loop = asyncio.get_running_loop()
     book = Book(loop)
     chain = await serve(Counter, CONFIG % (strategy, state), max_batch_size=4, recorder=book)
@@ -223,5 +223,5 @@ async def test_nothing_is_lost_doubled_or_out_of_order(serve, strategy, state, s
     check(book, counts=bool(state))
     assert chain.in_flight == chain.pending == 0
     refused = sum(asked.was_refused for asked in book.asked.values())
-    assert refused > REQUESTS // 100  # or the simulation tests less than it says
+    assert refused > REQUESTS // 100  # otherwise the simulation tests too little
     assert len(book.executed) > REQUESTS // 2

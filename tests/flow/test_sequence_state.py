@@ -1,4 +1,4 @@
-"""Implicit state: what the server keeps of a sequence between its requests; over virtual time."""
+"""Implicit state: tensors that the server keeps for a sequence between its requests; over virtual time."""
 
 import asyncio
 import random
@@ -40,7 +40,7 @@ class Sum(core.ModelInstance):
 
 
 class Collect(core.ModelInstance):
-    """y is what the sequence has seen before, and its state grows by each x."""
+    """y is the earlier input of the sequence, and its state grows by each x."""
 
     async def execute(self, batch):
         await asyncio.sleep(0.010)
@@ -240,7 +240,7 @@ async def test_a_state_of_any_size_may_grow(serve):
 
 
 @pytest.mark.parametrize("strategy", ["direct { }", "oldest { max_candidate_sequences: 3 }"])
-async def test_sequences_whose_states_differ_in_shape_share_no_batch(serve, strategy):
+async def test_sequences_with_states_of_different_shapes_share_no_batch(serve, strategy):
     chain = await serve(Collect, batching(strategy, SEEN))
     for sequence, value, flags in ((1, 1, START), (1, 2, 0), (2, 3, START), (3, 4, START)):
         await ask(chain, sequence, value, flags)

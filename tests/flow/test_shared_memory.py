@@ -1,4 +1,4 @@
-"""Requests whose tensors lie in memory that the client shares."""
+"""Requests whose tensors are in memory that the client shares."""
 
 import asyncio
 

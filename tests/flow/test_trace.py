@@ -87,7 +87,7 @@ def traces(tmp_path):
     return make
 
 
-async def test_a_trace_tells_when_the_request_was_where(serve, traces):
+async def test_a_trace_has_the_times_of_a_requests_steps(serve, traces):
     found, chain = traces(), await serve(Double)
 
     await found.ask(chain, 1)

@@ -1,8 +1,8 @@
 """Ten thousand random requests, two seeds, to models with several instances, over virtual time.
 
 Executions take random times, fail, answer late and leave service; requests are cancelled; models are
-reloaded and compete for resources. Whenever an execution begins, a slow and obvious model says who must
-be in it; in the end nobody is lost, and nobody has been answered twice or by a version that did not accept.
+reloaded and compete for resources. At the start of each execution a slow and simple model determines its
+requests. In the end no request is lost, answered twice, or answered by a version that did not accept it.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("at_once")
 REQUESTS = 5_000  # of one seed
 INSTANCES = 3
 GAPS_US = (100, 300, 1500)
-BATCH_FAILS = 29  # a batch whose first number is a multiple of it
-FAILS = 13  # a request whose number is a multiple of it, if its batch does not fail
+BATCH_FAILS = 29  # a batch fails if its first number is a multiple of this
+FAILS = 13  # a request fails if its number is a multiple of this, unless its batch fails
 LATE = 7  # the same, for an answer 5 ms after the execution
 REFUSALS = ("Exceeds maximum queue size", "Request timeout expired", "request was cancelled")
 
@@ -69,9 +69,9 @@ class Busy(core.ModelInstance):
 
 
 class Version:
-    """One loaded model, as the simulation sees it; it takes the place of the Recorder.
+    """One loaded model, from the view of the simulation; it replaces the Recorder.
 
-    line      who waits, in the words of the slow model
+    line      waiting requests, in the terms of the slow model
     broken    instances that have left service
     """
 
@@ -129,10 +129,10 @@ class Client:
 
 
 class World:
-    """Models that are asked by random clients.
+    """Models that get requests of random clients.
 
-    breaking    the chance of an execution to end its instance
-    resources   what instances of all models may take together
+    breaking    the probability that an execution ends its instance
+    resources   resources for the instances of all models together
     """
 
     def __init__(self, seed, breaking=0.0, resources=0):
@@ -231,7 +231,7 @@ class World:
         assert sum(client.began for client in self.clients.values()) > REQUESTS // 2
         assert any(
             client.cancelled and not client.began for client in self.clients.values()
-        )  # or the simulation tests less than it says
+        )  # otherwise the simulation tests too little
 
 
 GROUP = f"instance_group [ {{ count: {INSTANCES} kind: KIND_CPU }} ]"
@@ -266,7 +266,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("decoupled", "seed"), [(False, 1), (True, 2)])
-async def test_several_instances_lose_and_double_nothing(serve, case, decoupled, seed):
+async def test_several_instances_lose_and_double_no_request(serve, case, decoupled, seed):
     config, rules = CASES[case]
     world = World(seed)
     await world.load(serve, "m", rules, config + GROUP, decoupled=decoupled)
@@ -290,7 +290,7 @@ async def test_responses_keep_the_order_of_requests_if_configured(serve, decoupl
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("case", ["alone", "levels and a delay"])
-async def test_reloads_and_instances_that_leave_service_lose_nothing(serve, case, seed):
+async def test_reloads_and_failed_instances_lose_no_request(serve, case, seed):
     config, rules = CASES[case]
     world = World(seed, breaking=0.01)
     await world.load(serve, "m", rules, config + GROUP)
@@ -310,7 +310,7 @@ async def test_reloads_and_instances_that_leave_service_lose_nothing(serve, case
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_resources_are_never_exceeded_and_everybody_has_a_turn(serve, seed):
+async def test_resources_are_never_exceeded_and_every_model_gets_its_turn(serve, seed):
     world = World(seed, resources=4)
     limiter = RateLimiter({"R": {GLOBAL: 4}})
     for demand, (name, (config, rules)) in enumerate(CASES.items(), start=1):

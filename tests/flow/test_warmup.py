@@ -10,7 +10,7 @@ from core.errors import CoreError
 
 
 class Note(core.ModelInstance):
-    """Notes what it was asked; fails on a 7."""
+    """Records its inputs; fails on a 7."""
 
     async def execute(self, batch):
         self.model.recorder.batches.append((self.name, batch["x"].tolist()))

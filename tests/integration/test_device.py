@@ -133,7 +133,7 @@ async def test_clients_of_one_model_get_their_own_rows(site):
     assert place.copies <= 8
 
 
-async def test_nothing_of_the_device_is_held_when_the_clients_have_their_answers(site):
+async def test_device_memory_is_released_when_the_clients_have_their_responses(site):
     (http, grpc), place = site
 
     await over_http(http, X, "both")

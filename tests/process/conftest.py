@@ -31,7 +31,7 @@ def launch(_launcher):
 
 @pytest.fixture
 def server(launch):
-    """Start servers of two workers, with a model that says which of them answers."""
+    """Start servers of two workers, with a model that returns the answering worker."""
 
     def start(*options, models=(who,), **kwargs):
         return launch([*models], "--workers=2", "--exit-timeout-secs=10", *options, **kwargs)

@@ -57,7 +57,7 @@ def test_a_second_of_load_gives_a_row_without_errors(protocol, cache, tmp_path):
     assert f"| {protocol} | 2 |" in markdown(result)
 
 
-def test_the_batches_of_a_second_are_compared_with_what_was_possible():
+def test_the_batches_of_a_second_are_compared_with_the_ideal():
     try:
         load = Wrk(core=0)
     except Missing as missing:

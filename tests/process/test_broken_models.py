@@ -1,4 +1,4 @@
-"""A model that cannot be served: the server says what to do, and stays or goes as it was told."""
+"""A model that cannot be served: the server gives advice, and continues or ends as configured."""
 
 import pytest
 from conformance.model import Model
@@ -65,7 +65,7 @@ def broken(request):
     return BROKEN[request.param]
 
 
-def test_the_server_stays_up_and_says_what_is_wrong(launch, broken):
+def test_the_server_stays_up_and_reports_the_error(launch, broken):
     model, words = broken
     server = launch(["plain", model], "--exit-on-error=false", wait="live")
 
@@ -76,7 +76,7 @@ def test_the_server_stays_up_and_says_what_is_wrong(launch, broken):
     assert server.get("/v2/health/ready").status == 400
 
 
-def test_the_server_ends_with_a_failure_and_says_what_is_wrong(launch, broken):
+def test_the_server_ends_with_a_failure_and_reports_the_error(launch, broken):
     model, words = broken
 
     with pytest.raises(StartError) as error:
@@ -87,7 +87,7 @@ def test_the_server_ends_with_a_failure_and_says_what_is_wrong(launch, broken):
     assert [word for word in words if word not in error.value.log] == []
 
 
-def test_the_index_and_a_load_request_tell_the_reason(launch):
+def test_the_index_and_a_load_request_have_the_reason(launch):
     model, _ = BROKEN["a backend that is not installed"]
     server = launch([model], "--model-control-mode=explicit")
 
@@ -101,7 +101,7 @@ def test_the_index_and_a_load_request_tell_the_reason(launch):
 
 
 def test_a_version_that_fails_leaves_the_other_versions_of_its_model(launch):
-    """The newest version fails in initialize; the one before it is asked by number."""
+    """The newest version fails in initialize; the one before it is requested by number."""
     model = Model(
         "half",
         "versioned_all",

@@ -24,14 +24,14 @@ def server(pair, launch_for_all):
     )
 
 
-def test_hostile_requests_over_http_hurt_nobody(server, pair):
+def test_hostile_requests_over_http_cause_no_harm(server, pair):
     findings = over_http(server, COUNTS[pair[0]][0], SEED)
 
     assert findings.bad == []
     assert findings.count > COUNTS[pair[0]][0]
 
 
-def test_hostile_requests_over_grpc_hurt_nobody(server, pair):
+def test_hostile_requests_over_grpc_cause_no_harm(server, pair):
     findings = over_grpc(server, COUNTS[pair[0]][1], SEED, restarts=begins_again(pair[1]))
 
     assert findings.bad == []

@@ -1,7 +1,7 @@
-"""Processes of a Python model are killed at random, while clients ask at 200 requests a second.
+"""Processes of a Python model are killed at random, while clients send 200 requests per second.
 
-KILL_TEST_SECONDS=60 makes it last that long instead of a few seconds. Whoever sets it has the machine for
-himself: then an instance must also serve again within two seconds.
+KILL_TEST_SECONDS=60 runs it for that time instead of a few seconds, and needs the whole machine: then an
+instance must also serve again within two seconds.
 """
 
 import collections
@@ -202,7 +202,7 @@ def pid_of(server, model):
 
 
 def workers(server):
-    """The processes of models: those of the server's process have children of their own."""
+    """Return the processes of models, which are grandchildren of the server's process."""
     return [worker for each in children(server.process.pid) for worker in children(each)]
 
 
@@ -212,7 +212,7 @@ def processes(server):
 
 
 def kept(server):
-    """What they hold: descriptors by their kind, mappings, children, zombies included."""
+    """Return their resources: descriptors by kind, mappings, children with zombies."""
     found = collections.Counter(processes=len(processes(server)))
     for pid in processes(server):
         for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
@@ -232,7 +232,7 @@ def status(server, name):
 
 
 def memory(server):
-    """Bytes that are resident: what is shared with a child while there is one counts too."""
+    """Return the resident bytes; memory shared with a living child counts too."""
     return status(server, "VmRSS") * 1024
 
 
@@ -255,7 +255,7 @@ def is_whole(server):
 
 
 @pytest.mark.timeout(SECONDS + 120)
-def test_each_request_has_one_answer_and_nothing_is_left(launch):
+def test_each_request_has_one_response_and_the_server_leaks_no_objects(launch):
     server = launch(models())
     spared = pid_of(server, "other")
     with Load(server, "killed", PER_SECOND):  # whatever is made once has been made

@@ -78,7 +78,7 @@ def test_workers_share_the_sockets_of_http_and_metrics(launch, tmp_path):
     assert found <= set(children(server.process.pid)) and {s for s, _ in answers} == {200}
     assert b"core_workers 2" in ask(metrics, "GET", "/metrics")[1]
 
-    # When one dies, the other takes what comes meanwhile: nobody is refused.
+    # If one dies, the other accepts the connections meanwhile: none is refused.
     os.kill(children(server.process.pid)[0], signal.SIGKILL)
     assert ask(web, "GET", "/v2/health/live")[0] == 200
     server.stop()
@@ -86,7 +86,7 @@ def test_workers_share_the_sockets_of_http_and_metrics(launch, tmp_path):
 
 
 def doubled(server, x, y, count=CONNECTIONS):
-    """Who has doubled the number in `x`; each request has a connection of its own."""
+    """Return the processes that have doubled the number in `x`; each request has a separate connection."""
     found = set()
     for number in range(count):
         with InferenceServerClient(f"127.0.0.1:{server.http_port}") as client:
@@ -134,14 +134,14 @@ def test_memory_that_is_lent_is_known_to_all_workers_also_later_and_to_none_when
         before = set(children(server.process.pid))
         assert doubled(server, x, y) == before
 
-        # A worker that does not hold the connection dies: who takes its place has the memory too.
+        # A worker that does not hold the connection dies: its replacement has the memory too.
         holder = holding(before, path)
         os.kill((before - {holder}).pop(), signal.SIGKILL)
         assert wait_until(lambda: answered(lambda: doubled(server, x, y) - before), 60)
         region = x.region
     assert wait_until(lambda: answered(lambda: refused(region)), 30)
 
-    # The worker that holds the connection dies: the others forget what came by way of it.
+    # The worker that holds the connection dies: the others drop the memory of that connection.
     client = subprocess.Popen(
         [sys.executable, "-c", CLIENT, path],
         stdin=subprocess.PIPE,
@@ -157,7 +157,7 @@ def test_memory_that_is_lent_is_known_to_all_workers_also_later_and_to_none_when
 
 
 def answered(ask):
-    """What is asked, nothing if it met a worker that was killed: connections that wait there are cut."""
+    """Return the responses; nothing for a killed worker, which cuts the connections that wait there."""
     try:
         return ask()
     except Exception:  # each client has its own

@@ -1,4 +1,4 @@
-"""Readiness over HTTP and gRPC: what a Python model says itself, and what its process says by dying."""
+"""Readiness over HTTP and gRPC: reported by a Python model, and after the death of its process."""
 
 import os
 import pathlib
@@ -57,7 +57,7 @@ def folder(server):
 
 
 def told(server):
-    """What is said of the model, of the ensemble that calls it, and of the server: by HTTP, by gRPC."""
+    """Return the readiness of the model, of the ensemble that calls it, and of the server (HTTP, gRPC)."""
     with server.grpc_client() as client:
         return [
             (server.ready("moody"), client.is_model_ready("moody")),
@@ -66,7 +66,7 @@ def told(server):
         ]
 
 
-def test_a_model_that_says_that_it_is_not_ready_is_not(server, folder):
+def test_a_model_that_reports_not_ready_is_not_ready(server, folder):
     assert told(server) == [(True, True)] * 3
 
     (folder / "closed").touch()
@@ -76,7 +76,7 @@ def test_a_model_that_says_that_it_is_not_ready_is_not(server, folder):
     assert told(server) == [(True, True)] * 3
 
 
-def test_a_model_whose_process_cannot_start_again_is_not_ready_until_it_can(server, folder):
+def test_a_model_whose_process_cannot_restart_is_not_ready_until_it_can(server, folder):
     (folder / "broken").touch()
     os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
     assert wait_until(lambda: "cannot start again" in server.log_text(), timeout=30)

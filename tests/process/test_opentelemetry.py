@@ -123,7 +123,7 @@ def test_a_collector_that_is_away_costs_no_request_and_no_end(launch, collector)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_without_the_plugin_the_server_says_what_to_install(launch, collector, workers):
+def test_without_the_plugin_the_server_names_the_package_to_install(launch, collector, workers):
     hidden = {"CORE_BLOCK": "core-opentelemetry"}
 
     with pytest.raises(StartError) as caught:

@@ -182,7 +182,7 @@ def test_the_flag_in_the_error_turns_the_check_off(launch):
     assert answer.json["outputs"][0]["datatype"] == "FP64"
 
 
-def test_gauges_of_two_workers_are_what_their_mode_says(launch):
+def test_gauges_of_two_workers_follow_their_mode(launch):
     server = launch([model("gauges", GAUGES)], "--workers=2")
     last = {}
     for value in range(1, CONNECTIONS + 1):

@@ -90,7 +90,7 @@ def run(tmp_path):
             each.end()
 
 
-def test_the_pages_commands_do_what_the_page_says(tmp_path, run):
+def test_the_commands_of_the_page_work_as_described(tmp_path, run):
     section = PAGE.read_text().partition("## In two minutes")[2].partition("tritonclient sends")[0]
     blocks = re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL)
     tokens, serve, answered, *refused = [(kind, text) for kind, text in blocks]
@@ -125,7 +125,7 @@ def test_the_pages_commands_do_what_the_page_says(tmp_path, run):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_sighup_lets_every_process_read_its_files_again(tmp_path, run, workers):
+def test_sighup_makes_every_process_read_its_files_again(tmp_path, run, workers):
     tokens = tmp_path / "tokens"
     tokens.write_text(line_of("a", ["read"], "old"))
     server = run(
@@ -159,7 +159,7 @@ def test_a_server_without_such_files_ends_with_sighup_as_ever(run):
     assert server.process.wait(60) == -signal.SIGHUP
 
 
-def test_a_start_without_anybody_who_is_known_says_what_to_do(run):
+def test_a_start_without_known_callers_fails_with_advice(run):
     server = run("--secure", "--model-repository=models")
 
     assert server.process.wait(60) == 1

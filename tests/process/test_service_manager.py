@@ -1,4 +1,4 @@
-"""A server that systemd starts, or somebody who listens in its place at $NOTIFY_SOCKET."""
+"""A server started by systemd, or with another listener at $NOTIFY_SOCKET."""
 
 import signal
 import socket
@@ -15,7 +15,7 @@ def manager(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_it_is_told_when_models_serve_when_files_are_read_again_and_when_the_end_has_come(
+def test_it_is_notified_when_models_serve_files_are_read_again_and_the_server_stops(
     launch, manager, workers
 ):
     server = launch(

@@ -1,4 +1,4 @@
-"""A client that asks for a long stream and does not read it: the model waits, others are served."""
+"""A client that requests a long stream and does not read it: the model waits, others are served."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ from conformance.protocol import wait_until
 
 ANSWERS = 1_000_000
 ANSWER_BYTES = 10_000
-# What the kernel's buffers, HTTP/2's window and the server's own bounds hold, with much to spare;
+# The capacity of the kernel's buffers, HTTP/2's window and the server's limits, with a large margin;
 # the whole stream has 10 GB.
 MOST_BYTES = 96 * 2**20
 CONFIG = """

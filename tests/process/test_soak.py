@@ -1,7 +1,7 @@
-"""The soak of `make soak`, shorter: every kind of request, and everything that its plan lets happen.
+"""The soak of `make soak`, shorter: every kind of request, and every disturbance of its plan.
 
-Its table is printed (`-s`). SOAK_SECONDS and SOAK_RATE make it longer or harder; who has the machine alone
-may ask for 500 a second.
+Its table is printed (`-s`). SOAK_SECONDS and SOAK_RATE make it longer or harder; a dedicated machine can
+handle 500 requests per second.
 """
 
 import os

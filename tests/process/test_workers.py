@@ -27,13 +27,13 @@ from .workers import (
 )
 
 
-def test_connections_are_spread_over_the_workers(server):
+def test_connections_are_distributed_over_the_workers(server):
     found = server()
 
     assert pids(found) == set(children(found.process.pid))
 
 
-def test_what_the_workers_counted_is_told_together(server):
+def test_counters_of_all_workers_are_added(server):
     found = server()
     assert len(pids(found)) == 2
 
@@ -74,7 +74,7 @@ def test_loads_and_unloads_hold_for_every_connection(server):
     assert len(pids(found)) == 2
     assert found.post("/v2/repository/models/who/unload").status == 200
     assert from_every_connection(lambda: found.ready("who")) == {False}
-    # What the last requests of a worker still hold goes behind the answer.
+    # The memory of a worker's last requests is freed after the response.
     assert wait_until(
         lambda: (
             from_every_connection(lambda: found.post("/v2/repository/index").body)
@@ -96,7 +96,7 @@ class TritonPythonModel:
 
 
 @pytest.mark.parametrize("mode", ["process", "thread"])
-def test_what_a_python_model_loads_in_its_initialize_is_in_all_workers(server, mode):
+def test_a_model_that_initialize_loads_is_in_all_workers(server, mode):
     config = CONFIG.replace('"thread"', f'"{mode}"')
     brings = Model("brings", "plain", config=config, files={"1/model.py": BRINGS})
     found = server("--model-control-mode=explicit", "--load-model=brings", models=(who, brings))
@@ -125,7 +125,7 @@ def test_settings_of_the_log_hold_for_every_connection(server):
     assert told == {3}
 
 
-def test_traces_of_each_worker_are_in_a_file_of_its_own(server, tmp_path):
+def test_each_worker_writes_its_traces_to_a_separate_file(server, tmp_path):
     file = tmp_path / "trace"
     found = server(
         f"--trace-config=triton,file={file}",
@@ -167,7 +167,7 @@ def test_sequences_are_refused_at_the_start(launch):
     assert "has sequence_batching" in refused["reason"]
 
 
-def test_what_is_not_shared_is_said_by_name(server):
+def test_per_worker_settings_are_logged_by_name(server):
     found = server("--cache-config=local,size=1048576", "--rate-limit=execution_count")
 
     log = found.log_text()
@@ -209,7 +209,7 @@ def test_a_port_in_use_ends_the_start_with_one_error(tmp_path):
     assert done.stderr.splitlines()[-1] == error
 
 
-def test_latencies_of_all_workers_are_told_together(server):
+def test_latencies_of_all_workers_are_combined(server):
     found = server(
         "--metrics-config=histogram_latencies=true", "--metrics-config=summary_latencies=true"
     )
@@ -250,7 +250,7 @@ def test_the_limit_of_a_caller_is_that_of_all_workers_together(server):
     assert statuses == [200] * 5 + [429] * (CONNECTIONS - 5)
 
 
-def test_what_a_worker_had_in_flight_is_free_again_when_it_has_died(server, tmp_path):
+def test_running_requests_of_a_dead_worker_are_released(server, tmp_path):
     note = tmp_path / "pid"
     stays = Model(
         "stays",
@@ -280,4 +280,4 @@ def _ask_in_vain(server):
     try:
         server.infer("stays", BODY)
     except (OSError, http.client.HTTPException):
-        pass  # the worker has gone
+        pass  # the worker has ended

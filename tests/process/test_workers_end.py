@@ -57,7 +57,7 @@ def _pid_over(connection):
     return json.loads(connection.getresponse().read())["outputs"][0]["data"][0]
 
 
-def test_a_worker_that_somebody_ends_drains_and_is_started_again(server):
+def test_a_terminated_worker_drains_and_is_restarted(server):
     found = server()
 
     os.kill(min(children(found.process.pid)), signal.SIGTERM)
@@ -79,7 +79,7 @@ def test_ctrl_c_reaches_all_processes_and_drains_them(server):
     assert "was ended by" not in found.log_text()
 
 
-def test_ctrl_c_while_the_workers_start_ends_them_without_a_word(tmp_path):
+def test_ctrl_c_during_the_start_of_workers_ends_them_silently(tmp_path):
     ports = [f"--{each}-port=0" for each in ("http", "grpc", "metrics")]
     done = subprocess.Popen(
         [
@@ -110,7 +110,7 @@ def test_while_a_worker_is_gone_connections_reach_the_others(server):
     killed = min(children(found.process.pid))
 
     os.kill(killed, signal.SIGKILL)
-    # Its connections are gone when all its threads are, and then the supervisor hears of it.
+    # Its connections close when all its threads have ended; then the supervisor notices.
     assert wait_until(lambda: "was ended by SIGKILL" in found.log_text(), 60)
 
     assert killed not in pids(found, 20)
@@ -150,8 +150,8 @@ def test_a_signal_drains_all_workers(server):
     assert not any(map(running, workers))
 
 
-def test_nothing_is_left_when_the_supervisor_is_killed(server):
-    found = server(models=[who, "add_sub"])  # add_sub has a process of its own in each worker
+def test_no_process_survives_a_killed_supervisor(server):
+    found = server(models=[who, "add_sub"])  # add_sub has a separate process in each worker
     workers = children(found.process.pid)
     below = [pid for worker in workers for pid in children(worker)]
     assert len(workers) == 2
@@ -201,4 +201,4 @@ def _ask_in_vain(server):
     try:
         server.infer("stuck", BODY)
     except (OSError, http.client.HTTPException):
-        pass  # the server has gone
+        pass  # the server has ended

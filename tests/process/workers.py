@@ -1,4 +1,4 @@
-"""Models and questions that tell which process of a server answers."""
+"""Models and requests that identify the answering process of a server."""
 
 import pathlib
 from importlib.util import find_spec
@@ -8,7 +8,7 @@ import numpy as np
 from conformance.model import Model
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-# Says which process it runs in: a thread of the worker.
+# Returns the process in which it runs: a thread of the worker.
 WHO = """
 import os
 import numpy as np
@@ -55,7 +55,7 @@ def running(pid):
 
 
 def pids(server, requests=CONNECTIONS):
-    """The processes that answer; each request has a connection of its own."""
+    """Return the answering processes; each request has a separate connection."""
     answers = [server.infer("who", BODY) for _ in range(requests)]
     assert {answer.status for answer in answers} == {200}
     return {answer.json["outputs"][0]["data"][0] for answer in answers}
@@ -65,7 +65,7 @@ def pids_of_grpc(server, requests=CONNECTIONS):
     """The same over gRPC."""
     found = set()
     for _ in range(requests):
-        # Without a pool of its own a channel takes the connection of another one.
+        # Without a separate pool a channel uses the connection of another one.
         options = [("grpc.use_local_subchannel_pool", 1)]
         with grpc.insecure_channel(server.grpc_address, options=options) as channel:
             stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
@@ -79,5 +79,5 @@ def pids_of_grpc(server, requests=CONNECTIONS):
 
 
 def from_every_connection(ask):
-    """What is told over many connections, each answer once."""
+    """Return the distinct responses over many connections."""
     return {ask() for _ in range(8)}

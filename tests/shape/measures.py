@@ -56,10 +56,10 @@ _MOST_SHOWN = 30
 class Measure:
     """One number.
 
-    what        it says
-    value       today
-    bound       the most that it may be
-    offenders   what would have to change, the worst first
+    what        its meaning
+    value       current value
+    bound       maximum value
+    offenders   the items to change, the worst first
     """
 
     what: str
@@ -77,7 +77,7 @@ def measures() -> list[Measure]:
 
 
 def page(found: Sequence[Measure], *, all_offenders: bool = False) -> str:
-    """A line for each number, and below it what breaks its bound."""
+    """Return a line for each number, and below it the items that exceed its limit."""
     shown = []
     for each in found:
         mark = "ok " if each.holds else "BAD"

@@ -1,6 +1,6 @@
-"""The files of the product and what they define.
+"""The files of the product and their definitions.
 
-Python files are read with `ast`, Cython files with regular expressions that know classes and functions.
+`ast` reads Python files, regular expressions for classes and functions read Cython files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shape of the code keeps its bounds, or what it has reached on the way to them."""
+"""The numbers about the code keep their limits, or the best values so far."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_circle_of_imports_is_one_component() -> None:
     assert components(edges) == [["a", "b", "c"], ["e", "f"]]
 
 
-def test_a_page_names_what_breaks_a_bound() -> None:
+def test_a_page_names_the_violated_limits() -> None:
     shown = page([Measure("doors", 3, 2, ["core/door.py"]), Measure("rooms", 2, 2, ["core/a.py"])])
 
     assert "BAD" in shown and "core/door.py" in shown

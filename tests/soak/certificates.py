@@ -1,4 +1,4 @@
-"""A root of its own, and server certificates that it signs, one after the other."""
+"""A private root, and server certificates that it signs, one after the other."""
 
 from __future__ import annotations
 

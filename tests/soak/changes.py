@@ -1,6 +1,6 @@
-"""What is changed in the server while it is asked: a coroutine for each name of the plan.
+"""Changes of the server while it serves: a coroutine for each name of the plan.
 
-A change that the server does not confirm is a failure of the soak; what clients may see of it meanwhile is a
+A change that the server does not confirm is a failure of the soak; its visible effects meanwhile are a
 window or a truth of the ledger.
 """
 
@@ -191,7 +191,7 @@ class Changes:
             os.utime(other)
 
     def _write(self, model: str, path: str, text: str) -> None:
-        """At once, so that nobody reads half of it."""
+        """Write the file atomically, so that no reader sees half of it."""
         handle, part = tempfile.mkstemp(dir=self._server.models.parent)
         with os.fdopen(handle, "w") as file:
             file.write(text)

@@ -1,4 +1,4 @@
-"""Calls and streams of gRPC, over channels of their own."""
+"""Calls and streams of gRPC, over separate channels."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def numbers(answer: pb.ModelInferResponse, index: int = 0) -> list[int]:
 
 
 class Stream:
-    """One ModelStreamInfer; its answers go to who asked, by the id of the request.
+    """One ModelStreamInfer; it passes responses to their callers, by the id of the request.
 
-    unknown   answers that nobody waits for
+    unknown   responses without a caller
     """
 
     def __init__(self, found: grpc.aio.Channel) -> None:
@@ -106,7 +106,7 @@ class Stream:
             del self._waiting[request.id]
 
     def describe(self) -> str:
-        """What may tell why no answer comes."""
+        """Return details that may explain a missing response."""
         return (
             f"{len(self._waiting)} wait, one is being sent: {self._writing.locked()}, "
             f"the reader has ended: {self._reader.done()}, the call: {self._call.done()}"
@@ -128,7 +128,7 @@ class Stream:
             self.broken = reason(error)
         except asyncio.CancelledError:
             self.broken = "closed: by the client"
-        except Exception as error:  # nobody would read this stream any more, and others wait at it
+        except Exception as error:  # fail the callers, since this stream has no reader now
             self.broken = f"the reader of a stream has ended: {error!r}"
             raise
         finally:

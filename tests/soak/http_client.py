@@ -11,9 +11,9 @@ class Closed(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """One exchange at a time.
+    """A connection for one exchange at a time.
 
-    stray   bytes that nobody had asked for
+    stray   bytes without a request
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, port: int) -> Connection:
-        """Raises OSError when nobody listens."""
+        """Connect. Raises OSError without a listener."""
         loop = asyncio.get_running_loop()
         _, found = await loop.create_connection(cls, "127.0.0.1", port)
         return found

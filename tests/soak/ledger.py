@@ -28,7 +28,7 @@ class Refusal:
 
 
 class Windows:
-    """When something was the case, by its name: from before it was asked for to after it was over."""
+    """Time intervals by name: from before a request for something until after its end."""
 
     def __init__(self) -> None:
         self._spans: dict[str, list[list[float]]] = collections.defaultdict(list)
@@ -52,9 +52,9 @@ class Windows:
 
 
 class Truth:
-    """A value that changes: which one is right depends on when one asks.
+    """A value that changes: the right value depends on the time.
 
-    While a change is under way the old and the new one are; after it has been confirmed the new one alone.
+    During a change both the old and the new value are right; after its confirmation only the new one.
     """
 
     def __init__(self, value: int) -> None:
@@ -136,10 +136,10 @@ class Ledger:
         ending: bool = True,
         since: float | None = None,
     ) -> None:
-        """The request got an error.
+        """Record that the request got an error.
 
-        ending   whether the end of the server is an excuse
-        since    when what it belongs to began, of which anything may be its excuse
+        ending   whether the stop of the server is an excuse
+        since    begin of its sequence or stream, of which any event may be its excuse
         """
         if found := self._close(number, message):
             traffic, begin = found

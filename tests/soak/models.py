@@ -1,9 +1,9 @@
-"""The models of the soak: what they compute is what their answers are checked with.
+"""The models of the soak: their computations are used to check the responses.
 
-echo, passing         OUTPUT0 = INPUT0; backend identity. `passing` is unloaded and loaded again and again
+echo, passing         OUTPUT0 = INPUT0; backend identity. `passing` is unloaded and loaded repeatedly
 crowded               the same, after 20 ms, with a queue of eight requests
 scaled                INPUT0 times the number of the version; ONNX. Its versions come and go
-plus, counted, step   INPUT0 + 1; Python in processes of its own, on threads whose number changes, in the
+plus, counted, step   INPUT0 + 1; Python in child processes, on threads whose number changes, in the
                       shared process
 chain                 3 · INPUT0 + 1; an ensemble of `tripled` (ONNX) and `step`
 sums                  the sum of its sequence so far; Python
@@ -49,7 +49,7 @@ _PLUS = _python(
     "    def execute(self, requests):\n"
     "        return [answer('OUTPUT0', given(each, 'INPUT0') + 1) for each in requests]\n"
 )
-# Each of its processes says which it is, by a file in `processes` beside the repository.
+# Each of its processes writes a file in `processes` beside the repository.
 _PLUS_IN_PROCESSES = _python(
     "    def initialize(self, args):\n"
     "        import os, pathlib\n"
@@ -193,7 +193,7 @@ def processes(root: Path) -> Path:
 def put_version(root: Path, number: int) -> None:
     """Give `scaled` this version and take the others away."""
     folder = root / "scaled"
-    part = root.parent / "version.part"  # it must not be seen half written
+    part = root.parent / "version.part"  # rename it when it is complete
     part.mkdir()
     (part / "model.onnx").write_bytes(scaled(number))
     part.rename(folder / str(number))

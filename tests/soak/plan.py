@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 
 PLAN = (
-    # what is changed in the server
+    # changes of the server
     ("reload", 3.0),  # a file is newer: another load of the same model, beside the old one
     ("reload_a_step", 5.0),  # of an ensemble
     ("reload_sequences", 11.0),
@@ -19,11 +19,11 @@ PLAN = (
     (
         "override",
         5.0,
-    ),  # a load with configuration and files of its own, and back to the repository's
+    ),  # a load with other configuration and files, and back to the repository's
     ("unload", 6.0),  # and load again
     ("kill_a_worker", 1.5),  # the process of a Python model
     ("renew_certificate", 10.0),
-    # who visits it
+    # clients
     ("fill_the_queue", 3.0),
     ("leave", 0.7),  # a client that goes in one of the phases of a request
     ("cancel", 0.7),  # a call or a stream of gRPC

@@ -1,6 +1,6 @@
-"""A soak from the server's start to what is left after its end.
+"""A soak from the server's start until after its end.
 
-start ─► warm-up ─► quiet: what does it hold? ─► the plan ─► quiet: the same? ─► SIGTERM ─► what is left?
+start ─► warm-up ─► idle: resources? ─► the plan ─► idle: equal? ─► SIGTERM ─► leftovers?
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ CHANNELS = 4
 SAMPLE_S = 1.0
 WARM_UP = 0.2  # of the seconds of the plan, before it
 END_S = 1.0  # of load before SIGTERM, and after it
-QUIET_S = 20.0  # until everybody who has gone is forgotten
+QUIET_S = 20.0  # until the resources of all disconnected clients are freed
 MOST_THREADS = 12  # more than before: pools start theirs when they are needed
-# Of the server's process after the warm-up: what a crowd of large requests leaves.
+# Of the server's process after the warm-up: the effect of many large requests.
 MOST_GROWTH_MIB = 64
 MOST_SLOPE_MIB = 3  # a minute, where there are minutes to see it
 SLOPE_FROM_S = 600
@@ -53,7 +53,7 @@ TIMERS = "anon_inode:[timerfd]"  # one for each model, made when it first waits 
 
 @dataclass
 class Rest:
-    """What the server holds while nobody asks it for anything."""
+    """The resources of an idle server."""
 
     descriptors: Counter[str] = field(default_factory=Counter)
     threads: int = 0
@@ -62,9 +62,9 @@ class Rest:
 
 @dataclass
 class Found:
-    """What a soak has found.
+    """The result of a soak.
 
-    problems   what must not be; empty for a server that has lost nothing
+    problems   found errors; empty for a server that has lost nothing
     """
 
     ledger: Ledger
@@ -142,7 +142,7 @@ class Soak:
         found.end_s = await self._end(found)
         offering.cancel()
         for task in list(self._tasks):
-            task.cancel()  # what it asked is lost, and is told so
+            task.cancel()  # its requests are lost, and recorded so
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
         found.seconds = time.monotonic() - begin
@@ -200,7 +200,7 @@ class Soak:
             self._ledger.wrong.append(f"the soak itself: {type(error).__name__}: {error}")
 
     async def _follow(self, steps: list[Step], upkeep: Upkeep | None) -> None:
-        """Let the steps happen when their time has come, each beside what is still going on."""
+        """Run the steps at their times, concurrently with running ones."""
         begin = time.monotonic()
         next_look = 0.0
         for step in steps:
@@ -215,14 +215,14 @@ class Soak:
             self._do(change())
 
     async def _settled(self, seconds: float) -> None:
-        """Offer nothing, until everything that was asked has been answered."""
+        """Send no new requests, until all sent ones are answered."""
         self._offering = False
         deadline = time.monotonic() + seconds
         while self._tasks and time.monotonic() < deadline:
             await asyncio.sleep(0.05)
 
     async def _quiet(self, expected: Counter[str] | None = None) -> Rest:
-        """What the server holds while nobody asks anything, once it is as expected or never will be."""
+        """Return the resources of the idle server, once they are as expected or the time is over."""
         await self._settled(90)
         await self._changes.as_at_first()
         self._clients.http.close()
@@ -291,5 +291,5 @@ class Soak:
 
 
 def soak(folder: Path, seconds: float, seed: int, rate: float) -> Found:
-    """Run one, with an event loop of its own."""
+    """Run one, with a separate event loop."""
     return asyncio.run(Soak(folder, seconds, seed, rate).run())

@@ -1,7 +1,7 @@
-"""Sequences: each request's answer is the sum of its sequence so far.
+"""Sequences: each request's response is the sum of its sequence so far.
 
-One over a stream has it for itself: a stream answers in the order of its requests, so one that waits for a
-place would hold up those who have one.
+A sequence over a stream has a separate stream: a stream answers in the order of its requests, so a sequence
+that waits for a slot would block those with one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The server under test: its process, and what it holds and leaves behind.  Linux only."""
+"""The server under test: its process, its resources and its leftovers. Linux only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXIT_TIMEOUT_S = 30
 
 
 class Server:
-    """`python -m core.serve` in a session of its own; all of its temporary files are in one folder.
+    """`python -m core.serve` in a separate session; all of its temporary files are in one folder.
 
     folder   empty; gets `models`, `tmp` and server.log
     """
@@ -69,7 +69,7 @@ class Server:
                 continue
         self.process.wait()
 
-    # what it holds ------------------------------------------------------------
+    # resources -----------------------------------------------------------------
 
     def resident_mib(self) -> float:
         """Memory of the server's own process that is in RAM."""
@@ -93,10 +93,10 @@ class Server:
                 continue
         return found
 
-    # what it leaves -------------------------------------------------------------
+    # leftovers ------------------------------------------------------------------
 
     def leftovers(self) -> list[str]:
-        """What is still there after its end."""
+        """Return the remaining objects after its end."""
         deadline = time.monotonic() + 5
         while (left := processes.tree(self.pid)) and time.monotonic() < deadline:
             time.sleep(0.05)

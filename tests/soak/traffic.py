@@ -38,7 +38,7 @@ BEGIN_AGAIN = Refusal(
 
 @dataclass
 class Facts:
-    """What is right now, of models that change."""
+    """The right values of models that change."""
 
     version: Truth = field(default_factory=lambda: Truth(1))
     addend: Truth = field(default_factory=lambda: Truth(1))
@@ -46,7 +46,7 @@ class Facts:
 
 @dataclass
 class Answer:
-    """Values of the output, and the version that gave them ("" where it is not said)."""
+    """Values of the output, and the version that computed them ("" if the response has none)."""
 
     values: list[int]
     version: str = ""
@@ -105,7 +105,7 @@ class Clients:
         return self.streams[index]
 
     def values(self, number: int) -> list[int]:
-        """The content of a request: nobody else's."""
+        """Return the content of a request, different from all others."""
         return list(range(number * 16, number * 16 + self.chosen.randint(1, 16)))
 
 

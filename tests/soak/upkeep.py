@@ -1,4 +1,4 @@
-"""Whether what the server holds stays what it is, while the same is asked of it again and again."""
+"""Check that the server's resources stay constant under constant load."""
 
 from __future__ import annotations
 

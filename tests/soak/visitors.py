@@ -1,6 +1,6 @@
-"""Clients that are slow, that go, or that are too many: a coroutine for each name of the plan.
+"""Clients that are slow, disconnect, or are too many: a coroutine for each name of the plan.
 
-Who stays to the end must get the right answer; who goes must leave nothing behind.
+A client that stays to the end must get the right response; a disconnected one must leave no resources.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Visitors:
         await asyncio.gather(*(one(self._clients, self._crowd) for _ in range(BURST)))
         self.done["fill_the_queue"] += 1
 
-    # who goes -----------------------------------------------------------------------
+    # clients that disconnect ---------------------------------------------------------
 
     async def leave(self) -> None:
         """A client of HTTP (or of what might have become HTTP/2) goes, by a close or by a reset."""
@@ -144,7 +144,7 @@ class Visitors:
             call.cancel()
             await call.read()
 
-    # who is slow --------------------------------------------------------------------
+    # slow clients ---------------------------------------------------------------------
 
     async def send_slowly(self) -> None:
         """A request that comes in small parts, the head too."""
@@ -212,10 +212,10 @@ class Visitors:
             self._ledger.right(number)
         self.done["send_slowly" if not pause_s else "read_slowly"] += 1
 
-    # who looks ----------------------------------------------------------------------
+    # clients that monitor ------------------------------------------------------------
 
     async def look(self) -> None:
-        """What dashboards and orchestrators ask."""
+        """Send the requests of dashboards and orchestrators."""
         for method, path, port in (
             ("GET", "/v2/health/live", self._server.ports.http),
             ("GET", "/v2/models/echo/ready", self._server.ports.http),

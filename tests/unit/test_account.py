@@ -17,7 +17,7 @@ def test_one_connection_may_hold_half_of_the_limit():
     assert not share.try_take(1)
 
 
-def test_greedy_connections_leave_room_for_one_more():
+def test_greedy_connections_leave_bytes_for_one_more():
     account = MemoryAccount(1200, 0)
     greedy = [account.share() for _ in range(3)]
     for _ in range(1200):
@@ -28,7 +28,7 @@ def test_greedy_connections_leave_room_for_one_more():
     assert account.share().try_take(100)
 
 
-def test_what_is_given_back_can_be_taken_again():
+def test_released_bytes_can_be_taken_again():
     account = MemoryAccount(100, 0)
     first, second = account.share(), account.share()
     first.take(50, "a body")
@@ -39,7 +39,7 @@ def test_what_is_given_back_can_be_taken_again():
     assert second.try_take(50)
 
 
-def test_a_closed_connection_holds_nothing():
+def test_a_closed_connection_holds_no_bytes():
     account = MemoryAccount(100, 100)
     share = account.share()
     share.take(20, "a body")
@@ -51,7 +51,7 @@ def test_a_closed_connection_holds_nothing():
     assert (account.held, account.unpaid, share.held, share.unpaid) == (0, 0, 0, 0)
 
 
-def test_a_refusal_says_who_holds_what_and_which_flag_helps():
+def test_a_refusal_names_the_holders_and_the_flag_to_raise():
     account = MemoryAccount(100, 0)
     share = account.share()
     share.take(40, "a body")

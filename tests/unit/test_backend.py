@@ -48,6 +48,6 @@ class LaterInstance(core.ModelInstance):
         ),
     ],
 )
-def test_what_is_no_backend_says_why(given, words):
+def test_an_invalid_backend_is_an_error_with_the_reason(given, words):
     with pytest.raises(TypeError, match=words):
         core.Backend(**{"instance": Instance, **given})

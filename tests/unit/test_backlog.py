@@ -1,4 +1,4 @@
-"""Backlog and Pace alone: what is held, what is let go, who waits."""
+"""Backlog and Pace alone: pauses, resumes and waits."""
 
 import asyncio
 import gc
@@ -155,7 +155,7 @@ async def test_a_stream_that_overflows_ends_with_the_error():
 
 
 @pytest.mark.parametrize(("given", "size"), [(2 * EACH_ANSWERS, 0), (2, EACH_BYTES)])
-async def test_a_thread_waits_in_the_second_round_until_its_client_has_room(request_, given, size):
+async def test_a_thread_waits_in_the_second_round_until_its_client_has_read(request_, given, size):
     loop = asyncio.get_running_loop()
     pace = Pace(request_, loop)
     request_.pause()

@@ -1,4 +1,4 @@
-"""DLPack: what capsules say, memory that is lent, and copies to the host by what libraries have."""
+"""DLPack: the content of capsules, shared memory, and copies to the host by each library's method."""
 
 import gc
 import weakref
@@ -23,7 +23,7 @@ shaped = st.sampled_from(NUMERIC).flatmap(
 
 
 class Exporter:
-    """An array with nothing but what DLPack asks for."""
+    """An array with only the methods of DLPack."""
 
     def __init__(self, array, dtype=None, device=(dlpack.CUDA, 0)):
         self.array = array
@@ -70,7 +70,7 @@ def test_numpy_and_torch_read_lent_memory():
     assert np.array_equal(torch.from_dlpack(exporter).numpy(), array)
 
 
-def test_lent_memory_is_kept_exactly_as_long_as_it_is_used():
+def test_shared_memory_is_kept_as_long_as_it_is_used():
     array = np.arange(4.0)
     alive = weakref.ref(array)
     exporter = Exporter(array, device=(dlpack.CPU, 0))
@@ -200,7 +200,7 @@ VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 class Asked(Exporter):
-    """Knows the newest way: it is asked for host memory in the export."""
+    """Supports the newest method: the export takes the host as its target."""
 
     def __dlpack__(self, *, stream=None, dl_device=None, copy=None):
         if dl_device == (dlpack.CPU, 0) and copy:

@@ -1,4 +1,4 @@
-"""Freed memory is kept for what comes next, unless somebody has chosen otherwise."""
+"""Freed memory is kept for later requests, unless the environment configures malloc."""
 
 import asyncio
 import os
@@ -64,7 +64,7 @@ def test_processes_of_models_do_the_same():
     ],
     ids=lambda chosen: next(iter(chosen)),
 )
-def test_what_somebody_has_chosen_is_left_alone(chosen):
+def test_configured_malloc_settings_are_kept(chosen):
     assert int(printed(KEEP + BATCHES, **chosen)) > 20_000
 
 
@@ -113,12 +113,12 @@ class TestTrimmer:
 
         assert not trimmer._waits
 
-    def test_without_a_loop_nothing_happens(self, trims):
+    def test_without_a_loop_no_trim_starts(self, trims):
         heap.Trimmer(lambda: trims.append(None)).freed(heap.WORTH_A_TRIM)
 
         assert trims == []
 
-    def test_what_lies_below_a_block_in_use_goes_back(self):
+    def test_memory_below_a_block_in_use_is_returned(self):
         """Blocks of 1 MB come from the heap; the last one stays, and keeps the rest without a trim."""
         program = KEEP + RETAINED
 
@@ -162,7 +162,7 @@ class TestMemoryThatNoAccountCounts:
 
         assert trims == []
 
-    def test_the_library_tells_what_it_keeps(self):
+    def test_the_library_reports_its_free_memory(self):
         """The blocks below the last one are free, and counted."""
         program = KEEP + RETAINED.replace("heap._system_trim()()", "pass").replace(
             "print(before, kept, resident())", "print(before, kept, heap._free_bytes()())"

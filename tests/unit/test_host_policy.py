@@ -1,4 +1,4 @@
-"""Host policies: what --host-policy may say, and that threads stay on their cores."""
+"""Host policies: the values of --host-policy, and threads that stay on their cores."""
 
 import os
 import threading
@@ -45,7 +45,7 @@ def test_cores_go_before_the_numa_node(nodes):
     assert found.settings == {"numa-node": "0", "cpu-cores": "6-7"}
 
 
-def test_a_policy_that_nobody_described_binds_nothing():
+def test_an_unknown_policy_binds_no_thread():
     found = HostPolicies({}).named("cpu")
 
     assert found == HostPolicy("cpu")
@@ -73,7 +73,7 @@ def test_a_policy_that_nobody_described_binds_nothing():
         ({"color": "red"}, "supported settings are 'numa-node', 'cpu-cores'"),
     ],
 )
-def test_what_cannot_be_followed_is_refused(nodes, settings, text):
+def test_an_impossible_policy_is_refused(nodes, settings, text):
     with pytest.raises(CoreError) as error:
         policy(nodes, **settings)
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_followed_is_refused(nodes, settings, text):
     assert text in error.value.message
 
 
-def test_a_machine_without_numa_nodes_says_so(tmp_path):
+def test_a_machine_without_numa_nodes_is_an_error(tmp_path):
     with pytest.raises(CoreError, match="no NUMA node 0, it tells of none"):
         policy(tmp_path, numa_node="0")
 

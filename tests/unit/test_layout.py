@@ -1,4 +1,4 @@
-"""What is told about the tensors of batches, against what each request has."""
+"""The descriptions of batches' tensors, compared with the tensors of each request."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""docs/limits.md says the numbers that are in effect."""
+"""docs/limits.md has the limits that are in effect."""
 
 import re
 from pathlib import Path

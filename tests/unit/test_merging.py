@@ -46,14 +46,14 @@ class TestStatistics:
 
         assert merged == [entry(one)]
 
-    def test_a_version_that_one_worker_has_is_told(self):
+    def test_a_version_of_only_one_worker_is_listed(self):
         merged = merging.statistics(
             [[entry(Statistics(), version="10")], [entry(Statistics(), version="9")]]
         )
 
         assert [each["version"] for each in merged] == ["9", "10"]
 
-    def test_one_answer_stays_as_it_is(self):
+    def test_a_single_answer_is_unchanged(self):
         counted = Statistics()
         count(counted, 2, True, 1, 2, 3)
 
@@ -113,7 +113,7 @@ class TestMetrics:
 
         assert values(merged) == values(one.families())
 
-    def test_the_machine_is_told_once(self):
+    def test_the_machine_is_exposed_once(self):
         answers = [[family("nv_cpu_utilization", [Sample({}, value)])] for value in (0.4, 0.6)]
 
         (merged,) = merging.families(answers)
@@ -136,7 +136,7 @@ class TestMetrics:
 
         assert merged.samples == [Sample({"model": "m"}, 3)]
 
-    def test_a_family_that_only_one_worker_has_is_told(self):
+    def test_a_family_of_only_one_worker_is_exposed(self):
         own = Family("own", "gauge", "help", [Sample({}, 1)])
 
         assert merging.families([[], [own]]) == [own]
@@ -144,7 +144,7 @@ class TestMetrics:
     @pytest.mark.parametrize(
         ("together", "expected"), [("sum", 6), ("first", 2), ("largest", 3), ("smallest", 1)]
     )
-    def test_samples_are_taken_together_as_their_family_says(self, together, expected):
+    def test_samples_are_combined_by_the_rule_of_their_family(self, together, expected):
         answers = [[Family("x", "gauge", "", [Sample({}, value)], together)] for value in (2, 3, 1)]
 
         (merged,) = merging.families(answers)
@@ -167,7 +167,7 @@ class TestMetrics:
 
         expected = {text: number for text, number in told(summary(one)).items() if text != "sum"}
         found = told(merged)
-        # Of each worker's sum the part of a microsecond is not told.
+        # The fraction of a microsecond in each worker's sum is lost.
         assert abs(found.pop("sum") - one.sum_ns / 1000) <= 3
         assert found == pytest.approx(expected, nan_ok=True)
 
@@ -186,7 +186,7 @@ def state(name, version, state):
 
 class TestIndex:
     @given(st.lists(st.sampled_from(STATES), min_size=1))
-    def test_the_worst_state_is_told(self, states):
+    def test_the_worst_state_is_reported(self, states):
         answers = {i: [state("m", "1", each)] for i, each in enumerate(states, 1)}
 
         (merged,) = merging.index(answers, ready_only=False)
@@ -194,7 +194,7 @@ class TestIndex:
         assert merged["state"] == min(states, key=STATES.index)
 
     @given(st.lists(st.sampled_from(STATES), min_size=1))
-    def test_ready_is_what_is_ready_in_all(self, states):
+    def test_a_model_is_ready_if_all_workers_have_it_ready(self, states):
         answers = {i: [state("m", "1", each)] for i, each in enumerate(states, 1)}
 
         merged = merging.index(answers, ready_only=True)
@@ -218,7 +218,7 @@ class TestIndex:
 
         assert merging.index({1: [state("m", "1", "READY")], 2: [failed]}, False) == [failed]
 
-    def test_models_that_nobody_asked_for_are_listed(self):
+    def test_models_that_were_never_loaded_are_listed(self):
         assert merging.index({1: [{"name": "m"}], 2: [{"name": "m"}]}, False) == [{"name": "m"}]
 
     def test_versions_are_in_the_order_of_their_numbers(self):
@@ -226,7 +226,7 @@ class TestIndex:
 
         assert [each["version"] for each in merging.index(answers, False)] == ["9", "10"]
 
-    def test_models_of_one_name_are_told_apart_by_their_namespaces(self):
+    def test_models_of_one_name_are_distinguished_by_their_namespaces(self):
         one, two = ({**state("m", "1", "READY"), "namespace": each} for each in ("/a", "/b"))
 
         assert merging.index({1: [one, two], 2: [one]}, False) == [
@@ -242,10 +242,10 @@ class TestIndex:
 
 
 class TestGaugesOfModels:
-    """What several workers tell of a gauge, each as (operation, value)s in the order of time."""
+    """A gauge of several workers, as (operation, value) pairs in the order of time."""
 
     MADE = [
-        # mode, what each worker does and in which order, what is told
+        # mode, operations of each worker in their order, expected value
         ("", [(0, "set", 19), (1, "set", 14)], 14),
         ("", [(1, "set", 14), (0, "set", 19)], 19),
         ("", [(0, "increment", 2), (1, "increment", 3), (0, "increment", -1)], 4),
@@ -261,7 +261,7 @@ class TestGaugesOfModels:
 
     @pytest.mark.parametrize("mode, done, expected", MADE)
     @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-    def test_they_are_what_their_mode_says(self, mode, done, expected, order):
+    def test_gauges_follow_their_mode(self, mode, done, expected, order):
         workers = [Registry() for _ in range(3)]
         gauges = {
             worker: workers[worker].family("level", "Level", "gauge", mode).metric({"kind": "a"})

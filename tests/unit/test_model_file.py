@@ -1,4 +1,4 @@
-"""What is said of a model's file that is not there, or that cannot be read."""
+"""The errors for a model's file that is missing or cannot be read."""
 
 import os
 
@@ -8,7 +8,7 @@ from core.errors import CoreError, Kind
 from core.model_file import check_readable, not_found
 
 
-def test_what_is_there_is_told_with_what_it_is(tmp_path):
+def test_the_entries_of_the_folder_are_listed_with_their_kind(tmp_path):
     (tmp_path / "model.onnx").mkdir()
     (tmp_path / "net.onnx").touch()
     (tmp_path / "old.onnx").symlink_to(tmp_path / "nowhere")
@@ -33,7 +33,7 @@ def test_a_pointer_of_git_lfs_is_recognised(tmp_path):
         check_readable(file, "m")
 
 
-def test_a_file_that_may_not_be_read_is_told(tmp_path, monkeypatch):
+def test_an_unreadable_file_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("here")
     check_readable(tmp_path / "file", "m")
 

@@ -14,14 +14,14 @@ def test_no_version_means_the_newest():
 @pytest.mark.parametrize(
     ("text", "number"), [("1", 1), ("+7", 7), ("0", 0), ("9223372036854775807", 2**63 - 1)]
 )
-def test_a_number_is_taken_as_it_is(text, number):
+def test_a_number_is_accepted_unchanged(text, number):
     assert parse_version(text) == number
 
 
 @pytest.mark.parametrize(
     "text", ["one", "1x", " 1", "1.0", "٣", "--1", "9223372036854775808", "9" * 30, "9" * 5000]
 )
-def test_what_is_no_number_of_64_bits_is_refused(text):
+def test_a_number_beyond_64_bits_is_refused(text):
     with pytest.raises(CoreError) as error:
         parse_version(text)
 

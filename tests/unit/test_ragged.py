@@ -46,7 +46,7 @@ def configured(kind, datatype="INT32"):
 
 
 def batch_of(tmp_path_factory, message, shapes):
-    """A batch of requests whose elements are all different, and their arrays."""
+    """Return a batch of requests whose elements all differ, and their arrays."""
     signature = signature_of(message, tmp_path_factory.getbasetemp(), 1)
     arrays, requests, start = [], [], 0
     for shape in shapes:

@@ -1,4 +1,4 @@
-"""What the service manager is told, at a socket that a test listens at in its place."""
+"""The messages to the service manager, at a socket of the test."""
 
 import socket
 
@@ -19,7 +19,7 @@ def manager(request, tmp_path, monkeypatch):
         yield end
 
 
-def test_ready_and_stopping_are_said_in_the_words_of_sd_notify(manager):
+def test_ready_and_stopping_are_sent_in_the_form_of_sd_notify(manager):
     service_manager.ready()
     service_manager.stopping()
 
@@ -42,7 +42,7 @@ def test_several_assignments_are_one_datagram(manager):
     assert manager.recv(1000) == b"A=1\nB=2"
 
 
-def test_nobody_is_told_without_a_socket(monkeypatch, caplog):
+def test_no_message_is_sent_without_a_socket(monkeypatch, caplog):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
 
     service_manager.ready()

@@ -1,6 +1,6 @@
-"""One server with both protocols in this process, on a loop in a thread of its own; tests are its clients.
+"""One server with both protocols in this process, on a loop in a separate thread; tests are its clients.
 
-Each test is a class of weaknesses that was published of model servers, and a rule that keeps it out.
+Each test is a class of published weaknesses of model servers, and the rule that prevents it.
 """
 
 import asyncio
@@ -154,7 +154,7 @@ class Served:
         return self.ask("POST", f"/v2/models/{model}/infer", body, headers)
 
     def send(self, data):
-        """Exact bytes on a connection of their own; the answer that comes back, b"" for none."""
+        """Send exact bytes on a separate connection; return the response, b"" for none."""
         with socket.create_connection(("127.0.0.1", self.http.port), timeout=30) as own:
             found = b""
             try:
@@ -190,7 +190,7 @@ class Served:
 
 @pytest.fixture(scope="session", params=LANES)
 def lanes(request):
-    """Everything runs with the fast lane and engine, and with the others."""
+    """Run everything with the fast path and the native engine, and with the others."""
     return request.param
 
 
@@ -231,7 +231,7 @@ def serve(lanes, tmp_path):
 
 @pytest.fixture(scope="session")
 def serve_in():
-    """The class of the server, for who serves once for a whole module."""
+    """Return the class of the server, for modules with one server."""
     return Served
 
 

@@ -1,4 +1,4 @@
-"""The response cache and its memory: what is kept is answers, and nothing of requests that had none."""
+"""The response cache and its memory: it keeps responses, and no part of failed requests."""
 
 import gc
 import json
@@ -32,7 +32,7 @@ def lookups():
     return sum(isinstance(each, cache._Lookup) for each in gc.get_objects())
 
 
-def test_requests_that_fail_leave_nothing_in_the_cache(served, document, message):
+def test_failed_requests_leave_no_cache_entry(served, document, message):
     """A cache that kept entries of what had failed grew until nothing else fitted."""
     assert served.infer(document(1.0), "kept").status == 200
     before, waiting = fill(served), lookups()
@@ -46,7 +46,7 @@ def test_requests_that_fail_leave_nothing_in_the_cache(served, document, message
     assert lookups() == waiting
 
 
-def test_requests_that_are_refused_or_cancelled_leave_nothing_in_the_cache(served, message):
+def test_refused_and_cancelled_requests_leave_no_cache_entry(served, message):
     before, waiting = fill(served), lookups()
     refused = threading.Semaphore(0)
     calls = [
@@ -63,7 +63,7 @@ def test_requests_that_are_refused_or_cancelled_leave_nothing_in_the_cache(serve
     served.backend.gate.set()
     served.stub.ModelInfer(message(99.0, model="kept"), timeout=60)
 
-    # The two may have been answered before the server heard that nobody wanted it.
+    # The two may have been answered before the server noticed the cancellation.
     assert {call.code() for call in calls} == {
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.CANCELLED,
@@ -84,7 +84,7 @@ def test_the_cache_never_holds_more_than_it_may(served, document):
     assert count < 300
 
 
-def test_what_is_larger_than_the_cache_is_answered_and_not_kept(served, document):
+def test_a_response_larger_than_the_cache_is_sent_and_not_cached(served, document):
     before = fill(served)
     large = [1.0] * (SIZE // 4)
 

@@ -1,4 +1,4 @@
-"""Configurations that come with a load request: what cannot be is refused, and what serves goes on."""
+"""Configurations in a load request: invalid ones are refused, and the serving version continues."""
 
 import base64
 import json

@@ -63,7 +63,7 @@ def test_an_output_is_wanted_once(server, document, message):
 
 @pytest.mark.parametrize("what", ["inputs", "outputs"])
 def test_there_are_so_many_inputs_and_outputs_at_the_most(server, document, message, what):
-    """CVE-2025-33211: quantities that nobody checked."""
+    """CVE-2025-33211: unchecked quantities."""
     tensor = {"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}
     entries = [tensor | {"name": f"n{i}"} for i in range(10_001)]
     wanted = message(1.0)

@@ -46,7 +46,7 @@ def test_it_can_be_unloaded_and_loaded(named, name):
 @pytest.mark.parametrize(
     "path", ["%2e%2e", "..%2Fecho", "echo%2F..%2Frows", "%252e", "a%2520b", "a%FFb"]
 )
-def test_nothing_else_is_reached(named, document, path):
+def test_no_other_model_is_reachable(named, document, path):
     assert named.ask("POST", f"/v2/models/{path}/infer", document(1.0)).status in (400, 404)
     assert named.ask("POST", f"/v2/repository/models/{path}/load", b"").status != 200
 

@@ -137,6 +137,6 @@ def test_requests_that_are_cancelled_while_a_step_is_full_leave_it(full, documen
     for call in calls:
         with pytest.raises((grpc.RpcError, grpc.FutureCancelledError)):
             raise call.exception(60)
-    # What runs when its client leaves ends by itself; then there is room again.
+    # The execution of a disconnected client ends; then the queue has free slots again.
     while not over_http(full, document, "plain")():
         pass

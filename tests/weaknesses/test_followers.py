@@ -24,7 +24,7 @@ def upgrade(request, protocol=b"h2c"):
 
 
 def statuses(server, data, cut=None):
-    """The statuses of the answers to what is sent in one go, or in two."""
+    """Return the statuses of the responses to bytes sent in one part, or in two."""
     with server.open(data[:cut]) as own:
         if cut is not None:
             own.sendall(data[cut:])
@@ -39,13 +39,13 @@ def statuses(server, data, cut=None):
     "asked", [GET, INFER, CHUNKED], ids=["without a body", "with a body", "with chunks"]
 )
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket", b"other"])
-def test_who_follows_a_wish_for_another_protocol_is_answered(server, asked, protocol, cut):
+def test_requests_after_an_upgrade_request_are_answered(server, asked, protocol, cut):
     data = upgrade(asked, protocol) + INFER + GET + END
 
     assert statuses(server, data, cut) == [200, 200, 200, 404]
 
 
-def test_a_wish_whose_end_only_the_engine_knows_is_the_last_of_its_connection(server):
+def test_an_upgrade_whose_end_only_the_engine_knows_is_the_last_of_its_connection(server):
     odd = upgrade(INFER).replace(b"Host: x", b"X-Odd: \xc3\xbc\r\nHost: x")
 
     assert statuses(server, odd + INFER + GET) == [200]

@@ -1,4 +1,4 @@
-"""What no handler expects: members of any type, bodies that are none, exceptions that nobody thought of."""
+"""Unexpected input of handlers: members of any type, invalid bodies, unexpected exceptions."""
 
 import dataclasses
 import http.client
@@ -37,7 +37,7 @@ BLAMED = ("unexpected error", "see the log")
 
 
 class _Strange(Exception):
-    """An exception whose text cannot be had."""
+    """An exception whose text raises an exception."""
 
     def __str__(self):
         raise ValueError("not even that")
@@ -107,7 +107,7 @@ def test_every_method_of_grpc_has_an_answer_to_every_message(server):
     assert blamed == []
 
 
-def test_an_exception_that_nobody_expected_is_an_answer(serve, lanes, monkeypatch):
+def test_an_unexpected_exception_is_an_error_response(serve, lanes, monkeypatch):
     errors = itertools.cycle([RuntimeError("x"), RecursionError(), MemoryError(), _Strange()])
 
     async def unary(*_):

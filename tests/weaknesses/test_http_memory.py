@@ -1,4 +1,4 @@
-"""What the connections of HTTP hold together has one bound: bodies, tensors and answers that nobody reads."""
+"""The memory of all HTTP connections has one limit: bodies, tensors and unread responses."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ def until(condition, what):
 
 @pytest.fixture
 def small(serve):
-    """A server whose connections may hold LIMIT bytes together; it holds nothing after the test."""
+    """A server whose connections may hold LIMIT bytes together; after the test it must hold none."""
     found = serve(request_memory_byte_size=LIMIT)
     yield found
     account = found.server.account
@@ -85,7 +85,7 @@ def read(own):
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["known size", "chunks"])
-def test_a_body_that_there_is_no_room_for_is_refused_while_it_comes(small, connect, chunked):
+def test_a_body_beyond_the_memory_limit_is_refused_while_it_arrives(small, connect, chunked):
     field = b"Inference-Header-Content-Length: 100\r\n"
     if chunked:
         head = HEAD.replace(b"Content-Length: %d", b"Transfer-Encoding: chunked") % (b"echo", field)
@@ -104,7 +104,7 @@ def test_a_body_that_there_is_no_room_for_is_refused_while_it_comes(small, conne
     assert small.server.account.refusals > 0
 
 
-def test_bodies_that_never_end_leave_room_for_others(small, connect):
+def test_bodies_that_never_end_leave_memory_for_others(small, connect):
     head = HEAD % (b"echo", b"Inference-Header-Content-Length: 100\r\n", 1 << 30)
     greedy = [connect(head) for _ in range(8)]
     for _ in range(4):
@@ -119,7 +119,7 @@ def test_bodies_that_never_end_leave_room_for_others(small, connect):
     assert head.startswith(b"HTTP/1.1 200 "), (head, body)
 
 
-def test_answers_that_nobody_reads_are_bounded(small, connect, resident):
+def test_unread_responses_are_limited(small, connect, resident):
     before = resident()
     greedy = [connect(binary(MANY)) for _ in range(30)]
     until(lambda: small.server.account.refusals >= 5, "no answer is refused")
@@ -132,7 +132,7 @@ def test_answers_that_nobody_reads_are_bounded(small, connect, resident):
     for own in greedy:
         head, body = read(own)
         if head.startswith(b"HTTP/1.1 200 "):
-            # Whole, or cut because there was no room for the rest.
+            # Complete, or cut because the limit allowed no more.
             assert len(body) <= int(head.split(b"\r\nContent-Length: ")[1].split(b"\r\n")[0])
         else:
             assert head == b"" or head.startswith(b"HTTP/1.1 503 "), head
@@ -141,7 +141,7 @@ def test_answers_that_nobody_reads_are_bounded(small, connect, resident):
 
 
 @pytest.mark.parametrize("path", ["generate", "generate_stream"])
-def test_a_text_that_there_is_no_room_for_is_refused(small, connect, path):
+def test_a_text_beyond_the_memory_limit_is_refused(small, connect, path):
     body = b'{"x":[' + b"1e9," * (LIMIT // 12) + b"1]}"
     head = b"POST /v2/models/echo/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
@@ -151,7 +151,7 @@ def test_a_text_that_there_is_no_room_for_is_refused(small, connect, path):
     assert b"the answer" in text and b"--request-memory-byte-size" in text
 
 
-def test_a_large_answer_is_whole_for_who_reads_slowly(small, connect):
+def test_a_slow_reader_gets_a_large_response_completely(small, connect):
     own = connect(binary(MANY))
     until(lambda: small.server.account.held > MB, "the answer is not counted")
 
@@ -186,14 +186,14 @@ def test_tensors_made_of_json_count_while_the_request_waits(small, connect):
     own = connect(HEAD % (b"gated", b"", len(body)) + body)
     small.backend.running.wait(20)
 
-    # The body and four bytes for each element, less what is not counted.
+    # The body and four bytes for each element, less the uncounted bytes.
     assert small.server.account.held >= len(body) + 4 * count - 2 * 65536
     small.backend.gate.set()
     head, body = read(own)
     assert head.startswith(b"HTTP/1.1 200 "), head
 
 
-def test_a_client_that_goes_away_gives_everything_back(small, connect):
+def test_a_disconnected_client_releases_all_its_memory(small, connect):
     own = connect(binary(MANY))
     other = connect(binary(MANY)[: 6 * MB])
     until(lambda: small.server.account.held > 2 * MB, "nothing is counted")

@@ -1,4 +1,4 @@
-"""JSON that costs more than it weighs: nothing of it keeps the event loop, and what it makes has a bound."""
+"""JSON that costs more than its size: it does not block the event loop, and its memory has a limit."""
 
 import asyncio
 import base64
@@ -160,7 +160,7 @@ def test_answers_keep_their_order_when_a_large_request_is_between_small_ones(ser
     assert ids == ["a", "b", "c", "d"]
 
 
-def test_a_client_that_leaves_while_its_body_is_read_disturbs_nobody(server):
+def test_a_client_that_disconnects_during_its_body_disturbs_no_other(server):
     head = b"POST /v2/models/echo/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
     body = zeros(MB)
 
@@ -210,7 +210,7 @@ CONTROL = [
 
 
 @pytest.mark.parametrize("path", CONTROL)
-def test_what_is_not_inference_has_small_bounds(server, longest, path):
+def test_other_requests_than_inference_have_small_limits(server, longest, path):
     longest[0] = 0.0
 
     large = server.ask("POST", path, b'{"x":[' + b"1," * MB + b"1]}")
@@ -261,8 +261,8 @@ def test_a_byte_order_mark_before_json_is_passed_over(server, size):
 # Compression -----------------------------------------------------------------------
 
 
-def test_what_compression_makes_beyond_its_size_is_borrowed(server, longest, peak):
-    """Requests of a few KB, whose answers nobody reads."""
+def test_decompressed_bytes_beyond_the_size_are_accounted(server, longest, peak):
+    """Requests of a few KB, whose responses the client does not read."""
     packed = gzip.compress(zeros(16 * MB), 9)
     head = (
         b"POST /v2/models/echo/infer HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\n"

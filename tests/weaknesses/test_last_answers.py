@@ -1,4 +1,4 @@
-"""The answer that a server gives while it ends says that the connection ends after it."""
+"""The last response of a stopping server announces that the connection closes after it."""
 
 import json
 import threading
@@ -17,13 +17,13 @@ def asked(version=1, field=b"", service=b"infer", text=TEXT):
 
 
 def answers(served, data):
-    """What comes back of requests that are in flight when the server ends."""
+    """Return the responses to requests that run while the server stops."""
     with served.open(data) as own:
         assert served.backend.running.wait(20)
         ending = threading.Thread(target=served.run, args=[served.http.stop(10)])
         ending.start()
         end = time.monotonic() + 20
-        while served.http._listener is not None:  # then its connections have been told
+        while served.http._listener is not None:  # then its connections know about the stop
             assert time.monotonic() < end
             time.sleep(0.01)
         served.backend.gate.set()
@@ -34,7 +34,7 @@ def answers(served, data):
     return [b"HTTP/1." + part for part in found.split(b"HTTP/1.")[1:]]
 
 
-def test_it_says_connection_close(serve):
+def test_the_response_has_connection_close(serve):
     (found,) = answers(serve(), asked())
 
     assert found.startswith(b"HTTP/1.1 200 ") and found.endswith(b"}")
@@ -48,13 +48,13 @@ def test_so_does_one_that_aiohttp_gives(serve):
 
 
 @pytest.mark.parametrize("field", [b"", b"Connection: keep-alive\r\n"])
-def test_a_client_of_http_1_0_is_not_told_to_keep_it(serve, field):
+def test_a_response_to_http_1_0_has_no_keep_alive(serve, field):
     (found,) = answers(serve(), asked(0, field))
 
     assert b" 200 " in found and b"keep-alive" not in found.lower()
 
 
-def test_only_the_last_of_several_says_so(serve, lanes):
+def test_only_the_last_of_several_has_connection_close(serve, lanes):
     if lanes != "fast":
         pytest.skip("aiohttp answers one request at a time, and no more when the server ends")
     found = answers(serve(), asked() * 3)
@@ -63,5 +63,5 @@ def test_only_the_last_of_several_says_so(serve, lanes):
     assert all(each.startswith(b"HTTP/1.1 200 ") for each in found)
 
 
-def test_before_that_nothing_is_said(serve, document):
+def test_a_response_of_a_running_server_has_no_connection_header(serve, document):
     assert serve().infer(document(1.0)).headers["Connection"] is None

@@ -1,4 +1,4 @@
-"""What clients make the server write: no line of their own, and no file that they choose."""
+"""Log entries caused by clients: they forge no line, and choose no file."""
 
 import io
 import json
@@ -17,7 +17,7 @@ FORGED = 'x\r\nE0101 00:00:00.000000 1 server.cc:1] "all is lost"\x1b[2J\u2028\x
 
 @pytest.fixture
 def lines():
-    """What the log holds, with everything that it can write."""
+    """Yield a function that returns the log's text at the highest level."""
     stream = io.StringIO()
     log.configure(Options.defaults(log_verbose=1), stream)
     yield lambda: stream.getvalue()

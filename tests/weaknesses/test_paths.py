@@ -83,7 +83,7 @@ def test_no_shell_reads_the_name_of_a_model(server, tmp_path, monkeypatch, comma
     try:
         server.stub.RepositoryModelLoad(request, timeout=30)
     except grpc.RpcError:
-        pass  # whether a folder may be called so is not asked here
+        pass  # whether the file system allows such a name is not tested here
     else:
         server.stub.RepositoryModelUnload(
             pb.RepositoryModelUnloadRequest(model_name=command), timeout=30
@@ -109,14 +109,14 @@ def test_a_label_file_lies_in_its_model(server, label):
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/x", "s3://bucket/x", "file:///etc/passwd"])
-def test_a_client_cannot_make_the_server_fetch_anything(server, url):
+def test_a_client_cannot_make_the_server_fetch_urls(server, url):
     """CVE-2023-43654: a server of models fetched what any client named."""
     error = server.refused("RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name=url))
 
     assert error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
 
 
-def test_models_are_not_changed_by_clients_unless_the_mode_says_so(serve):
+def test_clients_change_models_only_if_the_mode_allows_it(serve):
     """CVE-2023-48022 and its kin: management that is open by default."""
     served = serve()
 

@@ -34,7 +34,7 @@ def vertex(monkeypatch):
     return VertexAIRouter
 
 
-def test_no_path_of_sagemaker_passes_by_a_restriction():
+def test_no_path_of_sagemaker_bypasses_a_restriction():
     """CVE-2026-24206, CVE-2026-24207: these did not ask."""
     rows = table("/")
     closed, free = SageMakerRouter(CLOSED, rows), SageMakerRouter(OPEN, rows)
@@ -47,7 +47,7 @@ def test_no_path_of_sagemaker_passes_by_a_restriction():
         assert 200 in [status(free.match(method, path, {})) for method in METHODS]
 
 
-def test_no_path_of_vertex_ai_passes_by_a_restriction(vertex):
+def test_no_path_of_vertex_ai_bypasses_a_restriction(vertex):
     router = vertex(CLOSED)
 
     assert status(router.match("GET", "/h", {})) == 403
@@ -57,7 +57,7 @@ def test_no_path_of_vertex_ai_passes_by_a_restriction(vertex):
         assert status(router.match("POST", "/p", {REDIRECT: path[1:]})) in (400, 403), path
 
 
-def test_vertex_ai_leads_to_what_looks_and_infers_and_to_nothing_else(vertex):
+def test_vertex_ai_redirects_only_to_read_and_inference_paths(vertex):
     router = vertex(OPEN)
 
     for route, path in routes():
@@ -67,7 +67,7 @@ def test_vertex_ai_leads_to_what_looks_and_infers_and_to_nothing_else(vertex):
         assert found in (200, 400, 403)
 
 
-def test_who_is_led_needs_what_the_path_there_needs(vertex):
+def test_a_redirected_caller_needs_the_permission_of_the_target_path(vertex):
     router = vertex(OPEN)
 
     for route, path in routes():

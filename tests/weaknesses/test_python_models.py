@@ -1,4 +1,4 @@
-"""Python models in processes of their own: what they share with the server has no name and no key.
+"""Python models in child processes: memory shared with the server has no name and no key.
 
 The chain of CVE-2025-23319, 23320 and 23334 began with an error text that had the name of internal memory.
 """
@@ -37,7 +37,7 @@ backend: "python"
 input [ { name: "x" data_type: TYPE_STRING dims: [ 1 ] } ]
 output [ { name: "y" data_type: TYPE_STRING dims: [ -1 ] } ]
 """
-# What a client has no use for, and what would help it to find what is not its own.
+# Strings that are useless for a client, and that would help to find other memory.
 INTERNAL = re.compile(
     r"memfd|/dev/shm|/proc/|psm_|sem\\.|shm_|arena|offset|0x[0-9a-f]{6}|\\brequests\\b|\\bresponses\\b"
 )
@@ -68,7 +68,7 @@ def served_python(tmp_path_factory, serve_in):
 
 
 def ask(served, code):
-    """What the model says, or the error."""
+    """Return the text of the model, or the error."""
     tensor = {"name": "x", "datatype": "BYTES", "shape": [1], "data": [code]}
     answer = served.infer({"inputs": [tensor]}, "talk")
     return answer, json.loads(answer.body)
@@ -80,7 +80,7 @@ def answered(served):
 
 
 @pytest.mark.parametrize("code", TROUBLE.values(), ids=TROUBLE)
-def test_no_error_says_where_internal_memory_is(served_python, code):
+def test_no_error_has_an_address_of_internal_memory(served_python, code):
     """CVE-2025-23320 and its neighbours: a request that was too large brought the name into the error."""
     answer, body = ask(served_python, code)
 
@@ -90,7 +90,7 @@ def test_no_error_says_where_internal_memory_is(served_python, code):
 
 
 def shared(pid):
-    """What a process has mapped to share it, by its name."""
+    """Return the shared mappings of a process, by name."""
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     return {line.split(None, 5)[5] for line in lines if line.split()[1][3] == "s" and "/" in line}
 
@@ -100,7 +100,7 @@ def processes(pid):
 
 
 def test_memory_between_server_and_model_has_no_name(served_python):
-    """CVE-2025-23318, 23329, 23333: who could open it could write what the server then believed."""
+    """CVE-2025-23318, 23329, 23333: another process that opened it could forge the server's data."""
     assert ask(served_python, "y['y'] = b'x' * (2 << 20)")[0].status == 200
 
     found = {each: shared(each) for each in processes(os.getpid())}
@@ -109,12 +109,12 @@ def test_memory_between_server_and_model_has_no_name(served_python):
     for pid, names in found.items():
         # This process is the client too, which has mapped memory with a name in other tests.
         assert pid == os.getpid() or not any(name.startswith("/dev/shm/") for name in names)
-        # A name of a memfd is a label in /proc, which nobody can open it by.
+        # The name of a memfd is a label in /proc; it cannot be opened by that name.
         assert not any(Path(name).exists() for name in names if "memfd" in name)
 
 
 def keys():
-    """All names by which somebody might try what the server and its models have open."""
+    """Return all names that could open objects of the server and its models."""
     yield from ("memfd:requests", "/memfd:requests", "memfd:responses (deleted)", "/responses")
     yield from ("triton_python_backend_shm_region_1", "//triton_python_backend_shm_region_1")
     for pid in ("self", *processes(os.getpid())):
@@ -130,7 +130,7 @@ def register(served, key):
     return served.ask("POST", "/v2/systemsharedmemory/region/stolen/register", body)
 
 
-def test_nothing_internal_can_be_registered(served_python):
+def test_internal_memory_cannot_be_registered(served_python):
     assert answered(served_python)
     tried = list(keys())
 
@@ -159,7 +159,7 @@ def test_a_semaphore_is_no_memory_to_register(served_python, key):
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 5000])
-def test_an_answer_has_nothing_of_those_that_lay_in_its_place_before(served_python, size):
+def test_a_response_has_no_bytes_of_earlier_responses_in_its_memory(served_python, size):
     """CVE-2024-0103: both arenas are used again and again, and are not cleared between requests."""
     for _ in range(3):
         ask(served_python, f"y['y'] = b'secret' * 50_000  # {'secret' * 20_000}")

@@ -22,7 +22,7 @@ def test_every_route_has_a_kind_that_can_be_restricted():
     assert {route.category for route in TABLE} <= set(RESTRICTED_CATEGORIES)
 
 
-def test_no_route_passes_by_a_restriction(serve):
+def test_no_route_bypasses_a_restriction(serve):
     """CVE-2026-24206, CVE-2026-24207: endpoints beside the usual ones did not ask."""
     served = serve(http_restricted_api=ALL, grpc_restricted_protocol=ALL)
     open_ones = [
@@ -60,7 +60,7 @@ def test_another_spelling_of_a_path_is_another_path(serve, path):
     assert served.ask("GET", path).status in (403, 404)
 
 
-def test_no_method_of_grpc_passes_by_a_restriction(serve):
+def test_no_method_of_grpc_bypasses_a_restriction(serve):
     served = serve(http_restricted_api=ALL, grpc_restricted_protocol=ALL)
 
     for path in methods(served.server, RequestsInFlight()):

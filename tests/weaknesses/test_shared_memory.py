@@ -1,4 +1,4 @@
-"""Memory that clients share with the server: bounds, lifetimes, and memory that is nobody's business."""
+"""Memory that clients share with the server: limits, lifetimes, and forbidden memory."""
 
 import json
 import mmap
@@ -64,7 +64,7 @@ BEYOND = [
 
 @pytest.mark.parametrize(("offset", "size"), BEYOND)
 def test_a_tensor_lies_within_its_region(server, region, offset, size):
-    """CVE-2024-0088, CVE-2026-24173: an offset and a size whose sum passed the bound, or overflowed."""
+    """CVE-2024-0088, CVE-2026-24173: an offset and a size whose sum exceeded the region, or overflowed."""
     tensor = {
         "name": "x",
         "datatype": "FP32",
@@ -135,7 +135,7 @@ def test_texts_of_refusals_have_no_key(server):
 @pytest.mark.parametrize(
     "key", ["/../etc/passwd", "../../etc/passwd", "/a/b", "", "/", "a" * 5000, "a\0b"]
 )
-def test_a_key_names_shared_memory_and_nothing_else(server, key):
+def test_a_key_names_only_shared_memory(server, key):
     assert register(server, key).status >= 400
 
 

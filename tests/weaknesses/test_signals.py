@@ -1,4 +1,4 @@
-"""Pipes that break: whoever reads the server's output may end before it, and SIGPIPE is no reason to."""
+"""Broken pipes: the reader of the server's output may end first, and SIGPIPE must not end the server."""
 
 import http.client
 import os
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-BUFFERED = {**os.environ, "PYTHONUNBUFFERED": ""}  # as it is where nobody has asked for anything
+BUFFERED = {**os.environ, "PYTHONUNBUFFERED": ""}  # the default of Python
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def status_of(port, method, path, body=None):
     return status
 
 
-def test_a_server_whose_output_nobody_reads_any_more_goes_on(process):
+def test_a_server_whose_output_has_no_reader_continues(process):
     """SIGPIPE ended servers; so would an error of the log that reaches a handler."""
     started, port = process
     while not ready(port):  # before that it does not know which models there are
@@ -66,7 +66,7 @@ def test_a_server_whose_output_nobody_reads_any_more_goes_on(process):
     assert started.wait(30) == 0
 
 
-def test_what_could_not_be_written_is_no_error_of_the_end():
+def test_unwritten_output_is_no_error_at_exit():
     """The interpreter tries once more when it ends, and its status would be 120."""
     code = (
         "import sys\nfrom core import serve\nsys.stdin.read()\nsys.stdout.write('left')\n"

@@ -51,7 +51,7 @@ def test_a_length_in_a_header_is_a_number_within_its_body(server, document, size
 
 
 @pytest.mark.parametrize(("model", "shape"), [("echo", [0]), ("rows", [0, 2]), ("words", [0])])
-def test_nothing_is_divided_by_a_size_of_zero(server, model, shape):
+def test_a_size_of_zero_causes_no_division_by_zero(server, model, shape):
     """CVE-2025-23321."""
     datatype = "BYTES" if model == "words" else "FP32"
     tensor = {"name": "x", "datatype": datatype, "shape": shape, "data": []}
@@ -135,7 +135,7 @@ def test_a_bomb_over_grpc_is_unpacked_no_further_than_its_limit(serve, resident)
 
 
 def test_a_body_is_no_larger_than_its_limit(serve, message):
-    """CVE-2025-33201 and CVE-2024-53880: a large payload raised what nobody expected, or overflowed."""
+    """CVE-2025-33201 and CVE-2024-53880: a large payload raised an unexpected error, or overflowed."""
     served = serve(http_max_body_size=10_000, grpc_max_message_size=10_000)
     tensor = {
         "name": "x",

@@ -28,7 +28,7 @@ def test_streams_that_are_cut_before_they_are_read_are_freed_once(server, messag
             list(call)
 
 
-def test_a_stream_whose_requests_are_refused_goes_on(server, message):
+def test_a_stream_with_refused_requests_continues(server, message):
     """A refusal with triton_grpc_error was used after it had been freed."""
     requests = [message(1.0, model="absent"), message(1.0)] * 10
 
@@ -186,7 +186,7 @@ def test_a_path_that_is_no_text_does_not_end_the_server(server, lanes, raw_call,
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="is of Linux")
-def test_who_takes_nothing_of_an_answer_loses_the_connection(serve):
+def test_a_client_that_does_not_read_a_response_loses_the_connection(serve):
     """Slow clients that held all answers: the kernel looks whether anything is taken."""
     served = serve(http_answer_timeout_secs=1)
     size = 1 << 24  # more than buffers of sockets take

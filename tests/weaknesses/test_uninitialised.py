@@ -1,6 +1,6 @@
-"""Memory that was another request's: no answer, region, batch or state shows a byte of it.
+"""Memory of another request: no response, region, batch or state exposes a byte of it.
 
-What is used again is filled with POISON before, by requests that are as large as what will be looked at.
+Reused memory is filled with POISON before, by requests of the same size as those under test.
 """
 
 import json
@@ -22,7 +22,7 @@ def poisoned(count):
 
 
 def binary(array):
-    """Body and headers of a request to `echo` whose tensors are binary, in both directions."""
+    """Return body and headers of a request to `echo` whose tensors are binary, in both directions."""
     raw = array.tobytes()
     tensor = {"name": "x", "datatype": "FP32", "shape": [array.size]}
     tensor["parameters"] = {"binary_data_size": len(raw)}
@@ -48,7 +48,7 @@ def over_grpc(server, array):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_an_answer_holds_the_bytes_of_its_request_and_no_others(server, size):
-    """CVE-2024-0103: an uninitialised resource told clients what was in memory before."""
+    """CVE-2024-0103: an uninitialised resource exposed earlier memory to clients."""
     array = np.arange(size, dtype=np.float32)
     for _ in range(3):
         over_http(server, poisoned(max(SIZES)))
@@ -61,7 +61,7 @@ def test_an_answer_holds_the_bytes_of_its_request_and_no_others(server, size):
     assert over_grpc(server, array) == array.tobytes()
 
 
-def test_what_is_left_of_a_request_that_was_cut_is_in_no_other(server):
+def test_bytes_of_a_cut_request_are_in_no_other_request(server):
     body, headers = binary(poisoned(20_000))
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     head = f"POST /v2/models/echo/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{lines}\r\n"
@@ -71,7 +71,7 @@ def test_what_is_left_of_a_request_that_was_cut_is_in_no_other(server):
     assert over_http(server, np.arange(20_000, dtype=np.float32))[0].count(POISON) < 1000
 
 
-def test_strings_that_claim_more_than_they_bring_show_nothing(server):
+def test_strings_with_a_too_large_length_expose_no_memory(server):
     element = struct.pack("<I", 3) + b"abc"
     wrong = struct.pack("<I", 4000) + b"abc"
     request = pb.ModelInferRequest(model_name="words", raw_input_contents=[element])
@@ -85,7 +85,7 @@ def test_strings_that_claim_more_than_they_bring_show_nothing(server):
 
 
 @pytest.mark.parametrize("size", [8, 64])
-def test_a_region_gets_its_output_and_nothing_behind_it(server, size):
+def test_an_output_in_a_region_does_not_exceed_its_place(server, size):
     path = Path(f"/dev/shm/weaknesses-fill-{os.getpid()}")
     path.write_bytes(bytes([0x11]) * mmap.PAGESIZE)
     place = {"shared_memory_region": "fill", "shared_memory_byte_size": size}
@@ -105,7 +105,7 @@ def test_a_region_gets_its_output_and_nothing_behind_it(server, size):
     assert set(found[8:]) == {0x11}
 
 
-def test_a_batch_has_the_rows_of_its_requests_and_nothing_between_them(server):
+def test_a_batch_has_only_the_rows_of_its_requests(server):
     """Rows are gathered into memory that is not cleared before."""
     requests = []
     for i in range(40):

@@ -27,7 +27,7 @@ def test_the_factor_is_that_of_the_file(model_repository, serve_repository):
     assert answer["y"].tolist() == [[0.5, 1.0, 1.5]]
 
 
-def test_a_model_without_its_file_says_which_one_is_missing(model_repository, serve_repository):
+def test_a_model_without_its_file_names_the_missing_file(model_repository, serve_repository):
     model_repository.add("empty", CONFIG)
 
     with pytest.raises(CoreError, match=r"model\.json"):

@@ -5,9 +5,7 @@ import os
 from contextlib import ExitStack
 from types import SimpleNamespace
 
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # of the libraries that are asked for the true answers
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the libraries that compute the expected results
 
 import lightgbm
 import numpy as np

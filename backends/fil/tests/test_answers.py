@@ -28,7 +28,7 @@ def three_classes(forests):
     return forests.xgboost(rows, labels, objective="multi:softmax", num_class=3), rows
 
 
-def test_a_binary_classifier_says_which_class(serve, binary):
+def test_a_binary_classifier_returns_the_class(serve, binary):
     model, rows = binary
 
     found = serve(model, is_classifier="true")(rows)
@@ -59,7 +59,7 @@ def test_the_threshold_is_the_one_that_is_given(serve, binary, threshold):
     np.testing.assert_array_equal(found, model.inplace_predict(rows) > float(threshold))
 
 
-def test_the_threshold_is_a_float32_like_what_it_is_compared_with(serve, forests):
+def test_the_threshold_is_a_float32_like_the_compared_values(serve, forests):
     """0.1 of a float32 is above 0.1 of a double: Triton compares the former with the former."""
     rows = np.array([[0], [1]], np.float32)
     more = {"reg_lambda": 0, "learning_rate": 1.0, "base_score": 0, "min_child_weight": 0}
@@ -81,7 +81,7 @@ def test_a_value_that_is_no_probability_does_not_become_a_pair(serve, forests):
     np.testing.assert_allclose(found, model.inplace_predict(rows), rtol=1e-5, atol=1e-5)
 
 
-def test_probabilities_of_what_has_none_are_refused_where_dims_ask_for_them(serve, forests):
+def test_probabilities_of_a_model_without_them_are_refused_if_dims_require_them(serve, forests):
     rows, labels = forests.tumours()
 
     with pytest.raises(
@@ -148,7 +148,7 @@ def test_a_random_forest_of_two_classes_answers_the_best_whatever_the_threshold(
     np.testing.assert_array_equal(found, model.predict(rows))
 
 
-def test_what_is_no_classifier_answers_its_value(serve, binary):
+def test_a_regression_returns_its_value(serve, binary):
     model, rows = binary
 
     found = serve(model, is_classifier="false")(rows)
@@ -156,7 +156,7 @@ def test_what_is_no_classifier_answers_its_value(serve, binary):
     np.testing.assert_allclose(found, model.inplace_predict(rows), rtol=1e-5)
 
 
-def test_one_value_has_a_dimension_of_its_own_where_reshape_says_so(serve, binary):
+def test_one_value_has_a_separate_dimension_if_reshape_requires_it(serve, binary):
     model, rows = binary
     shaped = output(1).replace("dims: [1]", "dims: [ 1 ] reshape { shape: [ ] }")
 
@@ -164,7 +164,7 @@ def test_one_value_has_a_dimension_of_its_own_where_reshape_says_so(serve, binar
 
 
 @pytest.mark.parametrize(("dims", "shape"), [((-1,), (569,)), ((-1, 1), (569, 1))])
-def test_without_batching_dims_say_the_shape(serve, binary, dims, shape):
+def test_without_batching_dims_are_the_whole_shape(serve, binary, dims, shape):
     model, rows = binary
     described = BATCHING.replace("dims: [ 30 ]", "dims: [ -1, 30 ]").replace("1000", "0")
 
@@ -198,7 +198,7 @@ def test_several_targets_are_refused(serve, forests):
         serve(treelite.sklearn.import_model(model))
 
 
-def test_what_a_gpu_gives_becomes_the_same_classes(forests, binary):
+def test_results_of_a_gpu_become_the_same_classes(forests, binary):
     model, rows = binary
     model = treelite.frontend.from_xgboost(model)
     values = treelite.gtil.predict(model, rows, nthread=1).reshape(len(rows), -1)
@@ -212,7 +212,7 @@ def test_what_a_gpu_gives_becomes_the_same_classes(forests, binary):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
 
 
-def test_statistics_tell_what_the_forest_takes_in_memory(serve, forests):
+def test_statistics_have_the_memory_of_the_forest(serve, forests):
     rows, labels = forests.tumours()
     small = forests.xgboost(rows, labels, 3, objective="binary:logistic")
 

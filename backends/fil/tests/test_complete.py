@@ -38,7 +38,7 @@ def test_nothing_but_the_backend_is_needed(serve, binary, warnings_of):
         ({"is_classifier": "false"}, 3),
     ],
 )
-def test_the_output_has_what_the_parameters_ask_for(serve, three_classes, values, expected):
+def test_the_output_follows_the_parameters(serve, three_classes, values, expected):
     config = serve(three_classes, **values).config
 
     assert dims(config) == {"input__0": (13,), "output__0": (expected,)}

@@ -1,4 +1,4 @@
-"""A served forest answers what the library that trained it does."""
+"""A served forest returns the results of the library that trained it."""
 
 import lightgbm
 import numpy as np
@@ -247,7 +247,7 @@ def test_edges_of_float32_go_where_the_library_sends_them(serve, forests, value)
 
 @pytest.mark.parametrize("form", ["json", "ubj"])
 @pytest.mark.parametrize("booster", ["gbtree", "dart"])
-def test_categories_with_names_are_asked_by_their_numbers(serve, form, booster, caplog):
+def test_named_categories_are_given_by_number(serve, form, booster, caplog):
     rows, labels = categories()
     frame = pandas.DataFrame({f"f{i}": rows[:, i] for i in range(4)})
     for column, names in (("f0", ["green", "red", "white"]), ("f1", range(100, 140))):

@@ -60,7 +60,7 @@ def test_of_a_random_forest_they_sum_to_its_probabilities(serve, forests):
     np.testing.assert_allclose(found.sum(2), model.predict_proba(rows[:30]), rtol=1e-4, atol=1e-5)
 
 
-def test_they_are_not_computed_for_who_does_not_want_them(serve, forests, monkeypatch):
+def test_they_are_not_computed_if_not_requested(serve, forests, monkeypatch):
     rows, labels = forests.tumours()
     served = serve(forests.xgboost(rows, labels, objective="binary:logistic"), BOTH)
     monkeypatch.setattr("backend_fil.instance.FilInstance._shap", None)

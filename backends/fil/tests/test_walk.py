@@ -24,7 +24,7 @@ LINKS = (
     ("identity_multiclass", 3),
     ("multiclass_ova", 3),
 )
-# Few numbers, so that rows and thresholds are often equal; edges of float32; what is missing.
+# Few numbers, so that rows and thresholds are often equal; limits of float32; missing values.
 NUMBERS = (0.0, -0.0, 1.0, 2.0, 2.5, -1.0, 1e-40, 3.4028234663852886e38, -3.4028234663852886e38)
 VALUES = (*NUMBERS, 31.0, 32.0, 33.0, 5e6, 2.0**24, 3e9, np.nan, np.inf, -np.inf)
 DOUBLES = (*NUMBERS, 0.1, 1e308, -1e308, 2.0 + 1e-12, 2.0 - 1e-12)
@@ -182,7 +182,7 @@ def test_a_forest_too_wide_for_small_nodes_answers_the_same(forests):
 
 
 def _many_columns(features, leaves):
-    """A forest that asks every feature once."""
+    """A forest that compares every feature once."""
     builder = ModelBuilder(
         threshold_type="float32",
         leaf_output_type="float32",

@@ -1,4 +1,4 @@
-"""A run for which nobody waits any more is broken off."""
+"""A run whose requests are all cancelled is stopped."""
 
 import threading
 

@@ -46,7 +46,7 @@ def config(**changes):
         ({"more": "allow_ragged_batch: true"}, r"ragged input 'x', model provides \[-1,3\]"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(serve, identity, changes, text):
+def test_a_mismatch_is_refused_by_name(serve, identity, changes, text):
     with pytest.raises(CoreError, match=text) as caught:
         serve(identity(), config(**changes))
 
@@ -58,7 +58,7 @@ def test_batching_of_a_model_with_a_fixed_first_dimension(serve, identity):
         serve(identity(shape=(2, 3)), config())
 
 
-def test_an_input_that_nobody_gives_is_named(serve, graph):
+def test_a_missing_input_is_named(serve, graph):
     two = graph(
         [("Add", ["x", "bias"], ["y"], {})],
         {"x": (TensorProto.FLOAT, ["n", 3]), "bias": (TensorProto.FLOAT, ["n", 3])},
@@ -122,7 +122,7 @@ def classifier():
     return lambda folder: onnx.save(model, folder / "model.onnx")
 
 
-def test_an_output_that_is_no_tensor_is_refused_with_what_to_do(serve, classifier):
+def test_an_output_that_is_no_tensor_is_refused_with_advice(serve, classifier):
     with pytest.raises(CoreError, match=r"'chances' is of type seq\(map.*zipmap"):
         serve(classifier)
 
@@ -148,7 +148,7 @@ def test_a_type_that_the_protocol_lacks_is_refused(serve, identity):
         ({"x": "xx"}, "config.pbtxt lacks x, and has xx, which the model does not have"),
     ],
 )
-def test_the_command_config_refuses_what_a_load_refuses(tmp_path, capsys, identity, changes, text):
+def test_the_command_config_refuses_the_same_as_a_load(tmp_path, capsys, identity, changes, text):
     version = tmp_path / "m" / "1"
     version.mkdir(parents=True)
     onnx.save(identity(), version / "model.onnx")

@@ -1,4 +1,4 @@
-"""What is left out of config.pbtxt is taken from the file; what is in it is never overruled."""
+"""Missing fields of config.pbtxt are completed from the file; existing ones are never changed."""
 
 import pytest
 from onnx import TensorProto
@@ -174,6 +174,6 @@ def test_a_setting_that_is_no_number_is_refused(serve, identity):
         serve(identity(), settings={"default-max-batch-size": "many"})
 
 
-def test_an_entry_that_the_file_does_not_have_is_told_with_those_it_has(serve, identity):
+def test_an_unknown_entry_is_an_error_with_the_known_ones(serve, identity):
     with pytest.raises(CoreError, match="unexpected inference input 'X', allowed inputs are: x"):
         serve(identity(), 'backend: "onnxruntime" input { name: "X" }')

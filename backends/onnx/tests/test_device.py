@@ -1,5 +1,5 @@
 """Arrays on the device of a session. Without a GPU the session's device is the host under another name, which
-nobody else may read; with one, the same on it."""
+other libraries cannot read; with a GPU, the GPU."""
 
 import importlib.util
 
@@ -22,7 +22,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 @pytest.fixture
 def bound(monkeypatch):
-    """What sessions are told to bind where: "in" or "out", name, device, address."""
+    """Record the bindings of sessions: "in" or "out", name, device, address."""
     seen = []
     monkeypatch.setattr(instance, "place_of", lambda device: PLACE)
     real = ort.InferenceSession.io_binding
@@ -82,7 +82,7 @@ def server(tmp_path, graph):
     return serve
 
 
-def test_an_output_stays_on_the_device_for_who_takes_it_there(bound, server):
+def test_an_output_stays_on_the_device_if_requested(bound, server):
     with server() as serving:
         found = serving.infer("add", {"x": X}, outputs=[DeviceOutput("y")])
 
@@ -184,7 +184,7 @@ def test_without_cupy_they_are_put_together_on_the_host():
     "kind",
     [each.number for each in dtypes.ALL if each not in (dtypes.BYTES, dtypes.BF16)],
 )
-def test_every_datatype_that_numpy_has_stays_as_what_it_is(kind):
+def test_every_datatype_of_numpy_is_unchanged(kind):
     dtype = dtypes.BY_NUMBER[kind]
     array = np.ones((2, 3), dtype.numpy)
     value = ort.OrtValue.ortvalue_from_numpy(array)
@@ -197,7 +197,7 @@ def test_every_datatype_that_numpy_has_stays_as_what_it_is(kind):
     assert np.array_equal(dlpack.to_host(found), array)
 
 
-def test_what_an_output_lent_outlives_it():
+def test_memory_exported_from_an_output_outlives_it():
     value = ort.OrtValue.ortvalue_from_numpy(X)
     found = device.OnDevice(value, dtypes.FP32, device.Place("cpu", dlpack.CPU, 0))
 

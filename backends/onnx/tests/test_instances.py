@@ -22,7 +22,7 @@ def test_instances_share_a_session_with_those_of_the_same_cores(serve, identity,
         made.append((os.sched_getaffinity(0), options.intra_op_num_threads))
         return opened(path, options, providers, name)
 
-    module = sys.modules["backend_onnx.backend"]  # the package has a name `backend` of its own
+    module = sys.modules["backend_onnx.backend"]  # the package has another name `backend`
     opened = module.open_session
     monkeypatch.setattr(module, "open_session", noted)
     config = (

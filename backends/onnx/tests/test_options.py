@@ -140,7 +140,7 @@ def test_a_model_with_every_setting_answers(serve, identity):
 
 
 @pytest.mark.parametrize(("value", "sessions"), [("true", 1), ("false", 3)])
-def test_instances_of_a_device_share_a_session_unless_told_otherwise(
+def test_instances_of_a_device_share_a_session_by_default(
     serve, identity, monkeypatch, value, sessions
 ):
     made = []
@@ -164,7 +164,7 @@ def test_instances_of_a_device_share_a_session_unless_told_otherwise(
 
 
 def test_a_process_may_have_one_pool_of_threads(tmp_path):
-    """In a process of its own: ONNX Runtime cannot take the pool back."""
+    """Use a separate process: ONNX Runtime cannot remove the pool again."""
     script = tmp_path / "serve.py"
     script.write_text(
         """

@@ -1,4 +1,4 @@
-"""ONNX Runtime tells nobody about the models that it runs."""
+"""ONNX Runtime sends no data about the models that it runs."""
 
 import os
 import subprocess

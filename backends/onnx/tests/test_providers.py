@@ -38,7 +38,7 @@ def test_a_model_that_places_itself_runs_on_the_cpu():
 @pytest.mark.skipif(
     "CUDAExecutionProvider" in ort.get_available_providers(), reason="this onnxruntime has CUDA"
 )
-def test_a_gpu_without_cuda_in_onnxruntime_says_what_to_install():
+def test_a_gpu_without_cuda_in_onnxruntime_is_an_error_with_the_package_to_install():
     with pytest.raises(CoreError, match=r"on gpu:1 needs CUDAExecutionProvider") as caught:
         found("", GPU)
 

@@ -99,7 +99,7 @@ def test_a_listed_state_is_renewed_also_when_the_client_does_not_want_it(
     assert second["after"].tolist() == [[2, 4]]
 
 
-def test_a_file_says_with_what_sequences_begin(serve, accumulator, tmp_path):
+def test_a_file_gives_the_initial_state_of_sequences(serve, accumulator, tmp_path):
     folder = tmp_path / "models" / "m" / "initial_state"
     folder.mkdir(parents=True)
     (folder / "first.bin").write_bytes(row(10, 20).tobytes())

@@ -102,7 +102,7 @@ def test_a_tensor_without_elements_comes_back_without_elements(serve, identity):
     assert model(x=np.zeros((2, 0), np.float32))["y"].shape == (2, 0)
 
 
-def test_an_output_whose_shape_only_the_run_knows(serve, graph):
+def test_an_output_may_have_a_shape_known_only_after_the_run(serve, graph):
     model = serve(
         graph(
             [("NonZero", ["x"], ["y"], {})],
@@ -215,7 +215,7 @@ def test_text_that_the_model_gives_and_python_cannot_read_is_an_error(serve, ide
         model(x=np.array([[b"\xff"]], object))
 
 
-def test_only_what_some_request_wants_is_fetched(serve, graph):
+def test_only_requested_outputs_are_fetched(serve, graph):
     model = serve(
         graph(
             [("Add", ["x", "x"], ["sum"], {}), ("Mul", ["x", "x"], ["product"], {})],

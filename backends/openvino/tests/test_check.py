@@ -77,7 +77,7 @@ def test_ragged_tensors(serve, doubled):
 
 
 @pytest.mark.parametrize("word", ["optional", "allow_ragged_batch"])
-def test_what_openvino_has_no_place_for_is_refused_by_name(serve, doubled, word):
+def test_a_setting_that_openvino_does_not_support_is_refused_by_name(serve, doubled, word):
     with pytest.raises(CoreError, match=f"model 'm': .*{word}.*input 'x'"):
         serve(
             doubled(),

@@ -1,4 +1,4 @@
-"""What the file knows is written into the configuration."""
+"""The configuration is completed from the file."""
 
 import numpy as np
 import openvino as ov
@@ -80,7 +80,7 @@ def test_an_open_rank_must_be_written_by_hand(serve, free):
         serve(free)
 
 
-def test_an_open_rank_takes_what_is_written(serve, free):
+def test_an_open_rank_takes_the_shape_of_the_configuration(serve, free):
     model = serve(
         free,
         """
@@ -94,7 +94,7 @@ def test_an_open_rank_takes_what_is_written(serve, free):
     assert model(x=np.ones((3, 2), np.float32))["y"].tolist() == [[2, 2]] * 3
 
 
-def test_an_entry_that_the_file_does_not_have_is_told_with_those_it_has(serve, doubled):
+def test_an_unknown_entry_is_an_error_with_the_known_ones(serve, doubled):
     with pytest.raises(CoreError, match="unexpected inference output 'z', allowed outputs are: y"):
         serve(doubled(), 'backend: "openvino" output { name: "z" }')
 
@@ -107,7 +107,7 @@ def test_an_entry_that_the_file_does_not_have_is_told_with_those_it_has(serve, d
         ("N...", "sequence_batching { }", "sequence_batching"),
     ],
 )
-def test_a_described_model_gets_a_scheduler_where_the_file_says_that_it_batches(
+def test_a_described_model_gets_a_scheduler_if_the_file_batches(
     serve, doubled, layout, more, scheduler
 ):
     model = serve(

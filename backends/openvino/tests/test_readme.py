@@ -1,4 +1,4 @@
-"""The model of the README is made, served and asked as it stands there."""
+"""The code of the README works: it makes the model, serves it and sends a request."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The parameters of Triton's OpenVINO backend, and what they ask of OpenVINO."""
+"""The parameters of Triton's OpenVINO backend, and their effect on OpenVINO."""
 
 import numpy as np
 import openvino as ov

@@ -33,7 +33,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("kind", "numpy"), KINDS)
-def test_a_datatype_comes_and_goes_as_it_is(serve, same, kind, numpy):
+def test_a_datatype_is_unchanged_in_both_directions(serve, same, kind, numpy):
     x = np.array([[0, 1, 2], [1, 0, 3]]).astype(numpy)
 
     y = serve(same(kind), 'backend: "openvino" max_batch_size: 4')(x=x)["y"]
@@ -158,7 +158,7 @@ def test_only_outputs_that_are_wanted_are_given(serve, model_of):
     assert {name: array.tolist() for name, array in answer.items()} == {"z": [[9, 9, 9]]}
 
 
-def test_what_each_request_of_a_batch_wants_is_given(serve, model_of):
+def test_each_request_of_a_batch_gets_its_requested_outputs(serve, model_of):
     both = model_of(lambda x: {"y": op.add(x, x), "z": op.multiply(x, x)}, x=(ov.Type.f32, (-1, 3)))
     model = serve(both)
     x = np.full((1, 3), 3, np.float32)

@@ -31,7 +31,7 @@ def x_and_y(datatype="FP32", dims="-1"):
 
 
 def class_of(body):
-    """A model.py whose TritonPythonModel has this body."""
+    """Return a model.py whose TritonPythonModel has this body."""
     body = textwrap.indent(textwrap.dedent(body), "    ")
     return f"{IMPORTS}\nclass TritonPythonModel:\n{body}\n"
 

@@ -104,7 +104,7 @@ def test_an_adapter_serves_a_module_without_tritonpythonmodel(installed, version
     assert answer(version) == [2.0, 4.0]
 
 
-def test_what_an_adapter_refuses_fails_the_load_by_name(installed, version):
+def test_an_error_of_an_adapter_fails_the_load_by_name(installed, version):
     text = 'backend: "python" parameters { key: "KIND" value { string_value: "wrong" } }'
     (version.parent / "config.pbtxt").write_text(CONFIG + text)
 

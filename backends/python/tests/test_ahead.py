@@ -26,7 +26,7 @@ def instance(model):
 
 
 async def short(serve, source=PLUS_ONE):
-    """A model that has been asked until it is known that its executions are short."""
+    """Return a model after enough requests to know that its executions are short."""
     model = await serve(source)
     while instance(model).ahead == 1:
         assert await model.y(1) == [2]
@@ -89,7 +89,7 @@ def notes(folder):
 
 @pytest.mark.parametrize("deaths", [{5}, {5, 6, 50, 99}], ids=len)
 @pytest.mark.parametrize("how", ENDS.values(), ids=ENDS)
-async def test_a_death_fails_what_the_child_had_begun_and_the_next_child_does_the_rest(
+async def test_a_death_fails_running_requests_and_the_next_child_runs_the_others(
     serve, folder, how, deaths
 ):
     how = how.replace(
@@ -109,7 +109,7 @@ async def test_a_death_fails_what_the_child_had_begun_and_the_next_child_does_th
     executed = [abs(i) for i in notes(folder)]
     lost = set(range(100)) - set(
         executed
-    )  # one that goes on may be ended between its mark and its note
+    )  # one that continues may be ended between its mark and its note
     assert executed == [i for i in range(100) if i not in lost]  # each once; what failed, too
     assert lost <= failed
     assert len(lost) <= (len(deaths) if "shutdown" in how else 0)
@@ -120,7 +120,7 @@ async def test_a_death_fails_what_the_child_had_begun_and_the_next_child_does_th
         assert any(death - before < i < death + behind for death in deaths)
 
 
-async def test_where_no_child_follows_its_error_is_that_of_what_was_left(serve, folder):
+async def test_without_a_next_child_the_waiting_requests_get_its_error(serve, folder):
     model = await short(serve, NOTES.replace("ENDS", ENDS["it is killed"]))
     (folder / "1" / "broken").touch()
 
@@ -135,7 +135,7 @@ async def test_where_no_child_follows_its_error_is_that_of_what_was_left(serve, 
     assert await model.y(1) == [2]
 
 
-async def test_closing_fails_what_a_child_left_that_died(serve, folder, children):
+async def test_closing_fails_the_requests_of_a_dead_child(serve, folder, children):
     model = await short(serve, NOTES.replace("ENDS", ENDS["it is killed"]))
 
     asked = [asyncio.ensure_future(model.y(-1 if i == 0 else i)) for i in range(AHEAD)]

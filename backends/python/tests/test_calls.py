@@ -1,4 +1,4 @@
-"""What a model may ask of the server: its own metrics."""
+"""Calls of a model to the server: custom metrics."""
 
 import asyncio
 import os
@@ -104,7 +104,7 @@ async def test_metrics_of_a_child_that_died_are_gone(serve, children):
         ("pb_utils.load_model('n')", "'load_model' is not available"),
     ],
 )  # fmt: skip
-async def test_what_the_server_refuses_raises_in_the_model(serve, code, text, mode):
+async def test_a_refusal_of_the_server_raises_in_the_model(serve, code, text, mode):
     source = f"""
     def execute(self, requests):
         F, C = pb_utils.MetricFamily, pb_utils.MetricFamily.COUNTER
@@ -150,7 +150,7 @@ async def test_calls_from_many_threads_get_their_own_answers(serve):
 
 
 @pytest.mark.parametrize("mode", EVERY_MODE)
-async def test_a_metric_may_be_what_is_no_number(serve, mode):
+async def test_a_metric_may_be_nan_or_infinite(serve, mode):
     source = """
     def initialize(self, args):
         self.family = pb_utils.MetricFamily("odd", "d", pb_utils.MetricFamily.GAUGE)

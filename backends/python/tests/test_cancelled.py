@@ -8,7 +8,7 @@ import pytest
 from core import CoreError
 
 MODES = ["process", "shared", "thread", "inline"]
-# What a model does after it has seen that nobody waits.
+# Code of a model that has seen the cancellation.
 ENDS = {
     "answer": "return [pb_utils.InferenceResponse([pb_utils.Tensor('y', np.ones(1, np.float32))])]",
     "error": "return [pb_utils.InferenceResponse(error=pb_utils.TritonError("

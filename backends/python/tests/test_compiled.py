@@ -18,7 +18,7 @@ SOURCES = sorted(
     if path.with_suffix(suffix).exists()
 )
 
-# What an interpreter of its own finds: the same files, as Python.
+# The files of a separate interpreter: the same modules, as Python.
 ALONE = f"""
 import sys
 sys.path.insert(0, {str(PACKAGE / "child")!r})

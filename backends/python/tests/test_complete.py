@@ -1,4 +1,4 @@
-"""auto_complete_config: a short-lived child that writes what the model knows into its configuration."""
+"""auto_complete_config: a short-lived child lets the model complete its configuration."""
 
 import pytest
 from backend_python.entry import backend
@@ -52,7 +52,7 @@ def test_a_model_describes_itself(folder, children):
     assert children() == []
 
 
-def test_only_what_a_backend_may_change_is_taken_over(folder):
+def test_only_the_fields_that_a_backend_may_change_are_taken_over(folder):
     found = complete(folder, with_function("config.as_dict()['name'] = 'n'\nreturn config"))
 
     assert found["name"] == "m"
@@ -70,7 +70,7 @@ def test_only_what_a_backend_may_change_is_taken_over(folder):
         ("raise SystemExit(3)", "SystemExit: 3\n\nAt:\n"),
     ],
 )
-def test_failures_are_told_in_the_models_words(folder, body, text, children):
+def test_failures_have_the_models_text(folder, body, text, children):
     with pytest.raises(CoreError) as error:
         complete(folder, with_function(body))
 
@@ -92,7 +92,7 @@ def test_a_contradiction_to_the_configuration_is_an_error(folder):
     assert "configuration expects datatype TYPE_FP32 for input 'x'" in error.value.message
 
 
-def test_a_missing_file_is_told(folder):
+def test_a_missing_file_is_an_error(folder):
     (folder / "1").mkdir(parents=True)
     config = configuration.parse_text('name: "m"', "test")
 

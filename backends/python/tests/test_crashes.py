@@ -1,4 +1,4 @@
-"""What becomes of a model whose process dies, again and again or once; and who notices."""
+"""A model whose process dies, once or repeatedly, and the effects on its requests."""
 
 import asyncio
 import logging
@@ -263,7 +263,7 @@ async def test_memory_that_runs_out_ends_a_model_before_the_server(serve, childr
     assert score(child) == min(1000, score("self") + 100)
 
 
-async def test_the_log_tells_how_a_process_ended(serve, children, caplog):
+async def test_the_log_has_the_end_of_a_process(serve, children, caplog):
     model = await serve(PID)
     os.kill(children()[0], signal.SIGSEGV)
 
@@ -297,7 +297,7 @@ async def test_the_log_has_the_whole_traceback_of_an_exception(serve, folder, ca
     assert "backend_python" not in record.exc_text
 
 
-async def test_what_a_model_prints_is_in_the_log_under_its_name(serve, caplog, capfd):
+async def test_output_of_a_model_is_in_the_log_under_its_name(serve, caplog, capfd):
     caplog.set_level(logging.INFO, "core")
     model = await serve(
         """
@@ -347,7 +347,7 @@ ASYNC = SYNC.replace("def is_ready", "async def is_ready")
 
 @pytest.mark.parametrize("source", [SYNC, ASYNC], ids=["sync", "async"])
 @pytest.mark.parametrize("mode", ["process", "thread", "inline"])
-async def test_a_model_says_itself_whether_it_is_ready(serve, mode, source, caplog):
+async def test_a_model_reports_its_readiness(serve, mode, source, caplog):
     model = await serve(
         source, config='input [ { name: "x" data_type: TYPE_STRING dims: [ 1 ] } ] '
         'output [ { name: "x" data_type: TYPE_STRING dims: [ 1 ] } ]', mode=mode,

@@ -1,5 +1,5 @@
-"""GPU tensors of models in the server's process. The host's memory plays the GPU's, and what CUDA's driver is
-asked to do is noted."""
+"""GPU tensors of models in the server's process. The host's memory plays the GPU's, and the calls of CUDA's
+driver are recorded."""
 
 import ctypes
 import textwrap
@@ -62,7 +62,7 @@ GPU_PREFERRED = "preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER
 
 @pytest.fixture(autouse=True)
 def driver(request, monkeypatch):
-    """What CUDA's driver was asked to do; with a real GPU it does it."""
+    """Record the calls of CUDA's driver; a real GPU executes them."""
     if "gpu" in request.keywords:
         return None
     asked = []
@@ -125,7 +125,7 @@ def test_a_model_that_forces_its_inputs_gets_them_on_the_host(server, driver, mo
     assert [what for what, _ in driver] == ["copy", "copy"]
 
 
-def test_an_input_of_a_program_comes_as_it_is(server, driver):
+def test_an_input_of_a_program_is_not_copied(server, driver):
     place = FakeDevice(dlpack.CUDA)
 
     with server() as serving:
@@ -166,7 +166,7 @@ def test_another_call_gets_its_answer_on_the_host(server, driver):
     assert [what for what, _ in driver] == ["wait", "copy"]
 
 
-def test_a_call_that_prefers_the_gpu_of_a_model_that_is_not_there_says_so(server):
+def test_a_call_that_prefers_the_gpu_of_an_unknown_model_is_an_error(server):
     calls = CALLS.replace("PREFERRED", GPU_PREFERRED).replace("NAMES", "[]").replace("twice", "no")
 
     with server(calls=calls) as serving, pytest.raises(core.CoreError, match="'no' is not ready"):

@@ -1,4 +1,4 @@
-"""Response senders that are gone before the last answer: the client gets an error, and waits no longer."""
+"""Response senders that are deleted before the last response: the client gets an error and stops waiting."""
 
 import asyncio
 
@@ -69,7 +69,7 @@ async def test_a_client_gets_its_answers_and_an_error(serve, mode, part):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_an_exception_of_execute_is_told_once(serve, mode):
+async def test_an_exception_of_execute_is_logged_once(serve, mode):
     part = (
         "self.answer(request.get_response_sender(), count)\n            raise ValueError('later')"
     )

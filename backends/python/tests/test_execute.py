@@ -208,7 +208,7 @@ async def test_a_model_may_keep_and_change_its_inputs(serve):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_the_request_says_reaches_the_model(serve, mode):
+async def test_fields_of_the_request_reach_the_model(serve, mode):
     config = """
         input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
         output [ { name: "z" data_type: TYPE_FP32 dims: [ 1 ] },
@@ -411,7 +411,7 @@ async def test_times_of_execute_are_those_of_the_model(serve, mode):
 @pytest.mark.parametrize("decoupled", [False, True])
 async def test_an_answer_in_the_memory_of_a_gpu_is_copied_out(serve, mode, decoupled, monkeypatch):
     monkeypatch.setattr(cuda, "copy_to_host", cuda.copy_to_host)  # the model changes it
-    # The host's memory plays the GPU's: what is copied by CUDA's driver is copied as it is.
+    # The host's memory plays the GPU's: copies of CUDA's driver are plain copies.
     source = """
     def initialize(self, args):
         import ctypes

@@ -54,7 +54,7 @@ async def test_an_error_response_counts_as_a_success_and_an_exception_as_a_failu
     assert (found.execution_count, found.inference_count) == (2, 1)
 
 
-async def test_an_exception_tells_its_type_its_text_and_its_place(run):
+async def test_an_exception_is_returned_with_type_text_and_place(run):
     found = await run("def f():\n  raise ValueError('boom')\nf()")
 
     file = run.model.model.python_file
@@ -115,7 +115,7 @@ async def test_the_place_in_a_coroutine_is_the_models_own(serve, mode):
         ),
     ],
 )
-async def test_what_is_no_answer_fails_the_request(run, result, text):
+async def test_an_invalid_response_fails_the_request(run, result, text):
     found = await run(f"result = {result}")
 
     assert found.message == PREFIX + text
@@ -172,7 +172,7 @@ async def test_calling_other_models_is_refused_with_a_text(run):
     assert "TritonModelException: calling other models (BLS) is not available" in found.message
 
 
-async def test_a_missing_execute_is_told_when_it_is_needed(serve):
+async def test_a_missing_execute_is_an_error_when_it_is_called(serve):
     model = await serve("def initialize(self, args): pass")
 
     with pytest.raises(CoreError) as error:

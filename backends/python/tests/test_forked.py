@@ -105,7 +105,7 @@ async def test_neither_template_nor_children_hold_the_servers_sockets(serve, chi
         model = await serve(SAYS, datatype="BYTES")
         address = listening.getsockname()
 
-    with socket.create_server(address):  # refused while anybody else listens
+    with socket.create_server(address):  # refused while another process listens
         for pid in templates() + children():
             links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
             assert len([link for link in links if link.startswith("socket:")]) == 1

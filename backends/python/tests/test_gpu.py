@@ -1,4 +1,4 @@
-"""Models in processes of their own on a real GPU, whose tensors never come to the host between them."""
+"""Models in child processes on a real GPU, whose tensors are not copied to the host between them."""
 
 import textwrap
 
@@ -120,7 +120,7 @@ def test_calls_hand_their_tensors_on_both_ways(serving):
         assert np.array_equal(serving.infer("calls", {"x": X + i})["y"], (X + i) * 2 + 1100)
 
 
-def test_a_program_gets_what_a_child_has_made(serving, memory):
+def test_a_program_gets_memory_of_a_child(serving, memory):
     found = serving.infer("both", {"x": X}, outputs=[DeviceOutput("z")])
 
     assert found.tensor("z").device[0] == 2
@@ -131,7 +131,7 @@ def test_a_program_gets_what_a_child_has_made(serving, memory):
     assert np.array_equal(found.tensor("z").array, X * 4 + 100)
 
 
-def test_what_a_program_gives_comes_to_a_child_as_it_is(serving, memory):
+def test_memory_of_a_program_reaches_a_child_without_a_copy(serving, memory):
     library = pytest.importorskip(memory.partition("-")[0])
     given = library.asarray(X, device="cuda") if library.__name__ == "torch" else library.asarray(X)
 

@@ -1,4 +1,4 @@
-"""Whatever a child sends, the server goes on: it ends the child and starts another."""
+"""Invalid data from a child: the server continues, ends the child and starts another."""
 
 import struct
 
@@ -116,7 +116,7 @@ async def test_strings_that_are_cut_short_fail_their_request_alone(serve, text):
         _ = answer.output("y").array
 
 
-def test_the_messages_of_this_file_are_packed_as_the_protocol_says():
+def test_the_messages_of_this_file_are_packed_by_the_protocol():
     from backend_python import protocol
 
     assert protocol.DONE.format == struct.Struct("<QQQQ").format

@@ -1,4 +1,4 @@
-"""Where instances run, what they are told of it, and that they stay when others come and go."""
+"""The processes and threads of instances, their arguments, and instances that stay when others change."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ TELLS = """
 
 
 async def told(model, requests=1):
-    """What the instances say that answer so many requests at once, by their name."""
+    """Return the descriptions of the instances that answer so many concurrent requests, by name."""
     inputs = {"x": np.array([b""], object)}
     answers = await asyncio.gather(*(model.ask(inputs) for _ in range(requests)))
     found = [json.loads(each.output("y").array[0]) for each in answers]
@@ -67,7 +67,7 @@ async def test_instances_that_stay_keep_their_process(serve, children):
     assert children() == [before["m_0_0"]["pid"]]
 
 
-async def test_a_process_that_leaves_answers_what_it_has(serve, children):
+async def test_a_leaving_process_answers_its_requests(serve, children):
     model = await serve(TELLS, "instance_group [ { count: 3 } ]", datatype="BYTES")
     waiting = [asyncio.ensure_future(told(model)) for _ in range(30)]
     await asyncio.sleep(0.01)
@@ -79,7 +79,7 @@ async def test_a_process_that_leaves_answers_what_it_has(serve, children):
         await asyncio.sleep(0.01)
 
 
-async def test_a_model_that_places_itself_is_told_so(serve):
+async def test_a_model_that_chooses_its_devices_gets_kind_model(serve):
     model = await serve(TELLS, "instance_group [ { kind: KIND_MODEL } ]", datatype="BYTES")
 
     (found,) = (await told(model)).values()
@@ -96,7 +96,7 @@ async def test_a_passive_instance_has_a_process_and_gets_no_requests(serve, chil
     assert len(children()) == 2
 
 
-async def test_a_model_on_the_loop_is_bound_to_nothing_and_the_log_says_so(serve, caplog):
+async def test_a_model_on_the_loop_is_not_bound_and_a_warning_is_logged(serve, caplog):
     before = os.sched_getaffinity(0)
     policies = HostPolicies({"cpu": {"cpu-cores": f"{max(before)}-{max(before)}"}})
 

@@ -31,7 +31,7 @@ async def until(condition, seconds=10):
         await asyncio.sleep(0.01)
 
 
-async def test_a_missing_file_is_named_with_what_is_there(serve, folder, loaded):
+async def test_a_missing_file_is_named_with_the_existing_ones(serve, folder, loaded):
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "mine.py").write_text("")
 
@@ -254,7 +254,7 @@ def _runs(pid):
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
-    return state != "Z"  # whoever adopted it has not looked yet
+    return state != "Z"  # its parent has not waited for it yet
 
 
 async def test_fifty_loads_leave_no_descriptor_no_thread_and_no_memory_file(serve, children):
@@ -314,7 +314,7 @@ async def test_a_child_has_nothing_of_core_but_its_compiled_pieces(serve):
     assert answer.output("y").array.tolist() == [b""]
 
 
-async def test_what_a_model_logs_is_in_the_log_with_its_place(serve, folder, caplog):
+async def test_log_calls_of_a_model_are_in_the_log_with_their_place(serve, folder, caplog):
     caplog.set_level(logging.DEBUG, "core")
     model = await serve(
         """

@@ -1,4 +1,4 @@
-"""A model's file is run as it is now, whatever lies beside it."""
+"""The current content of a model's file is run, whatever other files are beside it."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from backend_python import runner
 
 @pytest.fixture
 def write(tmp_path):
-    """write(text) gives the path of a model.py whose time is always the same whole second."""
+    """Return write(text), which returns the path of a model.py whose time is always the same whole second."""
 
     def write(text):
         file = tmp_path / "model.py"

@@ -252,7 +252,7 @@ def test_errors_have_a_code():
 
 @pytest.mark.parametrize("of", [bytes, bytearray])
 def test_text_may_come_as_utf_8(of):
-    # As an element of a BYTES tensor is: whoever lets the client name the model hands it on.
+    # Like an element of a BYTES tensor: a model that lets the client name the called model passes it on.
     text = of("ä".encode())
 
     made = request(model_name=text, request_id=text, requested_output_names=[text])
@@ -321,14 +321,14 @@ def test_wrong_arguments_of_a_request_raise(changes):
     ],
     ids=str,
 )  # fmt: skip
-def test_what_a_request_lacks_is_told(changes, text):
+def test_a_missing_input_of_a_request_is_an_error(changes, text):
     with pytest.raises(pb_utils.TritonModelException) as error:
         request(request_id="i", **changes)
 
     assert str(error.value) == text
 
 
-def test_a_response_with_an_empty_place_is_told():
+def test_a_response_with_a_none_is_an_error():
     with pytest.raises(pb_utils.TritonModelException) as error:
         pb_utils.InferenceResponse([None])
 
@@ -340,7 +340,7 @@ def test_a_call_to_be_awaited_needs_a_running_loop():
         request().async_exec()
 
 
-def test_calls_outside_of_a_model_say_so():
+def test_calls_outside_of_a_model_raise_an_error():
     async def call_and_await():
         await request().async_exec()
 
@@ -405,8 +405,8 @@ def test_every_name_that_models_use_is_there():
 # life -----------------------------------------------------------------------------
 
 
-def test_what_a_model_handles_can_be_held_weakly():
-    """As models do that keep something of their own for each request, until that has gone."""
+def test_objects_of_a_model_support_weak_references():
+    """Models keep data for each request in weak dictionaries, until the request is freed."""
     tensor = pb_utils.Tensor("x", np.zeros(2, np.float32))
     for made in (
         lambda: tensor,

@@ -1,4 +1,4 @@
-"""Outputs are compared with the configuration, unless a flag says that they are not."""
+"""Outputs are compared with the configuration, unless a flag disables that."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ CONFIG = """
              { name: "z" data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] } },
              { name: "s" data_type: TYPE_STRING dims: [ 1 ] } ]
 """
-# The request says what the model is to give: an expression for each output.
+# The request has an expression for each output of the model.
 GIVES = """
     def execute(self, requests):
         found = []
@@ -75,7 +75,7 @@ async def only(reply):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("sends", [False, True])
-async def test_what_the_configuration_says_is_given(serve, mode, sends):
+async def test_the_model_gets_the_configuration(serve, mode, sends):
     model = await serve(GIVES, config=CONFIG, mode=mode)
 
     for given in GOOD:
@@ -98,7 +98,7 @@ async def test_something_else_is_an_error_and_counts_as_a_failure(serve, mode, s
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_an_output_that_nobody_wants_is_not_looked_at(serve, mode):
+async def test_an_output_that_is_not_requested_is_not_read(serve, mode):
     from core.request import RequestedOutput
 
     model = await serve(GIVES, config=CONFIG, mode=mode)
@@ -148,7 +148,7 @@ async def test_a_stream_may_answer_row_by_row_and_goes_on_behind_an_error(serve,
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("by", ["parameter", "setting"])
-async def test_a_flag_restores_what_triton_does(serve, mode, by, monkeypatch):
+async def test_a_flag_restores_the_behaviour_of_triton(serve, mode, by, monkeypatch):
     if by == "setting":
         monkeypatch.setitem(backend.config, "check-outputs", "false")
     model = await serve(GIVES, UNCHECKED if by == "parameter" else "", config=CONFIG, mode=mode)
@@ -168,7 +168,7 @@ async def test_the_parameter_outranks_the_setting(serve, monkeypatch):
         await ask(model, "{'y': np.zeros((2, 5, 2))}")
 
 
-async def test_another_word_is_refused_at_the_load(serve):
+async def test_an_invalid_value_is_refused_at_the_load(serve):
     with pytest.raises(CoreError) as error:
         await serve(GIVES, UNCHECKED.replace("false", "maybe"), config=CONFIG)
 

@@ -1,4 +1,4 @@
-"""What children without compiled modules do in Python, beside what the others do."""
+"""Children without compiled modules use Python, with the same results."""
 
 import socket
 import sys
@@ -62,7 +62,7 @@ def test_messages_have_the_same_bytes(kind, number, released, parts):
     ],
     ids=str,
 )
-def test_what_is_no_message_is_refused_alike(kind, number, released, parts):
+def test_an_invalid_message_is_refused_in_both_implementations(kind, number, released, parts):
     refused = outcome(plain.message, kind, number, released, parts)
 
     assert refused is outcome(compiled.message, kind, number, released, parts)
@@ -150,7 +150,7 @@ def test_a_message_of_any_length_arrives_in_parts():
     assert frame.content == content
 
 
-def test_a_reader_that_may_not_wait_says_so():
+def test_a_reader_that_may_not_wait_raises_an_error():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.setblocking(False)
@@ -158,6 +158,6 @@ def test_a_reader_that_may_not_wait_says_so():
             plain.Reader(theirs, 100).receive()
 
 
-def test_a_server_uses_what_is_compiled():
+def test_a_server_uses_compiled_modules():
     assert sys.modules["backend_python.compiled"] is compiled
     assert protocol.Reader is compiled.Reader is not plain.Reader

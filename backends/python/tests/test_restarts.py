@@ -131,7 +131,7 @@ async def test_closing_while_a_child_is_started_again_leaves_no_child(serve, chi
     await until(lambda: children() == [])
 
 
-async def test_a_restart_that_fails_says_so_and_is_tried_again(serve, folder, children, caplog):
+async def test_a_failed_restart_is_reported_and_retried(serve, folder, children, caplog):
     model = await serve(
         """
     def initialize(self, args):

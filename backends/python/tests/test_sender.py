@@ -1,11 +1,11 @@
-"""What a response sender refuses, without a server."""
+"""The refusals of a response sender, without a server."""
 
 import pytest
 import triton_python_backend_utils as pb_utils
 
 
 class Sent:
-    """A host that keeps what a sender sends."""
+    """A host that keeps the responses of a sender."""
 
     def __init__(self):
         self.flags = []
@@ -28,7 +28,7 @@ FINAL_FIRST = (
     "Unable to send response. Non-decoupled model cannot send complete final before sending a "
     "response."
 )
-# What a model sends, each with whether it has a response and its flags, and what the last of it is told.
+# Calls of a model, each with whether it has a response and its flags, and the error of the last one.
 SENDS = [
     (False, [(False, 0)], NO_RESPONSE),
     (False, [(True, 5)], UNSUPPORTED),
@@ -46,7 +46,7 @@ SENDS = [
 
 
 @pytest.mark.parametrize("decoupled,sends,text", SENDS)
-def test_misuse_of_a_sender_is_told_in_tritons_order(decoupled, sends, text):
+def test_misuse_of_a_sender_is_an_error_in_tritons_order(decoupled, sends, text):
     host = Sent()
     sender = pb_utils.InferenceResponseSender(host, (1, 0), frozenset(), decoupled)
     *good, (has_response, flags) = sends

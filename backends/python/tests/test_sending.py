@@ -1,4 +1,4 @@
-"""What a child sends, by itself: that nothing which comes while it is sending is forgotten."""
+"""The sending side of a child alone: data that arrives during a send is not lost."""
 
 import os
 import socket
@@ -53,7 +53,7 @@ def messages(reader, count):
     return found
 
 
-def test_what_is_let_go_is_told_at_once(ends):
+def test_released_memory_is_reported_at_once(ends):
     connection, receiver, reader = ends
     receiver.released.append(7)
 
@@ -63,7 +63,7 @@ def test_what_is_let_go_is_told_at_once(ends):
 
 
 @pytest.mark.parametrize("how", ["a message", "tensors", "what was held"])
-def test_what_is_let_go_while_another_message_is_sent_is_told_behind_it(ends, how):
+def test_memory_released_during_another_message_is_reported_after_it(ends, how):
     connection, receiver, reader = ends
 
     def let_go():
@@ -83,7 +83,7 @@ def test_what_is_let_go_while_another_message_is_sent_is_told_behind_it(ends, ho
     assert messages(reader, 2) == [(protocol.EXECUTED, []), (protocol.RELEASED, [7])]
 
 
-def test_what_is_let_go_before_the_answer_goes_with_it(ends):
+def test_memory_released_before_the_response_is_reported_with_it(ends):
     connection, receiver, reader = ends
     connection.answering = True
     receiver.released.append(7)

@@ -39,7 +39,7 @@ async def until(condition, seconds=30):
 
 
 def restarts():
-    """What the metrics tell of all models."""
+    """Return the restarts of all models in the metrics."""
     return sum(
         sample.value
         for family in registry.families()
@@ -196,7 +196,7 @@ async def test_a_model_that_has_forked_ends_before_its_forks(serve, children, ca
     assert "does not end" not in caplog.text
 
 
-async def test_a_model_whose_initialize_fails_leaves_the_others_alone(serve, children):
+async def test_a_model_whose_initialize_fails_does_not_affect_others(serve, children):
     a = await serve(PID, mode=SHARED, name="a")
 
     with pytest.raises(CoreError, match="RuntimeError: no"):
@@ -263,7 +263,7 @@ async def test_every_instance_keeps_to_its_thread(serve):
     assert [await model.y(1) for _ in range(2)] == [[1, 2], [1, 3]]
 
 
-async def test_what_models_print_is_under_their_names_also_from_their_threads(serve, caplog):
+async def test_output_of_models_is_logged_under_their_names_also_from_threads(serve, caplog):
     caplog.set_level(logging.INFO, "core")
     talks = """
     def execute(self, requests):

@@ -60,7 +60,7 @@ async def test_children_outlive_their_template_and_the_next_come_from_another(
     assert await pid(model) == before
 
 
-async def test_a_child_whose_template_died_is_replaced_when_it_dies_too(serve, templates):
+async def test_a_child_with_a_dead_template_is_replaced_when_it_dies_too(serve, templates):
     model = await serve(PID)
     first = await pid(model)
     os.kill(templates()[0], signal.SIGKILL)
@@ -96,7 +96,7 @@ async def test_how_a_child_ended_is_in_the_log(serve, caplog, ends, status):
     assert caplog.messages == [f"Stub process 'm_0' is not healthy. ({ended})"]
 
 
-def test_a_template_that_does_not_answer_is_told_and_replaced(templates):
+def test_a_template_that_does_not_answer_is_logged_and_replaced(templates):
     with pytest.raises(TimeoutError):
         _process(Settings({"stub-timeout-seconds": "1"}), before=signal.SIGSTOP)
     assert template._template is None

@@ -80,7 +80,7 @@ def test_bf16_has_no_numpy_form():
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("shape", [(2, 3), (0, 3), (), (1, 5, 1)])
-def test_numpy_reads_what_a_tensor_lends(dtype, shape):
+def test_numpy_reads_a_tensor_by_dlpack(dtype, shape):
     array = np.ones(shape, dtype)
     tensor = pb_utils.Tensor("t", array)
 
@@ -93,7 +93,7 @@ def test_numpy_reads_what_a_tensor_lends(dtype, shape):
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("shape", [(2, 3), (0, 3), (), (1, 5, 1)])
-def test_a_tensor_reads_what_numpy_lends(dtype, shape):
+def test_a_tensor_reads_a_numpy_array_by_dlpack(dtype, shape):
     array = np.ones(shape, dtype)
 
     tensor = pb_utils.Tensor.from_dlpack("t", array)
@@ -137,7 +137,7 @@ def test_memory_that_is_lent_lives_as_long_as_the_reader():
     assert len(dlpack._exported) == exported
 
 
-def test_memory_of_a_capsule_that_nobody_reads_is_given_back():
+def test_memory_of_an_unused_capsule_is_freed():
     array = np.arange(5)
     gone = weakref.ref(array)
     capsule = pb_utils.Tensor("t", array).to_dlpack()
@@ -183,13 +183,13 @@ def test_a_read_only_array_can_be_read():
     ],
     ids=str,
 )
-def test_what_cannot_be_read_is_refused(value, text):
+def test_unreadable_arrays_are_refused(value, text):
     with pytest.raises(pb_utils.TritonModelException, match=text):
         pb_utils.Tensor.from_dlpack("t", value)
 
 
 class OnGpu:
-    """Says of an array that it is in the memory of a GPU."""
+    """Presents an array as one in the memory of a GPU."""
 
     def __init__(self, array, number):
         self.array, self.number, self.streams = array, number, []
@@ -260,7 +260,7 @@ def test_memory_of_a_gpu_is_given_back_with_its_last_user(copied):
     assert gone() is None
 
 
-def test_without_a_driver_a_tensor_of_a_gpu_says_so():
+def test_without_a_driver_a_tensor_of_a_gpu_raises_an_error():
     if ctypes.util.find_library("cuda"):
         pytest.skip("there is a driver")
     tensor = pb_utils.Tensor.from_dlpack("t", OnGpu(np.arange(5), 9))

@@ -1,4 +1,4 @@
-"""Models and the spans of their requests: the context that they are told, and calls below it."""
+"""Models and the spans of their requests: the context that they get, and calls below it."""
 
 import json
 
@@ -17,7 +17,7 @@ from core.tensor import Tensor
 
 EVERY_MODE = ["process", "shared", "thread", "inline"]
 
-# Tells its context, and that of a model which it asks with its trace, and without.
+# Returns its context, and that of a model which it calls with its trace, and without.
 MODEL = """
 import json
 import numpy as np
@@ -80,7 +80,7 @@ def kept():
 
 
 async def contexts(folder, mode, what, trace_config):
-    """What a model tells that runs in `mode`."""
+    """Return the contexts of a model that runs in `mode`."""
     for name in ("asking", "asked"):
         (folder / name / "1").mkdir(parents=True)
         (folder / name / "config.pbtxt").write_text(CONFIG % mode)
@@ -97,7 +97,7 @@ async def contexts(folder, mode, what, trace_config):
 
 
 @pytest.mark.parametrize("mode", EVERY_MODE)
-async def test_a_model_is_told_the_context_of_its_span(tmp_path, kept, mode):
+async def test_a_model_gets_the_context_of_its_span(tmp_path, kept, mode):
     config = {"": [("mode", "kept"), ("rate", "1"), ("level", "TIMESTAMPS")]}
 
     own, asked, without = await contexts(tmp_path, mode, "ask", config)

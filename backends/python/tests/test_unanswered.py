@@ -1,4 +1,4 @@
-"""Lost response senders are found while somebody waits, and nothing runs when nobody does."""
+"""Lost response senders are found while a request waits; without one no search runs."""
 
 import gc
 import threading
@@ -19,7 +19,7 @@ def until(condition):
         time.sleep(0.005)
 
 
-def test_the_longer_nobody_answers_the_rarer_is_the_search():
+def test_the_search_becomes_rarer_without_answers():
     found = {looks: generation(looks) for looks in range(1, 200)}
 
     assert {looks: oldest for looks, oldest in found.items() if oldest is not None} == {

@@ -1,4 +1,4 @@
-"""A GPU that is played: tensors compute on the CPU, and a log says where what would have happened."""
+"""A played GPU: tensors compute on the CPU, and a log records the places of all operations."""
 
 import threading
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from core_testing.fake_device import DeviceArray, FakeDevice
 class FakeStreams:
     """Stands in for backend_pytorch.cuda.DeviceStreams, on a FakeDevice.
 
-    What goes to the host is there when somebody has waited for the mark, not before, with what the memory
-    holds then: as late as the order of the streams allows. With `waits` that is before the next batch
+    A copy to the host has its content only after a wait for its mark, with the content of the memory
+    then: as late as the order of the streams allows. With `waits` that is before the next batch
     computes.
 
-    log     stream (copies, compute, results, host) and what was done there
-    gate    marks come to pass while it is set
+    log     stream (copies, compute, results, host) and operation
+    gate    marks complete while it is set
     breaks  raised by marks
     """
 

@@ -26,7 +26,7 @@ class Identity(nn.Module):
 
 
 class Pick(nn.Module):
-    """y = 2x, picked = of each row the element that index says; raises out of range."""
+    """y = 2x, picked = the element at `index` of each row; raises out of range."""
 
     def forward(self, x: Tensor, index: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
         return x * 2, torch.gather(x, 1, index)
@@ -97,7 +97,7 @@ class Attribute(nn.Module):
 
 
 class InPlace(nn.Module):
-    """Writes to what it is given."""
+    """Writes to its input."""
 
     def forward(self, x: Tensor) -> Tensor:
         flat = x.view(-1)
@@ -106,7 +106,7 @@ class InPlace(nn.Module):
 
 
 class Weight(nn.Module):
-    """Gives its own weight, which has a gradient, and numbers whose sign is still to be changed."""
+    """Returns its weight, which has a gradient, and numbers with a pending negation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class Adding(nn.Module):
 
 
 class Told(nn.Module):
-    """x of all requests in one row, and what it was told about them."""
+    """x of all requests in one row, and the description of them."""
 
     def forward(self, x: Tensor, about: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
         return x * 2, about.unsqueeze(1)
@@ -149,7 +149,7 @@ class Nested(nn.Module):
 
 
 class Convolutions(nn.Module):
-    """What most vision models are made of."""
+    """The layers of most vision models."""
 
     def __init__(self) -> None:
         super().__init__()

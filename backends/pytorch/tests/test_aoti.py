@@ -90,14 +90,14 @@ def test_a_shape_that_it_was_not_compiled_for_is_an_error(start):
     model(**inputs(NAMES))
 
 
-def test_what_it_was_not_compiled_for_is_refused_at_the_load(start):
+def test_a_shape_it_was_not_compiled_for_is_refused_at_the_load(start):
     with pytest.raises(
         CoreError, match=r"'ARGS\[0\]': the model expects 2 dimensions \(shape \[-1, 3\]\)"
     ):
         start(width=4)
 
 
-def test_what_it_lacks_is_told_with_its_names(serve, package):
+def test_missing_inputs_and_outputs_are_named(serve, package):
     with pytest.raises(CoreError) as caught:
         serve(lambda folder: (folder / "model.pt2").write_bytes(package))
 

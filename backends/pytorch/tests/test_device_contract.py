@@ -22,4 +22,4 @@ class TestOnPlayedGpu(OfTorchScript):
         device = property(lambda instance: instance._device, placed)
         monkeypatch.setattr(TorchInstance, "device", device)
         yield
-        assert gpu.copies == 0  # whoever wants host memory gets it by a pinned copy
+        assert gpu.copies == 0  # host memory is filled by a pinned copy

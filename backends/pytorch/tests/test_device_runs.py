@@ -1,4 +1,4 @@
-"""Batches on a GPU that is played: what is copied where, what waits for what, who touches the host."""
+"""Batches on a played GPU: copies, the order of operations, and accesses to the host."""
 
 import asyncio
 
@@ -143,7 +143,7 @@ class TestInputs:
         assert other.copies == 1 and streams.count("to device") == 1
         assert np.array_equal(y.array, X + 1)
 
-    def test_what_its_library_does_not_show_comes_by_the_host(self, model, modules):
+    def test_arrays_without_dlpack_are_copied_through_the_host(self, model, modules):
         class Shy:
             shape, dtype = X.shape, X.dtype
 
@@ -205,7 +205,7 @@ class TestOutputs:
         assert not np.shares_memory(y.value._held, array._held)
         assert np.array_equal(y.array, X)
 
-    def test_an_answer_that_stays_outlives_what_the_program_writes_there(self, model, modules):
+    def test_an_output_on_the_gpu_is_independent_of_later_writes(self, model, modules):
         served, _ = model(modules.Counter(), "", dims="1")
         one = np.ones(1, np.float32)
 
@@ -232,7 +232,7 @@ class TestOutputs:
         assert region.filled == [(4096, 24)]
         assert streams.count("to host") == streams.fake.copies == 0
 
-    def test_a_wrong_number_of_rows_is_told(self, model, modules):
+    def test_a_wrong_number_of_rows_is_an_error(self, model, modules):
         served, _ = model(modules.Flat())
 
         with pytest.raises(CoreError, match=r"shape \[6\] for a batch of 2 rows"):

@@ -1,4 +1,4 @@
-"""Programs of torch.export: the file tells everything."""
+"""Programs of torch.export: the file has all metadata."""
 
 import json
 import zipfile
@@ -129,7 +129,7 @@ def test_a_shape_that_it_was_not_exported_for_is_an_error(serve, nested, io):
         model(x=np.ones((2, 7), np.float32), more_a=column, more_b=column, scale=column[0])
 
 
-def test_what_would_be_unpickled_is_refused(serve, nested, tmp_path):
+def test_a_pickle_is_refused(serve, nested, tmp_path):
     def pickled(folder):
         (tmp_path / "whole.pt2").write_bytes(nested)
         with (

@@ -1,4 +1,4 @@
-"""Files that cannot be served, and what is said about them."""
+"""Files that cannot be served, and their errors."""
 
 import io as streams
 import pickle
@@ -30,7 +30,7 @@ def written(content, name="model.pt"):
     return lambda folder: (folder / name).write_bytes(content)
 
 
-def test_a_missing_file_is_named_with_what_is_there(serve):
+def test_a_missing_file_is_named_with_the_existing_ones(serve):
     message = refused(serve, written(b"", "other.pt"))
 
     assert "model.pt' for model 'm' (its folder has other.pt)" in message
@@ -46,7 +46,7 @@ def test_a_missing_file_is_named_with_what_is_there(serve):
         (pickle.dumps({"a": 1}), "it is not opened, since pickles run code"),
     ],
 )
-def test_what_is_no_archive_is_refused_with_the_next_step(serve, content, advice):
+def test_a_file_that_is_no_archive_is_refused_with_the_next_step(serve, content, advice):
     message = refused(serve, written(content))
 
     assert "model 'm': cannot load '" in message
@@ -95,7 +95,7 @@ def test_a_damaged_export_is_refused_by_name_wherever_it_is_damaged(tmp_path, ex
     path.write_bytes(content)
 
     try:
-        open_exported(path, None, "m")  # some bytes say nothing
+        open_exported(path, None, "m")  # some bytes have no meaning
     except CoreError as error:
         assert f"model 'm': torch {torch.__version__} cannot load '{path}': " in error.message
 
@@ -107,7 +107,7 @@ def test_names_in_an_archive_that_are_no_text_are_refused(serve, script, modules
         name = content.rindex(b"constants.pkl")
         content[name - 20 : name] = b"\xe0" * 20
         flags = content.rindex(b"PK\1\2", 0, name) + 8
-        content[flags + 1] |= 8  # the name is UTF-8, it says
+        content[flags + 1] |= 8  # flag for a UTF-8 name
         (folder / "model.pt").write_bytes(content)
 
     assert "model 'm': cannot load '" in refused(serve, damage)
@@ -157,7 +157,7 @@ def test_a_program_without_forward_is_refused_with_the_methods_it_has(serve, mod
     assert "predict" in message
 
 
-def test_a_program_saved_in_training_mode_is_told(serve, script, modules, caplog):
+def test_a_program_saved_in_training_mode_is_an_error(serve, script, modules, caplog):
     serve(lambda folder: script(modules.Trained(), folder / "model.pt", train=True), CONFIG)
 
     assert "was saved in training mode" in caplog.text
@@ -195,7 +195,7 @@ def test_an_argument_of_another_kind_is_refused_by_name(serve, modules):
     assert "argument 'n' of forward is of type int" in refused(serve, Counted())
 
 
-def test_without_a_configuration_the_names_of_the_file_are_told(serve, modules):
+def test_without_a_configuration_the_error_has_the_names_of_the_file(serve, modules):
     with pytest.raises(CoreError) as caught:
         serve(modules.Sum())
 

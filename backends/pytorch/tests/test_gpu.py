@@ -74,7 +74,7 @@ def test_an_exported_program_moves_to_the_gpu(serve, modules, export, io):
     assert model(x=np.ones((2, 1, 4, 4), np.float32))["OUTPUT__0"].shape == (2, 64)
 
 
-# what stays, what is copied ------------------------------------------------------------------
+# copies ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def server(serve, modules, io, tmp_path):
 
 
 def copies(ask):
-    """How often the profiler sees memory go to a GPU and to the host while something is asked."""
+    """Return how often the profiler sees copies to a GPU and to the host during requests."""
     ask()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
         ask()
@@ -132,7 +132,7 @@ def test_two_steps_of_an_ensemble_copy_at_both_ends_only(server):
     assert copies(lambda: server.infer("twice", {"x": x})) == [1, 1]
 
 
-def test_what_is_on_the_gpu_and_stays_there_is_not_copied(server):
+def test_arrays_that_stay_on_the_gpu_are_not_copied(server):
     from core import DeviceOutput
 
     x = torch.ones(2, 3, device="cuda:0")
@@ -163,7 +163,7 @@ def test_tensors_of_many_requests_do_not_mix(server):
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is no second GPU")
-def test_what_another_gpu_has_comes_from_there(server):
+def test_arrays_of_another_gpu_are_copied_between_gpus(server):
     x = torch.ones(2, 3, device="cuda:1")
     torch.cuda.synchronize(1)
 

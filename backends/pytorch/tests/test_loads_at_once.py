@@ -23,7 +23,7 @@ class Twice(torch.nn.Module):
     def forward(self, x):
         return x * 2
 """
-# A process of its own: what torch imports on first use, this one has imported already.
+# A separate process: this one has already imported what torch imports on first use.
 START = """
 import asyncio, sys
 from core.options import Options

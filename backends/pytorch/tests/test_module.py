@@ -107,7 +107,7 @@ def test_weights_that_hold_code_are_not_unpickled(serve, tmp_path):
         (CODE.replace("self, x", "self, *, x"), None, "takes 'x' by keyword only"),
     ],
 )
-def test_what_cannot_be_served_is_told(serve, code, saved, text):
+def test_an_unsupported_model_is_an_error(serve, code, saved, text):
     with pytest.raises(CoreError, match=text):
         serve(files(code, saved), CONFIG)
 
@@ -224,7 +224,7 @@ class Scale(torch.nn.Module):
         assert served.ask({"x": X}, (), "b")["OUTPUT__0"].tolist() == [[3, 6]]
 
 
-def test_what_torch_compile_refuses_is_told_by_name(serve):
+def test_a_refusal_of_torch_compile_is_an_error_with_the_name(serve):
     asked = """parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS"
         value { string_value: '{"backend": "none"}' } }"""
 
@@ -232,7 +232,7 @@ def test_what_torch_compile_refuses_is_told_by_name(serve):
         serve(files(), CONFIG + asked)
 
 
-def test_an_error_of_python_is_told_with_its_kind(serve):
+def test_an_error_of_python_has_its_type(serve):
     code = CODE.replace("return self", "return {}['size'] or self")
 
     with pytest.raises(CoreError, match="PyTorch execute failure: KeyError: 'size'"):

@@ -26,7 +26,7 @@ def pair(io, inputs, outputs):
         (("second__1", "first__0"), ("a__0", "b__1")),
     ],
 )
-def test_names_say_which_argument_is_meant(serve, modules, io, inputs, outputs):
+def test_names_identify_arguments(serve, modules, io, inputs, outputs):
     model = serve(modules.Sum(), pair(io, inputs, outputs))
 
     found = model(**{inputs[0]: Y, inputs[1]: X})

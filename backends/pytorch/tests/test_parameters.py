@@ -34,7 +34,7 @@ def read(**values):
 def kept(monkeypatch):
     """Process-wide settings are those of this test."""
     count, fresh = torch.get_num_threads(), threads.ProcessSettings()
-    for user in ("backend", "instance"):  # the package has a name `backend` of its own
+    for user in ("backend", "instance"):  # the package has another name `backend`
         module = sys.modules[f"backend_pytorch.{user}"]
         monkeypatch.setattr(module, "settings", fresh)
     yield
@@ -88,7 +88,7 @@ class Threads(torch.nn.Module):
 """
 
 
-def test_the_first_model_says_how_many_threads_there_are(serve, kept, caplog):
+def test_the_first_model_sets_the_number_of_threads(serve, kept, caplog):
     def fill(folder):
         (folder / "model.py").write_text(ASKING)
 
@@ -102,7 +102,7 @@ def test_the_first_model_says_how_many_threads_there_are(serve, kept, caplog):
         assert model(x=X)["n"].tolist() == [3]
 
 
-def test_threads_between_operations_that_come_too_late_are_told(serve, modules, kept, caplog):
+def test_a_late_setting_of_interop_threads_is_logged(serve, modules, kept, caplog):
     count = torch.get_num_interop_threads()
 
     serve(modules.Counter(), COUNTER + written(NUM_INTEROP_THREADS=count + 1))
@@ -178,6 +178,6 @@ class TestWeights:
         assert opened(modules.Counter()) == 2
         assert opened(modules.Attribute()) == 2
 
-    def test_the_configuration_decides_if_it_says_so(self, opened, modules):
+    def test_the_configuration_decides_if_it_has_the_setting(self, opened, modules):
         assert opened(modules.Counter(), written(ENABLE_WEIGHT_SHARING="true")) == 1
         assert opened(modules.Identity(), written(ENABLE_WEIGHT_SHARING="false")) == 2

@@ -1,4 +1,4 @@
-"""What the server adds to a request reaches the model: states, controls, ragged batches."""
+"""Inputs that the server adds to a request reach the model: states, controls, ragged batches."""
 
 import numpy as np
 from core_testing.served import request_of

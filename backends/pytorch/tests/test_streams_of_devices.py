@@ -157,7 +157,7 @@ def test_what_stays_shows_itself_as_an_array_of_the_gpu(cuda):
     assert streams.takes(shown.__dlpack_device__()) and not streams.takes((dlpack.ROCM, 1))
 
 
-def test_what_stays_has_rows_shapes_and_a_copy_on_the_host():
+def test_an_output_on_the_gpu_has_rows_shapes_and_a_host_copy():
     shown = OnGpu(torch.ones(4, 3, dtype=torch.bfloat16), (dlpack.CUDA, 1))
 
     part = shown[1:3].reshape((6,))

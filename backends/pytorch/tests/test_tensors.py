@@ -64,7 +64,7 @@ def network(modules):
     return modules.Convolutions().eval()
 
 
-def test_rows_of_any_number_get_what_torch_gives(serve, network, io):
+def test_any_number_of_rows_gets_the_result_of_torch(serve, network, io):
     """In one request or in several, of dynamic shapes."""
     config = "max_batch_size: 8 dynamic_batching { } " + io("input", ("x", "FP32", "1, -1, -1"))
     model = serve(network, config + io("output", ("y", "FP32", -1)))
@@ -142,7 +142,7 @@ def test_numbers_for_a_list_of_str_are_refused_at_the_load(serve, modules, io):
         )
 
 
-def test_only_what_some_request_wants_is_given(serve, modules, io):
+def test_only_requested_outputs_are_returned(serve, modules, io):
     model = serve(
         modules.Sum(),
         io("input", ("x", "FP32", 1), ("y", "FP32", 1))
@@ -232,7 +232,7 @@ def test_no_text_is_an_answer_too(serve, modules, io):
     assert answer["o"].shape == (0,)
 
 
-def test_a_run_that_fails_says_what_torch_says(serve, modules, io):
+def test_a_failed_run_has_the_text_of_torch(serve, modules, io):
     model = serve(
         modules.Pick(),
         "max_batch_size: 4 "

@@ -1,7 +1,7 @@
-"""Engines without a GPU: TensorRT's own classes where they work without one, played ones where they do not.
+"""Engines without a GPU: TensorRT's own classes if they work without one, played ones otherwise.
 
-The played CUDA is lazy: what a stream is given is done when somebody waits for it, and in the order that
-marks ask for, no other. So work that should have waited for a copy finds memory full of 0xAA.
+The played CUDA is lazy: a stream runs its operations when a caller waits for it, only in the order that
+events require. So work that should have waited for a copy finds memory full of 0xAA.
 """
 
 import ctypes
@@ -147,7 +147,7 @@ def at(address, shape, dtype):
 class PlayedEngine:
     """An ICudaEngine of ports and a function {input: array} → {output: array}.
 
-    told   output → its shape, by the shapes and values of inputs; -1 for what only the values say
+    told   output → its shape, from shapes and values of inputs; -1 if it depends on the values
     """
 
     def __init__(self, trt, cuda, ports, function, told):
@@ -281,7 +281,7 @@ class PlayedContext:
 
 
 class Played:
-    """A TensorRT whose Runtime, engines and contexts are played; all else is the lean runtime's."""
+    """A TensorRT with played Runtime, engines and contexts; all else is the lean runtime's."""
 
     def __init__(self, real):
         self.cuda, self.engines, self.reports, self.runtimes = PlayedCuda(), {}, [], []

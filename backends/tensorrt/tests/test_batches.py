@@ -136,7 +136,7 @@ def test_a_batch_outside_of_the_profiles_is_refused_with_both_sides(serve, playe
     assert np.array_equal(ask(served, np.ones((2, 4), np.float32)), np.full((2, 4), 2))
 
 
-def test_an_output_whose_shape_depends_on_values(serve, played, port):
+def test_an_output_may_have_a_shape_that_depends_on_values(serve, played, port):
     ports = [port("x", ((1,), (8,), (64,))), port("y", kind="INT64", dims=(-1,))]
     played.engine(
         ports,
@@ -220,7 +220,7 @@ def test_datatypes(serve, played, port, kind):
 
 
 class TestArraysOnTheDevice:
-    """What other models have made on the GPU is read there, and what they take is left there."""
+    """Arrays of other models on the GPU are read there, and outputs stay there."""
 
     def send(self, served, *tensors, outputs=()):
         requests = []
@@ -264,7 +264,9 @@ class TestArraysOnTheDevice:
         assert np.array_equal(found["y"], 2 * X) and place.copies == 1
 
     @pytest.mark.parametrize("graphs", ["", "optimization { cuda { graphs: true } }"])
-    def test_an_output_stays_for_who_takes_it_there(self, tmp_path, twice, played, graphs):
+    def test_an_output_stays_on_the_device_if_it_is_requested_there(
+        self, tmp_path, twice, played, graphs
+    ):
         (tmp_path / "m" / "1").mkdir(parents=True)
         (tmp_path / "m" / "1" / "model.plan").write_bytes(b"engine")
         (tmp_path / "m" / "config.pbtxt").write_text('backend: "tensorrt" ' + graphs)

@@ -1,4 +1,4 @@
-"""Engines that are built here, on a GPU, from ONNX: skipped where there is none, or no builder."""
+"""Engines that are built here, on a GPU, from ONNX: skipped without a GPU or a builder."""
 
 import importlib
 import importlib.util

@@ -36,7 +36,7 @@ def sizes(found):
     return [each.shapes["x"] for each in found]
 
 
-def test_none_without_being_asked_for(specs):
+def test_there_is_none_by_default(specs):
     assert specs(IO) == ()
     assert specs(IO + graph(4).replace("true", "false")) == ()
 
@@ -137,7 +137,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 @pytest.fixture
 def summed(played, port):
-    """An engine whose rows depend on all of their elements; rows do not see each other."""
+    """An engine whose rows depend on all of their elements; rows are independent of each other."""
     return played.engine(
         [port("x", BOUNDS), port("y", dims=(-1, -1))], lambda x: {"y": x + x.sum(1, keepdims=True)}
     )
@@ -177,7 +177,7 @@ def test_a_batch_is_filled_up_to_the_graph(serve, summed, played, shape):
 def test_a_graph_of_shapes_that_the_engine_does_not_take_costs_no_memory(
     serve, summed, played, monkeypatch, dims
 ):
-    """CVE-2025-23335: a configuration of an engine whose numbers ran below zero."""
+    """CVE-2025-23335: a configuration of an engine whose numbers underflowed."""
     sizes, memory = [], played.cuda.memory
     monkeypatch.setattr(
         played.cuda, "memory", lambda size, stream: sizes.append(size) or memory(size, stream)

@@ -1,4 +1,4 @@
-"""TensorRT and CuPy: what is imported, what is said when it cannot be, that they have what we ask of them."""
+"""TensorRT and CuPy: their import, the errors of a failed import, and the names that the backend uses."""
 
 import ast
 import gc
@@ -100,7 +100,9 @@ def test_modules_of_wheels_with_bindings_in_their_names(installed):
         ({}, "small", "runtime=small: it must be one of full, lean, dispatch"),
     ],
 )
-def test_what_is_missing_is_told_with_the_command(installed, modules, wanted, expected):
+def test_a_missing_library_is_an_error_with_the_command_to_install(
+    installed, modules, wanted, expected
+):
     installed(**modules)
 
     with pytest.raises(CoreError, match=expected.replace('"m"', "'m'")):
@@ -139,7 +141,7 @@ WHERE = {
 
 
 def asked(file):
-    """(object, attribute) of all that a file asks of names in OBJECTS."""
+    """Yield (object, attribute) for all names that a file uses of OBJECTS."""
     tree = ast.parse((FOLDER / file).read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in WHERE[file]:
@@ -147,7 +149,7 @@ def asked(file):
 
 
 @pytest.mark.parametrize("file", WHERE)
-def test_tensorrt_has_all_that_is_asked_of_it(lean, file):
+def test_tensorrt_has_all_used_names(lean, file):
     found = set(asked(file))
 
     assert len(found) >= 3
@@ -168,7 +170,7 @@ def test_tensorrt_has_all_of_its_modules_names(lean):
                 names.add(node.attr)
 
     assert {"Runtime", "ILogger", "IOutputAllocator", "TensorIOMode", "TensorLocation"} <= names
-    only_full = {"init_libnvinfer_plugins"}  # asked for with hasattr
+    only_full = {"init_libnvinfer_plugins"}  # checked with hasattr
     assert [name for name in names - only_full if not hasattr(lean, name)] == []
 
 
@@ -182,12 +184,12 @@ def test_members_of_enumerations(lean):
 
 
 @pytest.mark.parametrize("name", facts_module._DTYPES)
-def test_datatypes_have_the_size_that_tensorrt_says(lean, name):
+def test_datatypes_have_the_sizes_of_tensorrt(lean, name):
     assert getattr(lean.DataType, name).itemsize == facts_module._DTYPES[name].byte_size
 
 
 def test_positions_of_arguments(lean):
-    """The bindings exchange the names of these two: what is first is a number."""
+    """The bindings swap the names of these two: the first is a number."""
     first, second = lean.ICudaEngine.get_tensor_profile_values.__doc__.split("(self")[1].split(",")[
         1:3
     ]
@@ -222,7 +224,7 @@ def test_an_allocator_of_tensorrts_class(lean):
     assert (allocator.address, allocator.shape) == (768, (2, 5))
 
 
-def test_cupy_has_all_that_is_asked_of_it():
+def test_cupy_has_all_used_names():
     module = cupy_or_skip()
     for name in ("Device", "Stream", "Event", "alloc", "alloc_pinned_memory", "Graph"):
         assert hasattr(module.cuda, name)
@@ -238,8 +240,8 @@ def test_cupy_has_all_that_is_asked_of_it():
 
 
 @pytest.mark.skipif(bool(gpus()), reason="there is a GPU")
-def test_the_real_runtime_without_a_gpu_is_told_and_does_not_end_the_process(lean, tmp_path):
-    """CUDA says that there is a GPU: what TensorRT gives must be left alone, also when it goes."""
+def test_the_real_runtime_without_a_gpu_is_an_error_and_does_not_end_the_process(lean, tmp_path):
+    """CUDA reports a GPU: the objects of TensorRT must not be used, not even freed."""
     (tmp_path / "model.plan").write_bytes(b"engine")
     cuda = SimpleNamespace(
         count=lambda: 1, capability=lambda device: (9, 0), on=lambda device: nullcontext()

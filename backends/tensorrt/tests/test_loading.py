@@ -1,4 +1,4 @@
-"""From a file to an engine: which file, with what, and what is said when it does not go."""
+"""From a file to an engine: the choice of the file, its settings, and the errors."""
 
 import gc
 import re
@@ -58,7 +58,7 @@ def test_a_file_for_each_compute_capability(serve, twice, played, port, capabili
     assert answer(serve(names, files=files)) == [[factor] * 3]
 
 
-def test_a_missing_file_is_told_with_what_is_there(serve, twice):
+def test_a_missing_file_is_an_error_with_the_existing_files(serve, twice):
     found = refusal(serve, files={"model.engine": b"engine"})
 
     assert "1/model.plan' for model 'm' on a GPU with compute capability 9.0" in found
@@ -73,7 +73,7 @@ def test_instances_share_the_engine_and_have_contexts_of_their_own(serve, twice,
 
 
 @pytest.mark.parametrize("strategy", ["STATIC", "ON_PROFILE_CHANGE"])
-def test_contexts_allocate_as_the_parameter_says(serve, twice, strategy):
+def test_contexts_allocate_memory_by_the_parameter(serve, twice, strategy):
     serve(
         'parameters { key: "execution_context_allocation_strategy" '
         f'value {{ string_value: "{strategy}" }} }}'
@@ -153,7 +153,7 @@ def test_without_a_gpu_tensorrt_is_not_even_begun(serve, twice, played, devices,
     assert played.runtimes == []
 
 
-def test_a_runtime_that_reported_an_error_is_not_asked_anything(serve, twice, played, monkeypatch):
+def test_a_runtime_that_reported_an_error_is_not_used_again(serve, twice, played, monkeypatch):
     """What TensorRT gives then ends the process when it is used."""
 
     class Broken:
@@ -188,7 +188,7 @@ REPORTS = {
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_what_tensorrt_reports_is_told_with_what_to_do(tmp_path, report):
+def test_an_error_of_tensorrt_has_advice(tmp_path, report):
     path = tmp_path / "model.plan"
     path.write_bytes(b"ptrt" + bytes(100))
 
@@ -211,7 +211,7 @@ def test_files_that_are_no_engines(serve, twice, content, expected):
     assert expected in refusal(serve, files={"model.plan": content})
 
 
-def test_the_lean_runtime_says_which_engines_it_runs(tmp_path):
+def test_the_lean_runtime_names_the_engines_it_runs(tmp_path):
     path = tmp_path / "model.plan"
     path.write_bytes(b"ptrt")
 

@@ -152,7 +152,7 @@ def test_a_configuration_without_pairs_is_refused(serve, pairs, message):
         serve(identity, config(*pairs))
 
 
-def test_it_is_a_backend_of_its_own_name():
+def test_it_is_a_backend_of_that_name():
     from core.plugins import available_backends
 
     assert {"identity", "repeat", "square"} <= available_backends().keys()

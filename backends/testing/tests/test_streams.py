@@ -1,4 +1,4 @@
-"""repeat and square: as many answers as a request says."""
+"""repeat and square: a request determines the number of responses."""
 
 import asyncio
 import time
@@ -77,7 +77,7 @@ def test_requests_are_answered_side_by_side(serve):
         slow = server.models.infer(request_of(repeated([1, 2], [0, LONG_MS]), (), "example"))
         first = slow.__aiter__()
         assert (await first.__anext__()).output("OUT").array.tolist() == [1]
-        # The one instance has gone on, since WAIT was over.
+        # The only instance has continued, since WAIT was over.
         quick = server.models.infer(request_of(repeated([3]), (), "example"))
         found = [item.output("OUT").array.tolist() async for item in quick]
         slow.cancel()
@@ -99,7 +99,7 @@ def test_the_next_request_waits_until_wait_is_over(serve):
         for _ in range(50):
             await asyncio.sleep(0)
         waits = not answer.done()
-        slow.cancel()  # nobody waits for the rest of WAIT
+        slow.cancel()  # drop the rest of WAIT
         return waits, await answer
 
     assert served._call(act()) == (True, [3])

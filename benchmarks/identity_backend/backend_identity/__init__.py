@@ -1,7 +1,7 @@
-"""The smallest backend: INPUT0 leaves as OUTPUT0.
+"""The smallest backend: it returns INPUT0 as OUTPUT0.
 
-core ─► [Identity.execute] ─► core.  The counterpart of triton_identity/identity.cc, through the public
-interface of backends and nothing else. It runs on the event loop, as work of no duration should.
+core ─► [Identity.execute] ─► core.  The counterpart of triton_identity/identity.cc, with only the public
+interface of backends. It runs on the event loop, since its work takes almost no time.
 """
 
 import core

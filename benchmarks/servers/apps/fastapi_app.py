@@ -1,7 +1,7 @@
-"""Models behind FastAPI by hand, in the v2 protocol's JSON and binary forms.
+"""Models served by hand-written FastAPI, in the v2 protocol's JSON and binary forms.
 
-Runs in an environment of its own: uvicorn fastapi_app:app. $MLP names the ONNX file; without it
-there is no model mlp. Coroutines do the work at once: a thread would cost more than these models.
+Runs in a separate environment: uvicorn fastapi_app:app. $MLP names the ONNX file; without it there is no
+model mlp. Coroutines execute the models: a thread would cost more than these models.
 """
 
 import os

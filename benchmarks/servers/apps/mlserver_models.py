@@ -1,4 +1,4 @@
-"""Models for MLServer. Runs in an environment of its own, found by model-settings.json."""
+"""Models for MLServer. Runs in a separate environment; model-settings.json refers to it."""
 
 import numpy as np
 from mlserver import MLModel
@@ -7,7 +7,7 @@ from mlserver.types import InferenceResponse
 
 
 class _Arrays(MLModel):
-    """Arrays in, arrays out."""
+    """Base class of models with arrays as inputs and outputs."""
 
     async def load(self):
         return True
@@ -27,7 +27,7 @@ class _Arrays(MLModel):
 
 def _encoded(name, array):
     output = NumpyCodec.encode_output(name, array)
-    output.shape = list(array.shape)  # the codec makes a vector a column
+    output.shape = list(array.shape)  # the codec turns a vector into a column
     return output
 
 

@@ -1,4 +1,4 @@
-"""Allocator: cuts segments into blocks, and gives out free blocks again."""
+"""Allocator: divide segments into blocks, and reuse free blocks."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Allocator:
         self._segment_bytes = segment_bytes
         self._free: dict[int, list[Block]] = {}
         self._freed: deque[Block] = deque()
-        self._cut: Segment | None = None  # the one that blocks are cut from
-        self._used = 0  # bytes of it
+        self._cut: Segment | None = None  # the segment from which new blocks are cut
+        self._used = 0  # bytes of this segment that are in blocks
         self._in_blocks: dict[Segment, int] = {}  # bytes of each segment that are in blocks
         self._lock = threading.Lock()
 
@@ -69,7 +69,7 @@ class Allocator:
         with self._lock:
             self._in_blocks[segment] = block.size
             if block.size < segment.byte_size:
-                # The uncut rest of the segment before is given up.
+                # The uncut rest of the previous segment stays unused.
                 self._cut, self._used = segment, block.size
         return block
 

@@ -20,7 +20,7 @@ class AsyncSharedMemoryPool(BasePool):
     """Memory that client and server share, for one event loop; BasePool describes the arguments.
 
     `async with` closes it. Garbage collection and the end of the interpreter remove its names from /dev/shm
-    and close its socket, but the server keeps what was registered by name.
+    and close its socket, but the server keeps regions that were registered by name.
     """
 
     def __init__(self, client: Any = None, **how: Any):
@@ -61,7 +61,7 @@ class AsyncSharedMemoryPool(BasePool):
         for segment in self._end("the pool is closed"):
             try:
                 await _done(self._registration.unregister(segment))
-            except Exception:  # each client has its own
+            except Exception:  # each client has its own errors
                 break  # the server has ended, and its regions with it
         self._close_files()
 
@@ -100,6 +100,6 @@ class AsyncSharedMemoryPool(BasePool):
 
 
 async def _done(found: Any) -> None:
-    """Await what a client of asyncio returns; a socket has finished its work within microseconds."""
+    """Await the result of an asyncio client's call; calls over a socket are finished already."""
     if inspect.isawaitable(found):
         await found

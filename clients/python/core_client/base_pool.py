@@ -22,11 +22,11 @@ class BasePool:
 
     client         tritonclient's InferenceServerClient for HTTP or gRPC; may be None if there is a socket
     socket         path of the server's --shared-memory-socket: send descriptors instead of names
-    segment_bytes  bytes to register at a time; a larger array gets a segment of its own
+    segment_bytes  bytes to register at a time; a larger array gets a separate segment
     most_bytes     limit for all segments together
     mode           permissions of files in /dev/shm, for a server that runs as another user
-    keep_names     keep the files while the pool is open, so that workers that start again find them;
-                   not used with a socket
+    keep_names     keep the files while the pool is open, so that restarted workers find them; not used with
+                   a socket
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class BasePool:
 
     @property
     def byte_size(self) -> int:
-        """Bytes of all segments, in use or free."""
+        """Return the bytes of all segments, in use or free."""
         return sum(segment.byte_size for segment in self._segments)
 
     def forget(self) -> None:
-        """Give the pool up in a forked process: it belongs to the parent. Arrays stay readable."""
+        """Abandon the pool in a forked process: it belongs to the parent. Arrays stay readable."""
         if self._closed:
             return
         self._closed = "the pool belongs to the parent process; make a new one after a fork"

@@ -10,10 +10,10 @@ from typing import Protocol
 
 class Closing(Protocol):
     def close_at_exit(self) -> None:
-        """Remove what would stay on the machine; never raises."""
+        """Remove the pool's files and close its socket; never raises."""
 
     def forget(self) -> None:
-        """Give the pool up in a forked process: it belongs to the parent; never raises."""
+        """Abandon the pool in a forked process: it belongs to the parent; never raises."""
 
 
 _open: weakref.WeakSet[Closing] = weakref.WeakSet()

@@ -63,7 +63,7 @@ class SharedMemoryPool(BasePool):
         for segment in self._end("the pool is closed"):
             try:
                 self._registration.unregister(segment)
-            except Exception:  # each client has its own
+            except Exception:  # each client has its own errors
                 break  # the server has ended, and its regions with it
         self._close_files()
 

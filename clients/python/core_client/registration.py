@@ -1,4 +1,4 @@
-"""How segments are registered with the server: by name through a client, or by descriptor over a socket."""
+"""Register segments with the server: by name through a client, or by descriptor over a socket."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ByName:
         return named_segment(byte_size, self._mode)
 
     def register(self, segment: Segment) -> Any:
-        """Return what the client's call returns, awaitable with asyncio. Raises the client's errors."""
+        """Return the result of the client's call, awaitable with asyncio. Raises the client's errors."""
         return self._client.register_system_shared_memory(
             segment.name, segment.key, segment.byte_size
         )

@@ -48,13 +48,13 @@ def described(dtype: Any) -> tuple[str, np.dtype[Any]]:
 
 
 class HasClient(Protocol):
-    """What a SharedArray uses of its pool."""
+    """The part of a pool that a SharedArray uses."""
 
     client: Any
 
 
 class Lease:
-    """Owner of a block, which it frees when it and all arrays over its bytes are garbage."""
+    """Owner of a block; frees the block when the Lease and all arrays over its bytes are garbage."""
 
     def __init__(self, allocator: Allocator, block: Block, byte_size: int):
         self._block = block
@@ -96,7 +96,7 @@ class SharedArray:
 
     @property
     def array(self) -> np.ndarray[Any, Any]:
-        """The array. Raises ValueError if it has been released."""
+        """Return the array. Raises ValueError if it has been released."""
         if self._array is None:
             raise ValueError("this SharedArray has been released")
         return self._array

@@ -1,4 +1,4 @@
-"""The pool without a server: sizes, reuse, limits, and what it imports."""
+"""The pool without a server: sizes, reuse, limits and imports."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 
 class Client:
-    """What a pool asks of tritonclient."""
+    """The methods of tritonclient that a pool uses."""
 
     def __init__(self):
         self.registered = {}
@@ -54,7 +54,7 @@ def mine():
 
 class TestSizes:
     @given(st.integers(0, 2**44))
-    def test_a_block_is_at_most_a_quarter_larger_than_what_is_asked_for(self, byte_size):
+    def test_a_block_is_at_most_a_quarter_larger_than_requested(self, byte_size):
         size = size_class(byte_size)
 
         assert size >= byte_size and size % 1024 == 0
@@ -114,7 +114,7 @@ class TestReuse:
         del second
         assert pool.share(np.zeros(4)).place(Tensor()).place == place
 
-    def test_garbage_gives_back_what_it_has_also_while_the_pool_is_busy(self, pool):
+    def test_garbage_collection_frees_blocks_also_while_the_pool_is_busy(self, pool):
         allocator = Allocator(2**16)
 
         class Block:
@@ -137,9 +137,7 @@ class TestBounds:
         held.pop()
         pool.empty(2**16, np.uint8)
 
-    def test_what_arrays_of_other_sizes_have_left_is_given_back_before_it_is_full(
-        self, client, pool
-    ):
+    def test_segments_of_other_sizes_are_released_before_the_limit(self, client, pool):
         kept = pool.share(np.arange(2000))
         for size in range(2**16, 2**19, 2**15):
             pool.empty(size, np.uint8).release()
@@ -161,7 +159,7 @@ class TestBounds:
         assert len(kept) == 3
 
     @given(st.lists(st.integers(1, 2**19), max_size=60), st.data())
-    def test_the_bound_is_met_only_by_what_is_held(self, sizes, data):
+    def test_only_used_memory_counts_for_the_limit(self, sizes, data):
         pool = SharedMemoryPool(Client(), segment_bytes=2**16, most_bytes=2**22)
         held = []
         for size in sizes:
@@ -179,7 +177,7 @@ class TestBounds:
                 pool.empty(2**50, np.uint8)
             assert mine() == []
 
-    def test_what_the_server_refuses_leaves_nothing(self, client, pool):
+    def test_a_refusal_of_the_server_leaves_no_memory(self, client, pool):
         client.refuses = True
         with pytest.raises(RuntimeError, match="disabled"):
             pool.empty(4)
@@ -283,7 +281,7 @@ class TestDatatypes:
             return
         assert data.startswith(encode(found))
 
-    def test_a_tensor_needs_a_client_whose_it_could_be(self, pool):
+    def test_a_tensor_needs_a_client_to_choose_its_class(self, pool):
         with pytest.raises(TypeError, match="no client of tritonclient"):
             pool.empty(1).input("x")
 

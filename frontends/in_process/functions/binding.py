@@ -90,7 +90,7 @@ def bound_function(
 ) -> BoundFunction:
     """Make a function a model. Calls it once with the example, on this thread, if outputs are not given.
 
-    Raises CoreError(INVALID) for invalid arguments, and what the function raises for the example.
+    Raises CoreError(INVALID) for invalid arguments, and the exception of the function for the example.
     """
     if not isinstance(name, str):
         raise invalid(f"a function is bound to the name {name!r}: give a str")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("core")
 
-# core/hookspecs.py says for each hook when it is called, on which thread, what it gets and what it returns:
+# core/hookspecs.py documents the call, the thread, the arguments and the result of each hook:
 #
 # options of the command line     core_add_options
 # the server                      core_workers_starting, core_server_starting, core_server_stopping

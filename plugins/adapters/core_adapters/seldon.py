@@ -269,7 +269,10 @@ def _arguments(method: Any) -> tuple[int, bool]:
 
 
 def _parameters(config: dict[str, Any]) -> dict[str, Any]:
-    """What the class is made with: a JSON object, or Seldon's list of name, value and type."""
+    """Return the arguments of the class: from a JSON object, or Seldon's list of name, value and type.
+
+    Raises TritonModelException for another form.
+    """
     text = trust.parameter(config, PARAMETERS)
     try:
         given = json.loads(text) if text else {}

@@ -39,7 +39,7 @@ def version(repository):
 
 @pytest.fixture
 def completed():
-    """What a file tells of itself, without a server: names → (datatype, dims), of inputs and outputs."""
+    """Return the metadata of a file, without a server: names → (datatype, dims), of inputs and outputs."""
 
     def complete(file, max_batch_size=0, parameters=None):
         config = ModelConfig(

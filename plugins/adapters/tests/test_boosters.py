@@ -35,7 +35,7 @@ def test_a_classifier_of_xgboost_is_served_without_a_configuration(version, serv
     np.testing.assert_allclose(answer["predict_proba"], classifier.predict_proba(THREE), rtol=1e-5)
 
 
-def test_a_booster_of_lightgbm_gives_what_its_predict_gives(version, server, booster):
+def test_a_booster_of_lightgbm_returns_the_result_of_its_predict(version, server, booster):
     booster.save_model(version(THREAD + DESCRIBED) / "model.txt")
     server.load()
 
@@ -45,7 +45,7 @@ def test_a_booster_of_lightgbm_gives_what_its_predict_gives(version, server, boo
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.ubj", "model.bst"])
-def test_a_booster_of_xgboost_gives_what_its_own_predict_gives(tmp_path, completed, name):
+def test_a_booster_of_xgboost_returns_the_result_of_its_predict(tmp_path, completed, name):
     train = xgboost.DMatrix(THREE, LABELS)
     found = xgboost.train({"objective": "binary:logistic", "max_depth": 2}, train, 2)
     found.save_model(tmp_path / name)
@@ -73,7 +73,7 @@ def test_a_bst_file_may_be_of_either_library(tmp_path, completed, booster):
         ("model.txt", b"tree\nversion=v4\n", "is no model of LightGBM: "),
     ],
 )
-def test_what_neither_library_can_read_is_told_with_the_files_name(
+def test_a_file_of_neither_library_is_an_error_with_its_name(
     tmp_path, completed, name, content, text
 ):
     (tmp_path / name).write_bytes(content)

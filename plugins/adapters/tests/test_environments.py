@@ -1,4 +1,4 @@
-"""What is served without a TritonPythonModel is served in an environment of its own, too."""
+"""Models without a TritonPythonModel are also served in separate environments."""
 
 import json
 import os
@@ -134,7 +134,7 @@ class Runtime(MLModel):
 
 
 @pytest.mark.skipif(find_spec("mlserver") is None, reason="there is no mlserver")
-def test_a_folder_for_mlserver_with_a_runtime_of_its_own(repository, server, runs_in, runs_there):
+def test_a_folder_for_mlserver_with_a_custom_runtime(repository, server, runs_in, runs_there):
     settings = {
         "name": "example",
         "implementation": "runtime.Runtime",

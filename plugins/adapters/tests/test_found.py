@@ -49,14 +49,14 @@ def test_settings_beside_the_versions_speak_for_their_files(folder):
 @pytest.mark.parametrize(
     "name,file", [("Iris", "Iris.py"), ("flowers.kinds.Iris", "flowers/kinds.py")]
 )
-def test_a_class_is_in_the_file_that_its_name_says(folder, name, file):
+def test_a_class_is_in_the_file_of_its_name(folder, name, file):
     text = f'parameters {{ key: "MODEL_CLASS" value {{ string_value: "{name}" }} }}'
 
     assert file_in(folder(), text) == f"1/{file}"
 
 
 @pytest.mark.parametrize("name", ["", "../Iris", "a..B", "/etc/a.B"])
-def test_what_names_no_class_is_refused(folder, name):
+def test_an_invalid_class_name_is_refused(folder, name):
     text = f'parameters {{ key: "MODEL_CLASS" value {{ string_value: "{name}" }} }}'
 
     with pytest.raises(CoreError, match="expected the name of a class"):

@@ -1,4 +1,4 @@
-"""MLServer's folders as they are: model-settings.json beside the model, no versions, no config.pbtxt."""
+"""Unchanged folders of MLServer: model-settings.json beside the model, no versions, no config.pbtxt."""
 
 import json
 import sys
@@ -88,7 +88,7 @@ def custom(**more):
     }
 
 
-def test_a_folder_for_its_scikit_learn_runtime_is_served_as_it_is(write, server):
+def test_a_folder_for_its_scikit_learn_runtime_is_served_unchanged(write, server):
     settings = {
         "name": "example",
         "implementation": "mlserver_sklearn.SKLearnModel",
@@ -105,7 +105,7 @@ def test_a_folder_for_its_scikit_learn_runtime_is_served_as_it_is(write, server)
 
 
 @needs_mlserver
-def test_a_runtime_of_ones_own_runs_with_the_real_package(write, server):
+def test_a_custom_runtime_runs_with_the_real_package(write, server):
     write(custom(), {"runtimes.py": RUNTIME})
     server.load()
     x = np.array([[1, 2], [3, 4]], np.float32)
@@ -162,7 +162,7 @@ def test_inputs_and_outputs_are_those_of_the_settings(write, completed):
         ("mlserver_sklearn.sklearn.SKLearnModel", "SKLearnModel", "model.joblib, model.pickle"),
     ],
 )
-def test_a_folder_without_the_file_of_its_runtime_says_what_it_looked_for(
+def test_a_folder_without_the_file_of_its_runtime_is_an_error_with_the_expected_names(
     write, completed, implementation, kind, files
 ):
     folder = write({"implementation": implementation})
@@ -206,14 +206,14 @@ def test_settings_that_cannot_be_understood_are_refused_by_name(tmp_path, settin
 
 
 @needs_mlserver
-def test_a_runtime_that_is_not_installed_says_what_to_install(write, server):
+def test_a_missing_runtime_is_an_error_with_the_package_to_install(write, server):
     write(custom(implementation="mlserver_catboost.CatboostModel"))
 
     with pytest.raises(CoreError, match="try: pip install mlserver-catboost"):
         server.load()
 
 
-def test_without_mlserver_a_runtime_of_ones_own_is_refused_with_what_to_install(
+def test_without_mlserver_a_custom_runtime_is_refused_with_the_package_to_install(
     write, completed, monkeypatch
 ):
     folder = write(custom())

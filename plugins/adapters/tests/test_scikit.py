@@ -24,7 +24,7 @@ def points(rows=40):
     return features, (features[:, 0] > 0).astype(int)
 
 
-def test_a_trusted_pickle_is_served_as_it_is(version, server):
+def test_a_trusted_pickle_is_served_unchanged(version, server):
     x, y = points()
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y)
     joblib.dump(model, version(TRUSTED + THREAD) / "model.joblib")
@@ -38,7 +38,7 @@ def test_a_trusted_pickle_is_served_as_it_is(version, server):
     assert list(only) == ["predict_proba"]
 
 
-def test_skops_needs_no_trust_and_no_config_for_what_it_knows(version, server):
+def test_skops_needs_no_trust_and_no_config_for_known_types(version, server):
     x, y = points()
     model = LinearRegression().fit(x, 2.5 * y)
     skops.io.dump(model, version() / "model.skops")
@@ -95,7 +95,7 @@ def test_a_pipeline_that_wants_names_has_an_input_for_each_column(version, serve
     assert answer["predict"].ravel().tolist() == [b"yes", b"no"]
 
 
-def test_columns_may_be_plain_vectors_when_the_config_says_so(version, server):
+def test_columns_may_be_plain_vectors_if_the_config_allows_it(version, server):
     frame = pandas.DataFrame({"a": [0.0, 1, 2, 3], "b": [1.0, 0, 1, 0]})
     model = LinearRegression().fit(frame, [0.0, 1, 2, 3])
     config = """
@@ -150,7 +150,7 @@ def test_columns_may_be_plain_vectors_when_the_config_says_so(version, server):
     ],
     ids=["classes", "float classes", "two targets", "clusters", "transformer", "texts"],
 )
-def test_what_an_estimator_tells_of_itself(tmp_path, completed, model, inputs, outputs):
+def test_an_estimator_describes_its_inputs_and_outputs(tmp_path, completed, model, inputs, outputs):
     joblib.dump(model(), tmp_path / "model.joblib")
 
     assert completed(tmp_path / "model.joblib", 0, {"TRUSTED": "true"}) == (inputs, outputs)

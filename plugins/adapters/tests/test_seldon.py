@@ -41,7 +41,7 @@ def serve(version, server):
     return start
 
 
-def test_a_class_without_any_configuration_takes_x_and_gives_what_predict_gives(serve):
+def test_a_class_without_any_configuration_takes_x_and_returns_the_result_of_predict(serve):
     server = serve(
         "class Model:\n"
         "    def load(self):\n        self.factor = 3\n"
@@ -233,14 +233,14 @@ def test_a_tuple_is_the_outputs_in_order(serve):
         ("class A:\n    def other(self): pass\n", "has no attribute 'TritonPythonModel'"),
     ],
 )
-def test_what_cannot_be_served_is_refused_by_name(serve, source, text):
+def test_an_unsupported_class_is_refused_by_name(serve, source, text):
     with pytest.raises(CoreError) as error:
         serve(source, config_of(*X_TO_Y))
 
     assert text in error.value.message
 
 
-def test_an_exception_of_predict_is_told_with_its_place(serve):
+def test_an_exception_of_predict_is_an_error_with_its_place(serve):
     server = serve(
         "class Model:\n    def predict(self, X):\n        raise ValueError('too hot')\n",
         config_of(*X_TO_Y),

@@ -1,4 +1,4 @@
-"""A pickle runs code when it is read: it is not, unless the configuration says that it may."""
+"""A pickle can run code when it is read: it is read only if the configuration trusts it."""
 
 import joblib
 import pytest
@@ -22,7 +22,7 @@ class Harmful:
 
 @pytest.mark.parametrize("name", ["model.joblib", "model.pkl", "model.pickle"])
 @pytest.mark.parametrize("told", ["", "false", "no", "sklearn.linear_model"])
-def test_a_pickle_that_nobody_trusts_is_not_read(tmp_path, completed, name, told):
+def test_an_untrusted_pickle_is_not_read(tmp_path, completed, name, told):
     joblib.dump(Harmful(tmp_path / "trace"), tmp_path / name)
 
     with pytest.raises(Exception) as error:
@@ -42,7 +42,7 @@ def test_the_file_of_the_last_test_would_have_done_harm(tmp_path, completed):
     assert (tmp_path / "trace").exists()
 
 
-def test_a_load_that_lacks_trust_fails_and_says_what_to_write(version, server):
+def test_a_load_without_trust_fails_with_the_parameter_to_set(version, server):
     folder = version("")
     joblib.dump(LinearRegression().fit([[0.0], [1]], [0, 1]), folder / "model.joblib")
 
@@ -81,7 +81,7 @@ def unknown(tmp_path):
 
 
 @pytest.mark.parametrize("told", ["", "other.Type"])
-def test_skops_refuses_types_that_nobody_trusts_by_name(unknown, completed, told):
+def test_skops_refuses_untrusted_types_by_name(unknown, completed, told):
     file, name = unknown
 
     with pytest.raises(Exception) as error:

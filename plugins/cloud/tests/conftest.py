@@ -1,4 +1,4 @@
-"""Servers over repositories in emulated clouds. Each test has a path of its own in one bucket."""
+"""Servers over repositories in emulated clouds. Each test has a different path in one bucket."""
 
 import asyncio
 import itertools
@@ -83,7 +83,7 @@ def shelf(emulator, monkeypatch, tmp_path):
             monkeypatch.delenv(name)
     for name, value in emulator.environment.items():
         monkeypatch.setenv(name, value)
-    # Nothing outside of this machine may be asked for credentials.
+    # No server outside of this machine may get requests for credentials.
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
@@ -150,7 +150,7 @@ async def serve(shelf, backend, monkeypatch):
 
 @pytest.fixture
 def factor():
-    """What a model multiplies by, asked of the model."""
+    """Ask the model for its factor."""
 
     async def ask(server, name="m"):
         x = Tensor.of("x", np.array([1.0], np.float32))

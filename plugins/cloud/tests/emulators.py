@@ -35,7 +35,7 @@ class S3:
         self._server.start()
         host, port = self._server.get_host_and_port()
         self._port = port
-        # One process has one moto, whoever used it before.
+        # One process has one moto, shared by all its users.
         self._control("reset-auth", b"inf")
         self._control("reset", b"")
         self.recorder = Recorder(port)
@@ -82,7 +82,7 @@ class S3:
         self._client.put_object(Bucket=BUCKET, Key=key, Body=content)
 
     def put_in_parts(self, key, content):
-        """As clients upload what is large."""
+        """Upload in parts, as clients do with large objects."""
         which = {"Bucket": BUCKET, "Key": key}
         which["UploadId"] = self._client.create_multipart_upload(**which)["UploadId"]
         part = self._client.upload_part(**which, PartNumber=1, Body=content)
@@ -106,7 +106,7 @@ class S3:
 
 
 class Google:
-    """gcp-storage-emulator; it checks no credentials: wrong ones are those that nobody gives a token for."""
+    """gcp-storage-emulator; it checks no credentials: wrong ones get no token."""
 
     scheme = "gs"
 
@@ -159,7 +159,7 @@ class Google:
 
 
 def _service_account(token_uri):
-    """Credentials of nobody, in the form of Google's files."""
+    """Return invalid credentials in the form of Google's files."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 

@@ -1,6 +1,6 @@
-"""Recorder: a server on loopback that hands requests on to an emulator, and may spoil the answers.
+"""Recorder: a server on loopback that forwards requests to an emulator, and can modify the responses.
 
-It is what makes it possible to count what a model server asks its store, and to let a transfer break.
+It makes it possible to count the requests of a model server to its store, and to break a transfer.
 """
 
 import http.client
@@ -13,7 +13,7 @@ _HOP_BY_HOP = {"connection", "transfer-encoding", "keep-alive", "content-length"
 class Recorder:
     """
     requests   "GET /path?query" of each request, in order
-    spoil      request → None, a status, or a function of the body that gives what is sent of it
+    spoil      request → None, a status, or a function of the body that returns the bytes to send
     """
 
     def __init__(self, port):
@@ -75,5 +75,5 @@ class Recorder:
         if handler.command != "HEAD":
             try:
                 handler.wfile.write(sent)
-            except BrokenPipeError:  # who asked wanted the beginning only
+            except BrokenPipeError:  # the client wanted only the beginning
                 handler.close_connection = True

@@ -23,7 +23,7 @@ from core.errors import CoreError
         ("gs://bucket", "bucket", ""),
     ],
 )
-def test_a_url_says_bucket_path_and_server(url, root, endpoint):
+def test_a_url_has_bucket_path_and_server(url, root, endpoint):
     place = place_of(url)
 
     assert (place.root, place.endpoint, place.url) == (root, endpoint, url)
@@ -44,7 +44,7 @@ def test_a_url_says_bucket_path_and_server(url, root, endpoint):
         ),
     ],
 )
-def test_a_url_of_azure_says_account_container_and_path(url, account, root, endpoint):
+def test_a_url_of_azure_has_account_container_and_path(url, account, root, endpoint):
     place = place_of(url)
 
     assert (place.account, place.root, place.endpoint) == (account, root, endpoint)

@@ -1,4 +1,4 @@
-"""Files that were fetched: once for each content, whole or not at all, and gone when nobody needs them."""
+"""Fetched files: once for each content, complete or not at all, and removed when they are unused."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ def remote(content, key="k"):
 
 
 class Remote:
-    """A store: `fetch` writes the content that a stamp says, and keeps count."""
+    """A store: `fetch` writes the content of a stamp, and counts its calls."""
 
     def __init__(self):
         self.fetched = []
@@ -81,7 +81,7 @@ def test_files_of_two_models_are_not_mixed(cache, store):
     assert store.fetched == ["one", "one"]
 
 
-def test_a_file_that_somebody_has_written_into_is_fetched_again(cache, store):
+def test_a_modified_object_is_fetched_again(cache, store):
     first, second = cache.place_for("m"), cache.place_for("m")
     cache.bring(store.fetch, "s3://b/m", {"x": remote("one")}, first)
     (first / "x").write_text("ONE")
@@ -117,7 +117,7 @@ def test_a_fetch_that_breaks_leaves_nothing_half(cache, store):
     assert (folder / "x").read_text() == "one"
 
 
-def test_what_was_whole_when_another_broke_is_not_fetched_again(cache, store):
+def test_complete_files_of_a_failed_fetch_are_not_fetched_again(cache, store):
     def broken(file, target):
         if file.stamp == "bad":
             raise ConnectionError("cut")
@@ -170,8 +170,8 @@ def test_after_the_end_nothing_is_fetched(store):
     assert not folder.parent.parent.exists()
 
 
-def test_the_end_lets_go_of_who_waits_for_many_files(cache):
-    """Who comes to an end in time is not waited for, so `close` finds fetches that run and that wait."""
+def test_the_end_stops_a_thread_that_waits_for_many_files(cache):
+    """The end does not wait for threads that end in time, so `close` finds running and waiting fetches."""
     begun, go = threading.Semaphore(0), threading.Event()
     raised = []
 
@@ -198,7 +198,7 @@ def test_the_end_lets_go_of_who_waits_for_many_files(cache):
     assert not bringing.is_alive() and len(raised) == 1
 
 
-def test_a_file_system_that_keeps_no_times_is_told_and_not_filled_again_and_again(
+def test_a_file_system_without_times_is_an_error_and_not_filled_repeatedly(
     cache, store, monkeypatch
 ):
     monkeypatch.setattr(os, "utime", lambda *_, **__: None)
@@ -212,7 +212,7 @@ def test_a_file_system_that_keeps_no_times_is_told_and_not_filled_again_and_agai
 # Temporary and kept ------------------------------------------------------------------------
 
 
-def test_a_temporary_cache_forgets_what_no_folder_has(temporary, store):
+def test_a_temporary_cache_removes_objects_without_links(temporary, store):
     cache = Cache()
     files, first, second = {"x": remote("one")}, cache.place_for("m"), cache.place_for("m")
     cache.bring(store.fetch, "s3://b/m", files, first)
@@ -252,7 +252,7 @@ cache.bring(fetch, "s3://b/m", {"x": RemoteFile("k", 4, "half", "half")}, cache.
 """
 
 
-def test_what_a_killed_process_had_begun_to_fetch_goes_with_the_next_content(
+def test_a_partial_file_of_a_killed_process_is_removed_with_the_next_content(
     tmp_path, temporary, store
 ):
     subprocess.run([sys.executable, "-c", KILLED_IN_A_FETCH, str(tmp_path / "kept")], check=False)
@@ -295,7 +295,7 @@ def test_two_processes_fetch_the_same_file_once(tmp_path, store):
     two.close()
 
 
-def test_what_a_killed_process_has_left_is_removed_by_the_next(temporary, store):
+def test_a_folder_of_a_killed_process_is_removed_by_the_next(temporary, store):
     program = (
         "import os, tempfile, sys; tempfile.tempdir = sys.argv[1]\n"
         "from core_cloud.cache import Cache\n"

@@ -104,6 +104,6 @@ def test_a_file_that_is_missing_is_refused():
         credentials_of(S3, {FILE: "/nowhere/credentials.json"})
 
 
-def test_an_error_can_say_where_credentials_come_from():
+def test_an_error_can_name_the_source_of_credentials():
     assert "AWS_SECRET_ACCESS_KEY" in source_of(S3, {})
     assert "/c.json" in source_of(S3, {FILE: "/c.json"})

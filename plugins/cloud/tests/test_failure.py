@@ -1,4 +1,4 @@
-"""Errors of libraries, told apart by what they say of themselves."""
+"""The classification of errors of the libraries."""
 
 import asyncio
 import errno
@@ -72,7 +72,7 @@ def test_errors_that_lead_to_each_other_end():
         (ValueError("x"), "docs/cloud-repositories.md"),
     ],
 )
-def test_a_text_says_what_was_tried_and_what_to_do(error, text):
+def test_an_error_names_the_operation_and_the_advice(error, text):
     told = str(described(place_of("s3://h:1/b/m"), "list its objects", error, 4))
 
     assert told.startswith(
@@ -81,7 +81,7 @@ def test_a_text_says_what_was_tried_and_what_to_do(error, text):
     assert text in told
 
 
-def test_who_showed_nothing_is_told_that():
+def test_an_anonymous_request_is_an_error_about_missing_credentials():
     told = described(place_of("s3://b"), "list", PermissionError("x"), 1, anonymous=True)
 
     assert "no credentials were found, and it is not open to everybody" in str(told)

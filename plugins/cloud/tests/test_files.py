@@ -1,4 +1,4 @@
-"""What a listing becomes: paths that stay below a folder, and stamps that change."""
+"""A listing becomes paths that stay below a folder, and stamps that change."""
 
 from datetime import datetime, timezone
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ def entry(**more):
     return {"size": 3, "type": "file", "LastModified": TIME, **more}
 
 
-def test_paths_are_below_what_was_listed():
+def test_paths_are_relative_to_the_listed_folder():
     tree = tree_of({"b/models/m/1/f": entry(), "b/models/top": entry()}, "b/models")
 
     assert set(tree.files) == {"m/1/f", "top"}
@@ -36,7 +36,7 @@ def test_each_model_has_its_part():
     "name",
     ["../x", "m/../../x", "m//x", "m/./x", "/x", "m\\x", "m/\0", "m/a\nb", "m/" + "x" * 256, ".."],
 )
-def test_names_that_are_no_paths_are_left_out_and_told(name):
+def test_invalid_names_are_skipped_and_logged(name):
     tree = tree_of({f"b/{name}": entry(), "b/m/x": entry()}, "b")
 
     assert set(tree.files) == {"m/x"}
@@ -91,7 +91,7 @@ def test_the_md5_of_a_store_is_known(said, sure):
     assert (file.md5, file.sure) == ("9e107d9d372bb6826bd81d3542a419d6", sure)
 
 
-def test_what_was_put_together_of_parts_has_no_md5():
+def test_a_multipart_object_has_no_md5():
     assert file_of("b/f", entry(**PARTS)).md5 == ""
 
 
@@ -115,7 +115,7 @@ def test_another_size_is_another_content(said):
     assert file_of("b/f", entry(**said)).content != file_of("b/f", entry(**said, size=4)).content
 
 
-def test_a_store_that_says_nothing_of_changes_is_refused():
+def test_a_store_without_times_and_tags_is_refused():
     with pytest.raises(ValueError, match="by which a change could be seen"):
         file_of("b/f", {"size": 3, "type": "file"})
     with pytest.raises(ValueError, match="how large"):

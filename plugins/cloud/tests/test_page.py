@@ -1,4 +1,4 @@
-"""docs/cloud-repositories.md says what is."""
+"""docs/cloud-repositories.md matches the code."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A repository in each of the clouds is what a folder is."""
+"""A repository in each of the clouds behaves like a folder."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ from core.errors import CoreError
 
 from .emulators import S3
 
-# What is the same for every store is tried with one.
+# Behaviour that is equal for all stores is tested with one.
 once = pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
 
 _TENSORS = """
@@ -47,7 +47,7 @@ async def test_a_look_at_nothing_new_lists_and_fetches_nothing(shelf, serve):
     assert shelf.fetched() == []
 
 
-async def test_a_look_fetches_only_what_has_changed(shelf, serve, factor, backend):
+async def test_a_poll_fetches_only_changed_files(shelf, serve, factor, backend):
     shelf.model("m", "3")
     shelf.put("m/1/weights.bin", "many numbers")
     server = await serve(model_control_mode="poll")
@@ -117,7 +117,7 @@ async def test_a_model_that_arrives_in_parts_is_loaded_when_it_is_whole(shelf, s
 
 
 @once
-async def test_load_requests_reload_what_has_changed_and_unload(shelf, serve, factor):
+async def test_load_requests_reload_changed_models_and_unload(shelf, serve, factor):
     shelf.model("other", "1")
     server = await serve(model_control_mode="explicit")
     shelf.model("m", "3")
@@ -186,7 +186,7 @@ async def test_folders_and_clouds_are_served_together(shelf, serve, factor, tmp_
 
 @once
 @pytest.mark.parametrize("right", [True, False])
-async def test_agents_see_what_was_fetched(shelf, serve, factor, right):
+async def test_agents_see_the_fetched_files(shelf, serve, factor, right):
     digest = hashlib.md5(b"3" if right else b"4").hexdigest()
     agent = f'agents [ {{ name: "checksum" parameters {{ key: "MD5:1/factor.txt" value: "{digest}" }} }} ]'
     shelf.model(

@@ -72,7 +72,7 @@ def test_a_bucket_is_followed_and_nothing_is_left(start, store):
     assert list(start.temporary.iterdir()) == []
 
 
-def test_several_workers_share_a_folder_of_what_was_fetched(start, store, tmp_path):
+def test_several_workers_share_a_folder_of_fetched_files(start, store, tmp_path):
     store.recorder.requests.clear()
 
     server = start("--workers=2", f"--cloud-cache-directory={tmp_path / 'kept'}")

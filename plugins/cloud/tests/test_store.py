@@ -1,4 +1,4 @@
-"""A store that is asked and fetched from, over a file system in memory that fails when a test says so."""
+"""A store over a file system in memory, which fails on command of a test."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def store(memory, pauses):
 
 
 def failing(monkeypatch, memory, method, *errors):
-    """Let a method raise these, one after the other, and then do what it does."""
+    """Let a method raise these errors, one after the other, and then work."""
     waiting, inner, calls = list(errors), getattr(memory, method), []
 
     def call(*args, **kwargs):
@@ -73,9 +73,7 @@ def test_a_file_is_fetched(store, tmp_path):
     assert (tmp_path / "x").read_bytes() == b"abc"
 
 
-def test_what_passes_by_itself_is_tried_again_after_growing_pauses(
-    store, memory, monkeypatch, pauses
-):
+def test_transient_failures_are_retried_after_growing_pauses(store, memory, monkeypatch, pauses):
     failing(monkeypatch, memory, "find", ConnectionError("1"), TimeoutError("2"))
 
     assert len(store.tree().files) == 2
@@ -96,7 +94,7 @@ def test_attempts_are_bounded(store, memory, monkeypatch, pauses):
     assert refused.value.failure is Failure.TRANSIENT
 
 
-def test_what_lasts_is_not_tried_again(store, memory, monkeypatch, pauses):
+def test_lasting_failures_are_not_retried(store, memory, monkeypatch, pauses):
     calls = failing(monkeypatch, memory, "find", PermissionError("no"))
 
     with pytest.raises(StoreError, match="PermissionError: no"):
@@ -126,7 +124,7 @@ def test_a_file_of_another_size_than_listed_is_refused(store, memory, tmp_path):
 
 
 class Encrypting:
-    """What a store of S3 says of an object, and how often it was asked."""
+    """An object of S3 with encryption settings; counts the requests for them."""
 
     def __init__(self, **head):
         self.head = head
@@ -140,7 +138,7 @@ class Encrypting:
 
 
 @pytest.mark.parametrize(("tag", "is_there"), [('"2-1"', True), ('"1-1"', False)])
-def test_what_nothing_checks_must_still_be_what_was_listed(tmp_path, tag, is_there):
+def test_an_object_without_a_digest_must_match_the_listing_after_the_fetch(tmp_path, tag, is_there):
     """Of what was uploaded to S3 in parts the ETag is no MD5, and another content may be as large."""
     file = file_of("bucket/m/x", {"size": 3, "ETag": tag, "LastModified": "then"})
     (tmp_path / "x").write_text("abc")
@@ -186,12 +184,12 @@ def test_the_end_ends_a_transfer(memory, tmp_path):
         store.fetch(file, tmp_path / "x")
 
 
-def test_a_path_without_anything_is_no_place(memory, pauses):
+def test_a_path_without_objects_is_no_place(memory, pauses):
     with pytest.raises(StoreError, match="FileNotFoundError: /nothing"):
         Store(place_of("memory://nothing"), pause=pauses).names()
 
 
-# What is missing here --------------------------------------------------------------------------
+# Missing packages ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What goes wrong between a server and its store is said in words, tried again, and leaves nothing half."""
+"""Failures between a server and its store: clear errors, retries, and no partial files."""
 
 import json
 
@@ -49,7 +49,7 @@ def no_pause(monkeypatch):
     monkeypatch.setattr("core_cloud.store._PAUSE_S", 0.001)
 
 
-def test_wrong_credentials_are_refused_in_words(shelf, monkeypatch):
+def test_wrong_credentials_are_refused_with_advice(shelf, monkeypatch):
     shelf.model("m", "3")
     for name, value in shelf.emulator.wrong.items():
         monkeypatch.setenv(name, value)
@@ -62,11 +62,11 @@ def test_wrong_credentials_are_refused_in_words(shelf, monkeypatch):
 
 
 @pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
-def test_who_has_no_credentials_is_told_which_to_give(shelf, monkeypatch, tmp_path):
+def test_missing_credentials_are_an_error_that_names_them(shelf, monkeypatch, tmp_path):
     for name in shelf.emulator.environment:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))  # without files of Amazon's
-    shelf.emulator.recorder.spoil = lambda request: 403  # as S3 answers who shows nothing
+    shelf.emulator.recorder.spoil = lambda request: 403  # S3's response without credentials
 
     text = refusal(shelf.url)
 
@@ -102,11 +102,11 @@ def test_a_bucket_that_is_missing_is_named(shelf):
     assert "check that" in text
 
 
-def test_a_path_without_anything_is_no_repository(shelf):
+def test_a_path_without_objects_is_no_repository(shelf):
     assert f"there is nothing at 'shelf/{shelf.path}'" in refusal(shelf.url)
 
 
-def test_a_bucket_without_anything_beside_the_path_is_a_repository(shelf):
+def test_a_bucket_with_only_a_path_is_a_repository(shelf):
     shelf.model("m", "3")
 
     repository = open_cloud(shelf.emulator.url(""))
@@ -139,7 +139,9 @@ async def test_a_transfer_that_is_cut_is_tried_again(shelf, serve, factor, no_pa
     assert await factor(server) == pytest.approx(float("3" * 20))
 
 
-async def test_content_that_is_not_what_was_listed_is_never_loaded(shelf, serve, backend, no_pause):
+async def test_content_that_differs_from_the_listing_is_never_loaded(
+    shelf, serve, backend, no_pause
+):
     shelf.model("m", "333")
     which = is_transfer("m/1/factor.txt")
     shelf.emulator.recorder.spoil = lambda request: (
@@ -156,7 +158,7 @@ async def test_content_that_is_not_what_was_listed_is_never_loaded(shelf, serve,
 
 
 @pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
-def test_what_was_uploaded_in_parts_and_changes_before_it_is_fetched_is_not_taken(shelf, no_pause):
+def test_a_multipart_object_that_changes_before_the_fetch_is_refused(shelf, no_pause):
     """Its ETag is no MD5, and the new weights of a model are often as large as the old ones."""
     shelf.put_in_parts("m/1/weights", "one")
     repository = open_cloud(shelf.url)
@@ -175,7 +177,7 @@ def test_what_was_uploaded_in_parts_and_changes_before_it_is_fetched_is_not_take
 
 
 @pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
-async def test_a_reload_that_cannot_fetch_leaves_what_serves(shelf, serve, factor, no_pause):
+async def test_a_reload_that_cannot_fetch_keeps_the_serving_version(shelf, serve, factor, no_pause):
     shelf.model("m", "3")
     server = await serve(model_control_mode="poll")
     shelf.put("m/1/factor.txt", "30")
@@ -192,7 +194,7 @@ async def test_a_reload_that_cannot_fetch_leaves_what_serves(shelf, serve, facto
 
 
 @pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
-async def test_a_look_that_fails_leaves_what_serves(shelf, serve, factor, caplog, monkeypatch):
+async def test_a_failed_poll_keeps_the_serving_version(shelf, serve, factor, caplog, monkeypatch):
     shelf.model("m", "3")
     server = await serve(model_control_mode="poll")
     shelf.emulator.recorder.spoil = lambda request: 403
@@ -235,7 +237,7 @@ async def test_a_folder_of_a_version_may_be_empty(shelf, serve):
 
 
 @pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
-async def test_a_folder_of_ones_own_keeps_what_was_fetched(shelf, factor, backend, tmp_path):
+async def test_a_permanent_folder_keeps_fetched_files(shelf, factor, backend, tmp_path):
     shelf.model("m", "3")
     options = Options.defaults(
         model_repository=[shelf.url], added={"cloud_cache_directory": str(tmp_path / "kept")}

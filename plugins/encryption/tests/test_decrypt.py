@@ -27,7 +27,7 @@ def encrypted(model, tmp_path, key):
 
 @pytest.fixture
 def treated(encrypted, seen):
-    """The agent's call for the copy, and what it sees."""
+    """Call the agent for the copy; return its view."""
 
     def treated(**parameters):
         found = seen(**parameters)
@@ -64,7 +64,7 @@ def test_nothing_readable_is_left_in_the_copy(encrypted):
     assert not any("weights" in text or "cat" in text for text in contents(encrypted).values())
 
 
-def test_only_this_user_may_enter_what_was_decrypted_and_it_goes_with_the_model(treated):
+def test_only_this_user_may_enter_the_decrypted_folder_and_it_goes_with_the_model(treated):
     found = treated()
 
     for folder in (found.location, found.location.parent):
@@ -74,11 +74,11 @@ def test_only_this_user_may_enter_what_was_decrypted_and_it_goes_with_the_model(
 
 
 @pytest.mark.skipif(not private._MEMORY.is_dir(), reason="no folder in memory here")
-def test_what_is_decrypted_lies_in_memory(treated):
+def test_decrypted_files_are_in_memory(treated):
     assert treated().location.is_relative_to(private._MEMORY)
 
 
-def test_without_room_in_memory_it_lies_on_disk_and_the_log_says_so(
+def test_without_free_memory_decrypted_files_are_on_disk_and_a_warning_is_logged(
     treated, monkeypatch, tmp_path, caplog
 ):
     monkeypatch.setattr(private, "_MEMORY", tmp_path / "none")
@@ -92,7 +92,7 @@ def test_without_room_in_memory_it_lies_on_disk_and_the_log_says_so(
 def test_memory_that_others_have_filled_meanwhile_is_no_failure(
     treated, monkeypatch, tmp_path, caplog
 ):
-    """Each of several models has seen room for itself."""
+    """Several models have seen the same free memory."""
     (tmp_path / "memory").mkdir()
     monkeypatch.setattr(private, "_MEMORY", tmp_path / "memory")
     real = decrypt.decrypt
@@ -124,7 +124,7 @@ def test_the_folder_of_a_version_stays_if_it_is_empty(folder, tmp_path, key, see
     assert (found.location / "2").is_dir()
 
 
-def test_another_key_is_refused_by_words(treated, monkeypatch):
+def test_another_key_is_refused_with_the_reason(treated, monkeypatch):
     monkeypatch.setenv("CORE_MODEL_KEY", new_key())
 
     error = refusal(treated)
@@ -144,7 +144,7 @@ def test_a_file_that_was_changed_is_refused_by_name(treated, encrypted):
     )
 
 
-def test_the_key_is_where_the_parameters_say(treated, key, monkeypatch, tmp_path):
+def test_the_parameters_name_the_place_of_the_key(treated, key, monkeypatch, tmp_path):
     monkeypatch.delenv("CORE_MODEL_KEY")
     monkeypatch.setenv("MODEL_KEY", key)
     (tmp_path / "key").write_text(key)

@@ -1,4 +1,4 @@
-"""Encrypted files: what comes back, and what is refused."""
+"""Encrypted files: decryption and refusals."""
 
 import base64
 import io
@@ -52,7 +52,7 @@ def test_the_same_file_is_encrypted_otherwise_each_time():
     assert encrypted(b"x" * 200)[len(MAGIC) :] != encrypted(b"x" * 200)[len(MAGIC) :]
 
 
-def test_a_wrong_key_is_told_from_a_changed_file():
+def test_a_wrong_key_is_distinguished_from_a_changed_file():
     assert refusal(encrypted(b"weights"), OTHER) == "it was encrypted with another key"
 
 
@@ -60,7 +60,7 @@ def test_one_of_several_keys_is_enough():
     assert decrypted(encrypted(b"weights"), OTHER, KEY) == b"weights"
 
 
-def test_what_was_never_encrypted_is_refused():
+def test_an_unencrypted_file_is_refused():
     for content in (b"", b"weights", MAGIC, MAGIC + b"x" * 35):
         assert refusal(content) == "it is no file that python -m core encrypt has made"
 
@@ -120,7 +120,7 @@ def test_keys_are_read_from_the_environment_or_a_file(tmp_path, monkeypatch):
     ]
 
 
-def test_a_key_that_is_not_there_is_told_by_its_place(tmp_path, monkeypatch):
+def test_a_missing_key_is_an_error_with_its_place(tmp_path, monkeypatch):
     monkeypatch.delenv("NAME", raising=False)
 
     assert told("NAME", None).startswith("there is no key in environment variable 'NAME'")
@@ -130,7 +130,7 @@ def test_a_key_that_is_not_there_is_told_by_its_place(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("content", ["secret", "0" * 43, "%" * 44, "c2hvcnQ="])
-def test_what_is_no_key_is_not_shown(monkeypatch, content):
+def test_an_invalid_key_is_not_shown(monkeypatch, content):
     monkeypatch.setenv("NAME", content)
 
     message = told("NAME", None)

@@ -1,4 +1,4 @@
-"""GPUs, told by an NVML that is played. It has the functions and errors of the real module."""
+"""Metrics of GPUs from a played NVML. It has the functions and errors of the real module."""
 
 import logging
 import threading
@@ -25,7 +25,7 @@ class Clock:
 
 
 class Machine:
-    """GPUs of a test, and the Gpus that asks for them every tenth of a second."""
+    """GPUs of a test, and the Gpus that reads them every tenth of a second."""
 
     def __init__(self, nvml, visible=(0, 1), **environment):
         self.nvml = nvml
@@ -35,9 +35,9 @@ class Machine:
         )
 
     def looks(self, count=1):
-        """Start if need be, and wait until every GPU was asked; the values by family and GPU."""
+        """Start if needed, and wait until every GPU was read; return the values by family and GPU."""
         self.gpus.start(None)
-        for _ in range(count + 1):  # what the last look has found is there when the next has begun
+        for _ in range(count + 1):  # the values of a reading are complete when the next one begins
             assert self.nvml.asked.acquire(timeout=30)
         return self.values()
 
@@ -63,7 +63,7 @@ def machine():
         each.gpus.stop()
 
 
-def test_a_gpu_is_told_in_the_units_of_the_names(machine):
+def test_values_of_a_gpu_have_the_units_of_the_names(machine):
     found = machine(A).looks()
 
     assert found == {
@@ -76,7 +76,7 @@ def test_a_gpu_is_told_in_the_units_of_the_names(machine):
     }
 
 
-def test_energy_is_what_was_used_since_the_start(machine):
+def test_energy_is_counted_from_the_start(machine):
     one = machine(A)
     one.looks()
 
@@ -88,7 +88,7 @@ def test_energy_is_what_was_used_since_the_start(machine):
     assert one.looks(2)["nv_energy_consumption", A] == 3.0
 
 
-def test_what_a_gpu_cannot_tell_is_left_out_and_not_asked_for_again(machine):
+def test_an_unsupported_value_is_skipped_and_not_read_again(machine):
     two = machine(A, B)
     two.nvml.gpus[A]["nvmlDeviceGetPowerUsage"] = pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
 
@@ -101,7 +101,7 @@ def test_what_a_gpu_cannot_tell_is_left_out_and_not_asked_for_again(machine):
     assert calls.count("nvmlDeviceGetPowerUsage") <= looks + 2
 
 
-def test_a_reading_that_fails_three_times_in_a_row_is_given_up_with_a_word(machine, caplog):
+def test_a_reading_that_fails_three_times_in_a_row_is_abandoned_with_a_warning(machine, caplog):
     one = machine(A)
     one.nvml.gpus[A]["nvmlDeviceGetPowerUsage"] = pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)
 
@@ -131,7 +131,7 @@ def test_an_older_driver_has_one_form_of_memory_only(machine):
     assert one.looks()["nv_gpu_memory_used_bytes", A] == 250
 
 
-def test_a_driver_that_hangs_stalls_nobody_and_its_old_values_go(machine):
+def test_a_hanging_driver_delays_no_scrape_and_its_old_values_expire(machine):
     one = machine(A)
     one.looks()
 
@@ -154,7 +154,7 @@ def test_the_thread_ends_with_the_server(machine):
     one.gpus.stop()
 
 
-def test_who_sees_no_gpu_starts_no_thread(machine):
+def test_without_a_gpu_no_thread_starts(machine):
     blind = machine(A, visible=())
 
     blind.gpus.start(None)
@@ -229,13 +229,13 @@ def test_a_number_of_a_gpu_is_that_of_frameworks(machine):
         (f"{B}, 0", [B, A]),
     ],
 )
-def test_frameworks_see_what_the_environment_says(visible, expected):
+def test_visible_gpus_follow_the_environment(visible, expected):
     assert chosen_gpus([A, B], visible) == expected
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not gpus(), reason="this process sees no GPU")
-def test_a_real_gpu_tells_its_memory():
+def test_a_real_gpu_reports_its_memory():
     real = Gpus(0.1)
     real.start(None)
     try:

@@ -62,7 +62,7 @@ class SpanExporter(TraceExporter):
         self.add(spans_of(trace, time.time_ns() - time.monotonic_ns()))
 
     def add(self, spans: list[Span]) -> None:
-        """Add the spans of one request to the queue, if it has room for all of them."""
+        """Add the spans of one request to the queue; drop them if they do not all fit."""
         if self._closed:
             return
         queue, most = self._queue, self._settings.queue_size

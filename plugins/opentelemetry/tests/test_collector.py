@@ -25,7 +25,7 @@ def span(error=""):
     return Span("m", parent.child(), parent, 10, 30, [("X", 20)], {"n": 1, "t": "x"}, error)
 
 
-def test_a_span_arrives_as_it_is(made, collector):
+def test_a_span_arrives_unchanged(made, collector):
     sent = span(error="too bad")
 
     assert made.send([sent]) is None
@@ -38,7 +38,7 @@ def test_a_span_arrives_as_it_is(made, collector):
     assert found.resource["service.name"] == "triton-inference-server"
 
 
-def test_a_failure_is_told_and_not_logged(made, collector, caplog):
+def test_a_failure_is_returned_and_not_logged(made, collector, caplog):
     collector.status = 400
 
     failure = made.send([span()])
@@ -47,7 +47,7 @@ def test_a_failure_is_told_and_not_logged(made, collector, caplog):
     assert caplog.records == []
 
 
-def test_others_who_use_that_exporter_log_as_ever(made, collector, caplog):
+def test_other_users_of_that_exporter_log_as_before(made, collector, caplog):
     threads = [threading.Thread(target=logging.getLogger(LOGGER).error, args=("of another",))]
     with made._complaints:
         for thread in threads:

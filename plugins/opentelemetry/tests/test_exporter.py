@@ -72,7 +72,7 @@ async def test_a_full_batch_leaves_at_once(exporter):
     assert destination.batches == [["a", "b"]]
 
 
-async def test_what_fills_no_batch_leaves_after_the_delay(exporter):
+async def test_an_incomplete_batch_is_sent_after_the_delay(exporter):
     found, destination = exporter(delay_ms=1)
 
     found.add(spans("a"))
@@ -94,7 +94,7 @@ async def test_the_end_sends_all_that_waits(exporter):
     assert destination.stopped
 
 
-async def test_a_full_queue_takes_no_more_and_says_so_once(exporter, caplog):
+async def test_a_full_queue_drops_spans_and_logs_it_once(exporter, caplog):
     found, destination = exporter(queue_size=3, batch_size=3)
     destination.gate.clear()
     found.add(spans("a", "b", "c"))
@@ -110,7 +110,7 @@ async def test_a_full_queue_takes_no_more_and_says_so_once(exporter, caplog):
     assert caplog.text.count("queue is full - dropping span") == 1
 
 
-async def test_a_queue_that_has_room_again_says_what_was_dropped(exporter, caplog):
+async def test_a_queue_with_free_space_again_logs_the_dropped_spans(exporter, caplog):
     found, destination = exporter(queue_size=2, batch_size=2)
     destination.gate.clear()
     with caplog.at_level(logging.INFO, "core"):
@@ -127,7 +127,7 @@ async def test_a_queue_that_has_room_again_says_what_was_dropped(exporter, caplo
     assert caplog.text.count("the queue of spans has room again; 4 were dropped") == 1
 
 
-async def test_a_queue_that_a_failing_collector_empties_is_told_no_more(exporter, caplog):
+async def test_a_queue_that_a_failing_collector_empties_is_not_logged_again(exporter, caplog):
     found, destination = exporter(queue_size=2, batch_size=2)
     destination.failure = "away"
     with caplog.at_level(logging.INFO, "core"):
@@ -157,7 +157,9 @@ async def test_a_request_that_never_fits_is_cut(exporter):
 
 
 @pytest.mark.parametrize("failure", ["connection refused", RuntimeError("connection refused")])
-async def test_a_collector_that_fails_is_told_once_and_when_it_is_back(exporter, caplog, failure):
+async def test_a_failing_collector_is_logged_once_and_when_it_works_again(
+    exporter, caplog, failure
+):
     found, destination = exporter(batch_size=1)
     destination.failure = failure
 

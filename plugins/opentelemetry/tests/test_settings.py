@@ -44,7 +44,7 @@ def test_a_url_without_a_scheme_is_one_of_http(url, found):
     assert of(("url", url)).shown["url"] == url
 
 
-def test_the_environment_says_what_the_command_line_does_not():
+def test_the_environment_applies_without_an_option():
     environment = {"OTEL_BSP_MAX_QUEUE_SIZE": "9", "OTEL_BSP_SCHEDULE_DELAY": "8"}
 
     found = of(("bsp_schedule_delay", "7"), **environment)

@@ -1,4 +1,4 @@
-"""Spans: what a trace and its children become."""
+"""Spans: the form of a trace and its children."""
 
 from core_opentelemetry.spans import MOST_EVENTS, spans_of
 
@@ -101,7 +101,7 @@ def test_attributes_are_those_of_the_model():
     assert not spans["compute"].attributes and not spans["InferRequest"].attributes
 
 
-def test_models_that_a_model_asks_are_below_it_at_any_depth():
+def test_models_that_a_model_calls_are_below_it_at_any_depth():
     caller = served(trace(model="caller"))
     ensemble = caller.child(2, "ensemble", 1, "")
     stamp(ensemble, "REQUEST_START", "QUEUE_START", "REQUEST_END")
@@ -145,7 +145,7 @@ def test_another_activity_is_a_span_between_its_times():
     assert events(spans["m"]) == ["REQUEST_START", "QUEUE_START", "TOKEN", "REQUEST_END"]
 
 
-def test_a_failure_is_told_by_the_model_and_the_request():
+def test_a_failure_is_in_the_spans_of_the_model_and_the_request():
     found = served(trace())
     found.error = "below zero"
 
@@ -158,7 +158,7 @@ def test_a_failure_is_told_by_the_model_and_the_request():
     }
 
 
-def test_what_has_no_end_ends_with_its_model():
+def test_a_span_without_an_end_ends_with_its_model():
     found = trace()
     stamp(found, "REQUEST_START", "QUEUE_START", "COMPUTE_START", "REQUEST_END")
 
@@ -167,7 +167,7 @@ def test_what_has_no_end_ends_with_its_model():
     assert spans["compute"].end_ns == spans["m"].end_ns == 103
 
 
-def test_of_very_many_events_the_first_and_the_last_are_told():
+def test_of_very_many_events_the_first_and_the_last_are_kept():
     found = served(trace())
     stamp(found, *["INFER_RESPONSE_COMPLETE"] * 2 * MOST_EVENTS, "HTTP_SEND_END", at_ns=1000)
 

@@ -34,7 +34,7 @@ class Taken(Exception):
 
 
 class Redis:
-    """A redis-server on a port of its own that keeps nothing on disk."""
+    """A redis-server on a separate port, without files."""
 
     def __init__(self, folder, *arguments):
         self.port = free_port()
@@ -45,7 +45,7 @@ class Redis:
         self._process = None
 
     async def start(self):
-        """Listen. Raises Taken if somebody else has got the port since it was free."""
+        """Listen. Raises Taken if another process has taken the port meanwhile."""
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
         for _ in range(1000):
             if self._process.poll() is not None:
@@ -146,7 +146,7 @@ async def test_an_equal_request_is_answered_from_redis(redis, cached, ask):
     assert metrics["core_cache_failures"][0].value == 0
 
 
-async def test_parameters_and_wanted_outputs_tell_requests_apart(redis, cached):
+async def test_parameters_and_requested_outputs_distinguish_requests(redis, cached):
     found = await redis()
     server = await cached(found.port)
 
@@ -163,7 +163,7 @@ async def test_parameters_and_wanted_outputs_tell_requests_apart(redis, cached):
     assert counts(server)["hits"] == 0
 
 
-async def test_servers_share_what_is_in_redis(redis, cached, ask):
+async def test_servers_share_entries_in_redis(redis, cached, ask):
     found = await redis()
     one = await cached(found.port)
     await ask(one, 2)
@@ -175,7 +175,7 @@ async def test_servers_share_what_is_in_redis(redis, cached, ask):
     assert counts(other) == {"executions": 0, "hits": 1, "misses": 0}
 
 
-async def test_answers_live_as_long_as_the_setting_says(redis, cached, ask):
+async def test_responses_expire_after_the_configured_time(redis, cached, ask):
     found = await redis()
     server = await cached(found.port, ttl="100")
     await ask(server, 2)
@@ -207,7 +207,7 @@ async def test_an_entry_that_is_damaged_is_a_miss(redis, cached, ask):
     assert server.cache.counters.failures == 1
 
 
-async def test_user_and_password_open_a_redis_that_asks_for_them(redis, cached, ask):
+async def test_user_and_password_open_a_redis_that_requires_them(redis, cached, ask):
     found = await redis("--requirepass", "secret")
     server = await cached(found.port, user="default", password="secret")
     await ask(server, 2)

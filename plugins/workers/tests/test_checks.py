@@ -1,4 +1,4 @@
-"""What each worker has for itself is said at the start."""
+"""Settings that each worker has separately are logged at the start."""
 
 from core_workers.checks import not_shared
 

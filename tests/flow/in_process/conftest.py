@@ -52,7 +52,7 @@ def gate():
 
 
 class UntilCancelled:
-    """A function that goes on until its request is cancelled."""
+    """A function that runs until its request is cancelled."""
 
     def __init__(self):
         self.began = threading.Event()
@@ -78,7 +78,7 @@ def endless(server):
 
 
 class Asking(threading.Thread):
-    """A thread that asks; `result` is what it got, or the error."""
+    """A thread that sends a request; `result` is the response or the error."""
 
     def __init__(self, function):
         super().__init__()

@@ -61,7 +61,7 @@ def test_numbers_of_python_take_the_datatype_of_the_output(server, x):
         (lambda x: "text", "output 'y' as 'text'"),
     ],
 )
-def test_a_result_that_is_no_output_is_an_error_that_says_so(server, x, result, text):
+def test_an_invalid_result_is_an_error_with_the_reason(server, x, result, text):
     server.bind("wrong", result, **ROW)
 
     with pytest.raises(core.CoreError) as failure:
@@ -79,7 +79,7 @@ def test_a_batch_must_keep_its_rows(server, x):
         server.infer("shrink", {"x": np.stack([x, x])})
 
 
-def test_what_a_function_raises_reaches_the_caller_and_the_log(server, x, caplog):
+def test_an_exception_of_a_function_reaches_the_caller_and_the_log(server, x, caplog):
     def fail(x):
         raise ZeroDivisionError("no luck")
 
@@ -121,7 +121,7 @@ def test_functions_without_keywords_get_the_inputs_in_their_order(server, x):
     np.testing.assert_array_equal(server.infer("subtract", {"b": x, "a": 3 * x})["y"], 2 * x)
 
 
-def test_an_example_says_what_inputs_and_outputs_are(server):
+def test_an_example_defines_inputs_and_outputs(server):
     def parts(x, text):
         return {"size": np.array([[each.size] for each in x], np.int64), "text": text}
 
@@ -191,7 +191,7 @@ def test_bfloat16_comes_and_goes_as_bit_patterns(server):
     assert answer.tensor("y").dtype is dtypes.BF16
 
 
-def test_what_cannot_be_bound_is_refused(server, x):
+def test_an_invalid_function_is_refused(server, x):
     def bind(function=lambda x: x, **more):
         return refused(server.bind, "m", function, **{**ROW, **more})
 
@@ -220,7 +220,7 @@ def test_what_cannot_be_bound_is_refused(server, x):
     assert server.index() == []
 
 
-def test_a_configuration_that_validation_refuses_binds_nothing(server):
+def test_a_configuration_that_validation_refuses_binds_no_function(server):
     text = refused(server.bind, "m", lambda x: x, inputs={"x": ("FP32", [0])}, outputs=Y)
 
     assert "load failed for model 'm'" in text
@@ -228,7 +228,7 @@ def test_a_configuration_that_validation_refuses_binds_nothing(server):
     assert not server.ready("m")
 
 
-def test_each_function_of_a_list_is_an_instance_of_its_own(server, x):
+def test_each_function_of_a_list_is_a_separate_instance(server, x):
     meeting = threading.Barrier(2, timeout=PATIENCE_S)
     threads = {}
 
@@ -278,7 +278,7 @@ def test_a_function_that_is_unbound_is_gone(server, x):
         server.unbind("m")
 
 
-def test_unbinding_finishes_what_was_accepted(server, gate, x):
+def test_unbinding_finishes_accepted_requests(server, gate, x):
     server.bind("m", gate, **ROW)
     asking = Asking(lambda: server.infer("m", {"x": x})["y"])
     assert gate.began.wait(PATIENCE_S)
@@ -319,7 +319,7 @@ def test_a_function_that_yields_is_decoupled(server):
     assert server.config("m")["model_transaction_policy"] == {"decoupled": True}
 
 
-def test_answers_of_a_function_are_cached_where_its_configuration_says_so(x):
+def test_responses_of_a_function_are_cached_if_configured(x):
     calls = []
     with core.Server(cache_config="local,size=1048576") as server:
         more = {"config": {"response_cache": {"enable": True}}}

@@ -1,4 +1,4 @@
-"""Asking a server in this process, from coroutines on loops of their own."""
+"""Requests to a server in this process, from coroutines on other loops."""
 
 import asyncio
 import threading
@@ -59,7 +59,7 @@ async def test_refusals_and_errors_are_raised(server, x):
     assert isinstance(failure.value.__cause__, KeyError)
 
 
-async def test_a_coroutine_function_runs_on_the_servers_loop_and_asks_others(server, x):
+async def test_a_coroutine_function_runs_on_the_servers_loop_and_calls_other_models(server, x):
     server.bind("double", lambda x: 2 * x, **ROW)
 
     async def four(x):
@@ -72,7 +72,7 @@ async def test_a_coroutine_function_runs_on_the_servers_loop_and_asks_others(ser
     np.testing.assert_array_equal((await server.infer_async("four", {"x": x}))["y"], 4 * x)
 
 
-async def test_a_coroutine_function_ends_when_nobody_waits_for_it(server, x):
+async def test_a_coroutine_function_is_cancelled_with_its_requests(server, x):
     began, ended = threading.Event(), threading.Event()
 
     async def wait_for_ever(x):

@@ -19,7 +19,7 @@ def place():
 
 
 class Twice:
-    """y = 2 x, on the device if x is there or if it is told so; keeps what it was given."""
+    """y = 2 x, on the device if x is there or if the function has a `place`; keeps its inputs."""
 
     def __init__(self, place=None):
         self.place = place
@@ -32,7 +32,7 @@ class Twice:
         return 2 * x if self.place is None else self.place.array(2 * x)
 
 
-def test_an_input_on_a_device_is_numpy_for_a_function_that_does_not_ask(server, place, x):
+def test_an_input_on_a_device_is_numpy_for_a_function_by_default(server, place, x):
     function = Twice()
     server.bind("m", function, **ROW)
 
@@ -40,7 +40,7 @@ def test_an_input_on_a_device_is_numpy_for_a_function_that_does_not_ask(server, 
     assert type(function.given[0]) is np.ndarray and place.copies == 1
 
 
-def test_a_function_that_asks_gets_the_very_array(server, place, x):
+def test_a_function_with_memory_device_gets_the_same_array(server, place, x):
     function = Twice()
     server.bind("m", function, memory="device", **ROW)
     array = place.array(x)
@@ -52,7 +52,7 @@ def test_a_function_that_asks_gets_the_very_array(server, place, x):
     assert np.array_equal(answer.tensor("y").array, 2 * x) and place.copies == 1
 
 
-def test_a_function_may_return_what_is_on_a_device(server, place, x):
+def test_a_function_may_return_arrays_on_a_device(server, place, x):
     server.bind("m", Twice(place), **ROW)
 
     answer = server.infer("m", {"x": x})
@@ -61,7 +61,7 @@ def test_a_function_may_return_what_is_on_a_device(server, place, x):
     assert place.copies == 1
 
 
-def test_what_one_function_returns_another_takes_on_the_device(server, place, x):
+def test_functions_pass_arrays_on_the_device(server, place, x):
     second = Twice()
     server.bind("first", Twice(place), **ROW)
     server.bind("second", second, memory="device", **ROW)
@@ -102,7 +102,7 @@ def test_a_generator_takes_and_gives_arrays_of_a_device(server, place, x):
     assert [each._held.tolist() for each in found] == [[0, 1], [2, 3]] and place.copies == 0
 
 
-def test_a_coroutine_asks_with_arrays_of_a_device(server, place, x):
+def test_a_coroutine_sends_arrays_on_a_device(server, place, x):
     server.bind("m", Twice(), memory="device", **ROW)
 
     answer = asyncio.run(server.infer_async("m", {"x": place.array(x)}, outputs=KEPT))
@@ -119,7 +119,7 @@ def test_torch_arrays_on_the_host_are_no_device(server, x):
     assert type(answer["y"]) is np.ndarray and np.array_equal(answer["y"], 2 * x)
 
 
-def test_another_word_for_memory_is_refused(server):
+def test_an_unknown_memory_is_refused(server):
     with pytest.raises(core.CoreError, match="memory='gpu' is none of host, device"):
         server.bind("m", Twice(), memory="gpu", **ROW)
 

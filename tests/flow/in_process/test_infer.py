@@ -45,7 +45,7 @@ def test_the_caller_gets_the_memory_of_the_models_array(server, x, placement):
     assert np.shares_memory(server.infer("give", {"x": x})["y"], given)
 
 
-def test_what_a_model_passes_on_is_the_callers_own_memory_and_read_only(server, x):
+def test_an_input_returned_by_a_model_is_the_callers_memory_and_read_only(server, x):
     server.bind("pass", lambda x: x, **ROW)
 
     y = server.infer("pass", {"x": x})["y"]
@@ -55,7 +55,7 @@ def test_what_a_model_passes_on_is_the_callers_own_memory_and_read_only(server, 
 
 
 @pytest.mark.parametrize("placement", ["thread", "inline"])
-def test_nothing_holds_an_array_when_its_answer_has_gone(server, placement):
+def test_arrays_are_released_with_their_response(server, placement):
     server.bind("pass", lambda x: x, placement=placement, **ROW)
     gc.disable()
     try:
@@ -223,7 +223,7 @@ def test_a_model_with_several_answers_is_not_for_infer(server):
             server.infer("count", {"n": np.array([number], np.int32)})
 
 
-def test_a_function_on_a_thread_asks_other_models(server, x):
+def test_a_function_on_a_thread_calls_other_models(server, x):
     server.bind("double", lambda x: 2 * x, **ROW)
     server.bind("four", lambda x: server.infer("double", {"x": 2 * x})["y"], **ROW)
 
@@ -238,7 +238,7 @@ def test_a_function_on_the_servers_thread_cannot_wait_for_the_server(server, x):
         server.infer("stuck", {"x": x})
 
 
-def test_sequences_are_told_by_their_id_and_flags(server):
+def test_sequences_are_identified_by_id_and_flags(server):
     sums = {}
 
     def add(x, START, ID):

@@ -47,7 +47,7 @@ def test_a_server_leaves_no_thread_behind(x):
     until(lambda: threads() <= before)
 
 
-def test_a_server_that_is_not_started_says_so(x):
+def test_a_server_that_is_not_started_raises_an_error(x):
     server = core.Server()
 
     with pytest.raises(core.CoreError, match=r"not started: call start\(\)") as refusal:
@@ -77,7 +77,7 @@ def test_a_server_is_started_once_and_stopped_once(x):
     assert not server.ready()
 
 
-def test_several_servers_in_one_process_know_nothing_of_each_other(x):
+def test_several_servers_in_one_process_are_independent(x):
     with core.Server() as one, core.Server() as other:
         one.bind("m", lambda x: x, **ROW)
         other.bind("m", lambda x: -x, **ROW)
@@ -88,7 +88,7 @@ def test_several_servers_in_one_process_know_nothing_of_each_other(x):
         one.infer("m", {"x": x})
 
 
-def test_the_end_waits_for_what_is_in_flight(server, gate, x):
+def test_the_stop_waits_for_running_requests(server, gate, x):
     server.bind("gate", gate, **ROW)
     asking = Asking(lambda: server.infer("gate", {"x": x})["y"])
     assert gate.began.wait(PATIENCE_S)
@@ -102,7 +102,7 @@ def test_the_end_waits_for_what_is_in_flight(server, gate, x):
 
 
 @pytest.mark.parametrize("kind", ["thread", "async"])
-def test_a_function_in_flight_may_ask_other_models_until_the_end(server, gate, x, kind):
+def test_a_running_function_may_call_other_models_until_the_end(server, gate, x, kind):
     def four(x):
         return server.infer("double", {"x": gate(2 * x)})["y"]
 
@@ -125,7 +125,7 @@ def test_a_function_in_flight_may_ask_other_models_until_the_end(server, gate, x
     assert stopping.result is None
 
 
-def test_who_waits_longer_than_the_end_gets_an_error(server, gate, x, caplog):
+def test_a_request_that_outlasts_the_stop_gets_an_error(server, gate, x, caplog):
     server.bind("gate", gate, **ROW)
     asking = Asking(lambda: server.infer("gate", {"x": x}))
     assert gate.began.wait(PATIENCE_S)
@@ -210,7 +210,7 @@ def test_a_folder_cannot_make_a_model_of_a_function_that_is_not_bound(tmp_path):
         core.Server(model_repository=tmp_path).start()
 
 
-def test_a_start_that_fails_leaves_nothing(ensemble):
+def test_a_failed_start_leaves_no_threads(ensemble):
     before = threads()
     server = core.Server(model_repository=ensemble)  # there is no model called double
 
@@ -225,7 +225,7 @@ def test_a_start_that_fails_leaves_nothing(ensemble):
     until(lambda: threads() <= before)
 
 
-def test_the_server_tells_what_it_is(server):
+def test_the_server_returns_its_metadata(server):
     assert server.metadata()["name"] == "triton"
     assert server.metadata()["version"] == core.__version__
     assert server.statistics() == []
@@ -236,7 +236,7 @@ def test_the_server_tells_what_it_is(server):
 def test_backends_are_found_in_their_folder_too(tmp_path):
     folder = tmp_path / "backends" / "parabola"
     folder.mkdir(parents=True)
-    (folder / "model.py").write_text("")  # no class: whoever finds the folder says so
+    (folder / "model.py").write_text("")  # no class: a load of this folder fails
     config = 'backend: "parabola" input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ] '
     config += 'output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]'
     write(tmp_path / "models", "m", config)

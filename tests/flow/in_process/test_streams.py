@@ -98,7 +98,7 @@ def test_a_reader_that_never_reads_loses_the_rest(server, endless, monkeypatch):
 
 
 @pytest.mark.parametrize("leave", ["close", "with", "drop"])
-def test_who_leaves_a_stream_ends_the_model(server, endless, leave):
+def test_leaving_a_stream_ends_the_model(server, endless, leave):
     stream = server.stream("endless", number(0))
     assert int(next(stream)["i"][0]) == 1
 

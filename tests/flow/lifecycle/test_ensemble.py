@@ -44,7 +44,7 @@ MODELS = {
 
 
 class Stepping(core.ModelInstance):
-    """Does what the name of its model says."""
+    """Computes by the name of its model."""
 
     placement = "inline"
     sum = 0.0
@@ -153,7 +153,7 @@ IF_ELSE = ensemble(
 )
 
 
-async def test_a_step_runs_if_its_condition_is_true_and_what_it_would_make_is_left_out_else(serve):
+async def test_a_step_runs_if_its_condition_is_true_and_else_its_outputs_are_absent(serve):
     server = await serve(e=IF_ELSE)
 
     assert await answer(server, [5], flag=True) == {"yes": [6]}
@@ -165,7 +165,7 @@ async def test_a_step_runs_if_its_condition_is_true_and_what_it_would_make_is_le
     assert (counts["add"], counts["double"], counts["e"]) == (1, 1, 2)
 
 
-async def test_a_condition_may_be_what_another_step_has_made(serve):
+async def test_a_condition_may_be_an_output_of_another_step(serve):
     server = await serve(
         e=ensemble(
             X + out("z"),
@@ -195,7 +195,7 @@ async def test_an_optional_input_of_a_model_joins_two_ways(serve):
     assert await answer(server, [5], flag=False) == {"z": [10]}
 
 
-async def test_what_needs_the_output_of_a_skipped_step_is_skipped_too(serve):
+async def test_a_step_that_needs_an_output_of_a_skipped_step_is_skipped_too(serve):
     server = await serve(
         e=ensemble(
             X + FLAG + out("z", "w"),
@@ -211,7 +211,7 @@ async def test_what_needs_the_output_of_a_skipped_step_is_skipped_too(serve):
     assert await answer(server, [1], flag=False) == {"w": [2]}
 
 
-async def test_a_request_of_whose_outputs_none_was_made_is_an_error_that_names_them(serve):
+async def test_a_request_without_any_computed_output_is_an_error_that_names_them(serve):
     server = await serve(e=IF_ELSE)
 
     with pytest.raises(CoreError) as error:

@@ -71,7 +71,7 @@ def plugin(tmp_path_factory):
     plugins.hooks().unregister(found)
 
 
-async def test_every_state_of_a_version_is_told(plugin, models, serve):
+async def test_every_state_of_a_version_is_reported(plugin, models, serve):
     models.write("m", "2")
     server = await serve()
 
@@ -84,7 +84,7 @@ async def test_every_state_of_a_version_is_told(plugin, models, serve):
     ]
 
 
-async def test_a_reload_tells_of_both_versions(plugin, models, serve):
+async def test_a_reload_reports_both_versions(plugin, models, serve):
     models.write("m", "2")
     server = await serve()
     await server.models.load("m", {})
@@ -99,7 +99,7 @@ async def test_a_reload_tells_of_both_versions(plugin, models, serve):
     assert (1, "gone") in told
 
 
-async def test_a_load_that_fails_is_told_with_its_reason(plugin, models, serve):
+async def test_a_failed_load_is_reported_with_its_reason(plugin, models, serve):
     models.write("m", "no number")
     server = await serve()
 
@@ -121,9 +121,7 @@ async def test_a_plugin_completes_a_configuration_before_the_backend(plugin, mod
     assert server.models.config("m").max_batch_size == 8  # the backend's own would be 4
 
 
-async def test_a_plugin_that_knows_nothing_of_a_model_leaves_it_to_the_backend(
-    plugin, models, serve
-):
+async def test_a_plugin_that_returns_none_leaves_the_model_to_the_backend(plugin, models, serve):
     models.write("m", "2", config='backend: "scaler"')
     server = await serve()
 
@@ -132,7 +130,7 @@ async def test_a_plugin_that_knows_nothing_of_a_model_leaves_it_to_the_backend(
     assert server.models.config("m").max_batch_size == 4
 
 
-async def test_configurations_that_are_to_stay_as_they_are_are_not_asked_for(plugin, models, serve):
+async def test_without_auto_complete_the_hook_is_not_called(plugin, models, serve):
     models.write("m", "2")
     server = await serve(disable_auto_complete_config=True)
 
@@ -168,7 +166,7 @@ async def test_a_repository_of_a_plugin_is_read_like_a_folder(plugin, models, se
     assert plugin.fetched == [("fetch", "far"), ("remove", "far")]
 
 
-async def test_what_is_no_repository_is_refused(plugin, serve, monkeypatch):
+async def test_a_hook_result_of_another_type_is_refused(plugin, serve, monkeypatch):
     monkeypatch.setitem(globals(), "Shelf", lambda url, plugin: object())
 
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Models that lie elsewhere and join a running server, each under a name of its own."""
+"""Models in other folders that join a running server, each with a different served name."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ async def test_a_model_serves_under_the_name_that_it_is_given(serve, elsewhere, 
     assert server.control.repository.joined() == [place()]
 
 
-async def test_its_backend_is_not_told_by_that_name(serve, elsewhere, place, ask):
+async def test_its_served_name_does_not_choose_its_backend(serve, elsewhere, place, ask):
     server = await serve()
     (elsewhere.path / "m.scaler/1").mkdir(parents=True)
     (elsewhere.path / "m.scaler/1/model.txt").write_text("2")
@@ -88,7 +88,7 @@ async def test_an_ensemble_finds_its_steps_beside_it_and_they_leave_with_it(
         ask(server, name="a.tar.gz")
 
 
-async def test_who_has_left_may_join_again(serve, elsewhere, place, ask):
+async def test_a_model_that_left_may_join_again(serve, elsewhere, place, ask):
     server = await serve()
     for factor in ("2", "7"):
         elsewhere.write("model", factor)
@@ -132,7 +132,7 @@ async def test_a_name_and_a_place_join_once(serve, models, elsewhere, place):
     assert server.control.repository.joined() == [place()]
 
 
-async def test_of_what_cannot_be_loaded_nothing_stays(serve, elsewhere, place, ask):
+async def test_a_model_that_cannot_load_leaves_no_trace(serve, elsewhere, place, ask):
     server = await serve()
     elsewhere.write("model", "0", config=ENSEMBLE)
     elsewhere.write("step", "no number")
@@ -156,7 +156,7 @@ async def test_a_folder_that_is_not_there_is_refused(serve, place):
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ""])
-async def test_what_is_no_name_is_refused(serve, place, name):
+async def test_an_invalid_name_is_refused(serve, place, name):
     server = await serve()
 
     with pytest.raises(CoreError) as error:
@@ -172,7 +172,7 @@ async def test_it_needs_mode_explicit(serve, place):
         await server.control.repository.join(*place())
 
 
-async def test_who_never_joined_leaves_without_a_word(serve, models):
+async def test_leaving_without_joining_has_no_effect(serve, models):
     models.write("m", "1")
     server = await serve(load_model=["m"])
 
@@ -251,9 +251,7 @@ async def test_leaving_waits_for_requests_of_no_other_model(serve, another, ask,
     await last
 
 
-async def test_who_leaves_while_it_joins_leaves_when_it_is_there(
-    serve, elsewhere, place, monkeypatch
-):
+async def test_leaving_during_the_join_takes_effect_after_it(serve, elsewhere, place, monkeypatch):
     server = await serve()
     elsewhere.write("model", "2")
     there, go_on = threading.Event(), threading.Event()
@@ -276,7 +274,7 @@ async def test_who_leaves_while_it_joins_leaves_when_it_is_there(
     assert (server.control.repository.joined(), states(server)) == ([], {})
 
 
-async def test_who_is_leaving_is_not_loaded_again(serve, elsewhere, ask, place, backend):
+async def test_a_leaving_model_is_not_loaded_again(serve, elsewhere, ask, place, backend):
     server = await serve()
     elsewhere.write("model", "2")
     await server.control.repository.join(*place())

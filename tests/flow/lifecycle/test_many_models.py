@@ -1,6 +1,6 @@
-"""Hundreds of models: what is done for one of them does not grow with the number of the others.
+"""Hundreds of models: the work for one of them does not grow with the number of the others.
 
-Nothing here is about time: what counts is how many lines run on the loop, and how many folders are looked at.
+These tests do not measure time: they count lines that run on the loop, and listed folders.
 """
 
 import os
@@ -59,7 +59,7 @@ def names(count):
 
 
 async def lines_of(count, folder):
-    """What a server with so many models does for each of some tasks, in lines."""
+    """Return the number of lines that a server with so many models runs for each of some tasks."""
     write(folder, names(count))
     found = {}
     server = InferenceServer(Options.defaults(model_repository=[str(folder)], load_model=["*"],
@@ -96,7 +96,7 @@ async def test_a_model_costs_the_same_among_few_and_among_many(tmp_path):
         assert more < LINES_OF_A_LOOK, (task, few, many)
 
 
-async def test_a_poll_that_finds_nothing_lists_each_folder_once_and_reads_no_file(
+async def test_a_poll_without_changes_lists_each_folder_once_and_reads_no_file(
     tmp_path, monkeypatch
 ):
     write(tmp_path, names(MANY))

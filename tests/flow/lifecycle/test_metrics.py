@@ -1,4 +1,4 @@
-"""What a server tells of its models, from their folders to the families."""
+"""The metrics of models, from their folders to the families."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ async def test_a_model_chooses_the_buckets_of_its_histograms(serve, models, ask,
 @pytest.mark.parametrize(
     "options", [{}, {"metrics_config": {"summary_latencies": "true"}, "allow_metrics": False}]
 )
-async def test_what_nobody_can_read_is_not_counted(serve, models, options):
+async def test_unreadable_memory_is_not_counted(serve, models, options):
     models.write("m", "2")
     server = await serve(load_model=["m"], **options)
 

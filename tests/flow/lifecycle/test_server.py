@@ -63,7 +63,7 @@ async def test_statistics_add_up_the_memory_of_a_model_and_its_instances(serve, 
     ]
 
 
-async def test_statistics_are_there_when_a_backend_cannot_tell_its_memory(
+async def test_statistics_work_if_a_backend_cannot_report_its_memory(
     serve, models, backend, caplog
 ):
     backend.model, backend.instance = Keeping, Buffered
@@ -101,14 +101,14 @@ async def test_a_model_without_a_config_is_completed_by_its_backend(serve, model
     ]
 
 
-async def test_nothing_is_completed_when_the_options_forbid_it(serve, models):
+async def test_no_configuration_is_completed_if_the_options_forbid_it(serve, models):
     models.write("m", "2", config='backend: "scaler"')
     server = await serve(load_model=["m"], disable_auto_complete_config=True)
 
     assert server.models.metadata("m")["inputs"] == []
 
 
-async def test_a_backend_that_is_not_installed_is_named_with_what_to_do(serve, models):
+async def test_a_missing_backend_is_named_with_the_package_to_install(serve, models):
     models.write("m", "2", config='backend: "nowhere"')
     server = await serve()
 
@@ -166,7 +166,7 @@ async def test_a_failed_reload_keeps_the_old_one_serving(serve, models, ask):
     assert server.control.health.ready_here()
 
 
-async def test_a_stop_in_time_answers_what_it_has_begun(serve, models, ask, backend):
+async def test_a_stop_in_time_answers_accepted_requests(serve, models, ask, backend):
     models.write("m", "2")
     server = await serve(load_model=["m"])
     reply = ask(server, -1)
@@ -179,7 +179,7 @@ async def test_a_stop_in_time_answers_what_it_has_begun(serve, models, ask, back
     assert await stop == 0
 
 
-async def test_a_stop_that_runs_out_of_time_says_how_many_are_left(serve, models, ask, backend):
+async def test_a_stop_that_times_out_counts_the_busy_versions(serve, models, ask, backend):
     models.write("m", "2")
     server = await serve(load_model=["m"])
     reply = ask(server, -1)
@@ -246,7 +246,7 @@ async def test_cached_answers_of_an_ensemble_do_not_outlive_the_model_of_its_ste
     assert (await ask(server, 2, "e")).output("y").array.item() == 100
 
 
-async def test_models_of_one_name_are_told_apart_in_statistics_and_metrics(
+async def test_models_of_one_name_are_distinguished_in_statistics_and_metrics(
     serve, models, ask, tmp_path_factory
 ):
     other = type(models)(tmp_path_factory.mktemp("other"))
@@ -271,7 +271,7 @@ async def test_models_of_one_name_are_told_apart_in_statistics_and_metrics(
     assert error.value.kind is Kind.INVALID
 
 
-async def test_the_end_does_not_wait_for_who_cannot_go_on_with_a_sequence(models, backend):
+async def test_the_stop_does_not_wait_for_unfinished_sequences(models, backend):
     hour = "max_sequence_idle_microseconds: 3600000000"
     models.write("m", "2", config=f"{CONFIG}\nsequence_batching {{ direct {{ }} {hour} }}")
     options = Options.defaults(model_repository=[str(models.path)])

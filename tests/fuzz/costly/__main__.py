@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.costly --seconds 3600 --seed 1`: every lane and engine, one table."""
+"""`python -m tests.fuzz.costly --seconds 3600 --seed 1`: every path and engine, one table."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ MODELS = ["identity"]
 
 
 def main() -> int:
-    """A quarter of the time for each lane and for each engine; 1 for a server that held too much or ended."""
+    """Spend a quarter of the time on each path and engine; return 1 if a server held too much or ended."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.costly", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600.0, help="of all searches together")
     parser.add_argument("--seed", type=int, default=1, help="the same seed begins in the same way")

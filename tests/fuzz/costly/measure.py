@@ -1,4 +1,4 @@
-"""What a recipe costs a server: memory at its peak, and how long others wait meanwhile."""
+"""Measure the cost of a recipe for a server: peak memory, and the delay of other clients."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Meter:
         self._methods = {}
 
     def cost(self, recipe) -> Cost:
-        """Send what the recipe makes, and wait for the answers or for LONGEST_S."""
+        """Send the bytes of the recipe, and wait for the responses or for LONGEST_S."""
         wire = recipe.wire()
         processes = self._processes()
         before = {pid: _forget_peak(pid) for pid in processes}
@@ -139,7 +139,7 @@ class Meter:
 
 
 class _Watch:
-    """Asks for the server's health all the time, on a connection and a thread of its own."""
+    """Polls the server's health, on a separate connection and thread."""
 
     def __init__(self, port):
         self._socket = _connected(port)
@@ -161,7 +161,7 @@ class _Watch:
             try:
                 self._socket.sendall(_HEALTH)
                 self._socket.recv(4096)
-            except OSError:  # a server that has ended: the search says so
+            except OSError:  # the server has ended: the search reports it
                 return
             self._longest_s = max(self._longest_s, time.perf_counter() - began)
             time.sleep(_EVERY_S)
@@ -170,7 +170,7 @@ class _Watch:
 def _connected(port, small=False):
     found = socket.socket()
     found.settimeout(LONGEST_S)
-    if small:  # so that little of an answer that nobody reads lies with the kernel
+    if small:  # so that the kernel buffers little of an unread response
         found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     found.connect(("127.0.0.1", port))
     return found

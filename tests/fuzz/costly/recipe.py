@@ -105,15 +105,15 @@ GRPC_UNITS = [
 
 @dataclass(frozen=True)
 class Recipe:
-    """A request, or some that are alike on connections of their own.
+    """A request, or several equal ones on separate connections.
 
     protocol      "http" or "grpc"
-    place         where the units are: a key of HTTP or GRPC
-    units         what is repeated: these, one behind the other
-    count         how often
+    place         place of the units: a key of HTTP or GRPC
+    units         repeated parts, one after the other
+    count         number of repetitions
     packing       "gzip", "deflate" or ""
-    connections   that send it at the same time
-    reads         whether they read what the server answers
+    connections   number of connections that send it at the same time
+    reads         whether they read the responses
     """
 
     protocol: str

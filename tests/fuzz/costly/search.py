@@ -37,7 +37,7 @@ KNOWN = [
 class Worst:
     """The costliest recipes by one measure, the worst first.
 
-    of   what is compared: a cost → a number, larger is worse
+    of   the compared measure: a cost → a number, larger is worse
     """
 
     of: object
@@ -51,10 +51,10 @@ class Worst:
 
 @dataclass
 class Search:
-    """What a search has found.
+    """The result of a search.
 
-    memory, stall   the worst by memory beyond what was paid, and by the time that others waited
-    count           recipes that were tried
+    memory, stall   the worst by memory beyond the request's size, and by the delay of others
+    count           number of tried recipes
     """
 
     name: str
@@ -91,7 +91,7 @@ HEADER = (
 
 
 def search(meter, name, protocol, seconds, seed) -> Search:
-    """Try what is known, then changes of the worst, for so many seconds or until the server has ended."""
+    """Try the known recipes, then changes of the worst, for so many seconds or until the server has ended."""
     chance, found = random.Random(seed), Search(name)
     for recipe in KNOWN:
         if recipe.protocol == protocol:

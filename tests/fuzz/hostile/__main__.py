@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.hostile --requests 200000 --seed 1`: every lane and engine, one table."""
+"""`python -m tests.fuzz.hostile --requests 200000 --seed 1`: every path and engine, one table."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ PAIRS = [("auto", "auto"), ("aiohttp", "grpcio")]
 
 
 class LaunchSettings:
-    """What a Launcher asks pytest for."""
+    """The settings of pytest that a Launcher reads."""
 
     def __init__(self, lane, engine):
         self._values = {"--server": "core", "--http-lane": lane, "--grpc-engine": engine}
@@ -25,7 +25,7 @@ class LaunchSettings:
 
 
 def main() -> int:
-    """A quarter of the requests for each lane and for each engine; 1 for findings."""
+    """Send a quarter of the requests on each path and to each engine; return 1 for findings."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.hostile", description=__doc__)
     parser.add_argument("--requests", type=int, default=200_000, help="of all campaigns together")
     parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same requests")

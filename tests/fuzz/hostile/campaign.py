@@ -13,15 +13,15 @@ from .clients import GOOD_GRPC, GOOD_HTTP, GrpcClient, HttpClient, good_over_grp
 
 GOOD_EVERY = 50
 WARM_SHARE = 0.1  # of the requests, before memory is looked at for the first time
-MOST_GROWTH = 16 * 2**20  # bytes; allocators keep some of what they once needed
+MOST_GROWTH = 16 * 2**20  # bytes; allocators keep some of the memory that they once needed
 
-# What a server may say when it is not to blame. 500 and INTERNAL are for models that fail.
+# Statuses of a server without a fault. 500 and INTERNAL are for models that fail.
 _STATUSES = {"gone", *range(200, 500), 501, 503, 504}
 _CODES = {
     *("OK", "INVALID_ARGUMENT", "NOT_FOUND", "UNAVAILABLE", "UNIMPLEMENTED", "ALREADY_EXISTS"),
     *("RESOURCE_EXHAUSTED", "CANCELLED", "DEADLINE_EXCEEDED", "gone"),
 }
-# What Triton says with 500 and INTERNAL though it is the client's, and so does this server.
+# Triton answers these faults of a client with 500 and INTERNAL, and so does this server.
 _TRITONS_WORDS = (b"Unable to open shared memory region", b"failed to load", b"failed to unload")
 _BEGINS_AGAIN = ("UNAVAILABLE", "CANCELLED")
 _OWN_FAULT = (b"unexpected error in the server", b"; see the log", b"its log says why")
@@ -29,12 +29,12 @@ _OWN_FAULT = (b"unexpected error in the server", b"; see the log", b"its log say
 
 @dataclass
 class Findings:
-    """What a campaign has seen.
+    """The results of a campaign.
 
-    outcomes   (kind, status) → how many
-    bad        texts about what must not be, some of them
-    count      requests that were sent, good ones included
-    growth     bytes that the server has after it more than after its beginning
+    outcomes   (kind, status) → count
+    bad        texts of some findings
+    count      number of sent requests, with good ones
+    growth     growth of the server's memory in bytes, after the campaign's beginning
     """
 
     name: str
@@ -58,7 +58,7 @@ class Findings:
 
 
 def over_http(server, count, seed, name="http"):
-    """`count` requests over HTTP, on one connection and, for what is no HTTP, on others."""
+    """Send `count` requests over HTTP, on one connection and, for invalid HTTP, on others."""
     chance, client, findings = random.Random(seed), HttpClient(server.http_port), Findings(name)
     kinds, weights = list(http_messages.KINDS), list(http_messages.WEIGHTS.values())
 
@@ -92,9 +92,9 @@ def begins_again(engine):
 
 
 def over_grpc(server, count, seed, name="grpc", restarts=False):
-    """The same over gRPC.
+    """Send `count` requests over gRPC.
 
-    restarts   what `begins_again` says: a good request may have to be sent once more
+    restarts   result of `begins_again`: a good request may need a second attempt
     """
     chance, client, findings = random.Random(seed), GrpcClient(server.grpc_port), Findings(name)
     sent = []  # of the calls that have no outcome yet

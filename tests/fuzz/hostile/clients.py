@@ -1,4 +1,4 @@
-"""Clients that send what they are given, and say what came of it."""
+"""Clients that send given bytes, and return the outcome."""
 
 import json
 import socket
@@ -15,7 +15,7 @@ _IN_FLIGHT = 64
 
 
 class Outcome(NamedTuple):
-    """What the server said. `status` is "gone" where it closed the connection without a word."""
+    """The server's response. `status` is "gone" if it closed the connection without one."""
 
     status: int | str
     text: bytes
@@ -30,7 +30,7 @@ class HttpClient:
         self._stream = None
 
     def ask(self, message):
-        """The answer to a request whose framing is right. Raises TimeoutError for none."""
+        """Return the response to a request with valid framing. Raises TimeoutError for none."""
         for attempt in range(2):
             if self._socket is None:
                 self._connect()
@@ -44,7 +44,7 @@ class HttpClient:
         raise AssertionError("not reached")
 
     def throw(self, data):
-        """The first answer to bytes on a connection of their own, all that comes having been read."""
+        """Return the first response to bytes on a separate connection, after reading all data."""
         with socket.create_connection(("127.0.0.1", self._port), timeout=LONGEST_S) as own:
             found = b""
             try:
@@ -136,7 +136,7 @@ class GrpcClient:
         return Outcome("OK", texts)
 
     def throw(self, data):
-        """What bytes on a connection of their own come to: that the server ends it."""
+        """Send bytes on a separate connection; wait until the server ends it."""
         try:
             own = socket.create_connection(("127.0.0.1", self._port), timeout=LONGEST_S)
         except ConnectionRefusedError:

@@ -187,7 +187,7 @@ def _integer(value):
 
 
 def connection(random):
-    """All bytes that a client sends on a connection of its own: one call, with something wrong."""
+    """Return all bytes of a client on a separate connection: one call with an error."""
     data = good().SerializeToString()
     headers = [
         (b":method", b"POST"),

@@ -1,4 +1,4 @@
-"""Hostile HTTP: requests whose framing is right and whose content is not, and bytes that are no HTTP."""
+"""Hostile HTTP: requests with valid framing and invalid content, and bytes that are no HTTP."""
 
 import gzip
 import json
@@ -72,7 +72,7 @@ _SIZES = [
 
 
 def framed(path, body, headers=(), method="POST"):
-    """The bytes of a request whose framing is right."""
+    """Return the bytes of a request with valid framing."""
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
     head = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
     return head.encode("utf-8", "surrogateescape") + body
@@ -166,7 +166,7 @@ def elsewhere(random):
 
 
 def unframed(random):
-    """Bytes whose end no one knows: for a connection of their own, whose sending side is closed."""
+    """Return bytes without a defined end: for a separate connection, whose sending side is closed."""
     good = framed("/v2/models/plain/infer", GOOD_BODY)
     head, _, body = good.partition(b"\r\n\r\n")
     chunked = head.replace(b"Content-Length: %d" % len(body), b"Transfer-Encoding: chunked")

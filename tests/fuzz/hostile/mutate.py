@@ -163,7 +163,7 @@ def spoiled(random, document):
 
 
 def _value(random):
-    """One that may be changed: others must not change with it."""
+    """Return a value that may be changed without changing others."""
     return copy.deepcopy(random.choice(VALUES))
 
 
@@ -179,7 +179,7 @@ def _change(random, holder, key):
             value = [value]
         holder[key] = value
     elif kind == 3 and isinstance(holder, list):
-        # The same object again: a copy of what is very deep would be too deep for Python itself.
+        # The same object again: a copy of a very deep value would be too deep for Python itself.
         holder.extend([holder[key]] * random.choice((1, 2, 100)))
     elif kind == 4 and isinstance(holder, dict):
         holder[random.choice(NAMES)] = _value(random)

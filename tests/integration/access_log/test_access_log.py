@@ -1,4 +1,4 @@
-"""Both protocols, with each lane and engine, write the same lines."""
+"""Both protocols write the same lines, on each path and with each engine."""
 
 import json
 
@@ -95,7 +95,7 @@ def test_requests_over_http(served):
     assert answers[4] == 0
 
 
-def test_what_is_no_http_and_who_leaves(served):
+def test_invalid_http_and_disconnects_have_lines(served):
     served.send(b"NONSENSE\r\n\r\n")
     text = json.dumps(document(1.0)).encode()
     own = served.open(
@@ -134,7 +134,7 @@ def told(line):
     return tuple(line.get(name) for name in names)
 
 
-def test_a_refusal_over_http_has_the_name_of_its_caller_and_what_the_path_names(guarded):
+def test_a_refusal_over_http_has_the_name_of_its_caller_and_the_model_of_the_path(guarded):
     path = "/v2/models/echo/versions/1/infer"
     for token, model in (("conc", "absent"), ("conc", "echo"), ("look", "echo"), ("bad", "echo")):
         headers = {"Authorization": f"Bearer {token}"}
@@ -272,7 +272,7 @@ def test_a_stream_has_a_line_for_each_request_and_one_for_itself(served):
     assert 0 < found["a"]["bytes_out"] < found[""]["bytes_out"]
 
 
-def test_the_fast_lane_is_taken_all_the_same(served, monkeypatch):
+def test_the_fast_path_is_used_with_an_access_log(served, monkeypatch):
     asked = []
     monkeypatch.setattr(
         type(served.http), "_answer", lambda self, request: asked.append(request) or 1 / 0

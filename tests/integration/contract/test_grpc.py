@@ -52,7 +52,7 @@ def arrays_of(message):
 
 class GrpcClient(FrontendClient):
     async def open(self):
-        options = [("grpc.use_local_subchannel_pool", 1)]  # a connection of its own
+        options = [("grpc.use_local_subchannel_pool", 1)]  # a separate connection
         self.channel = grpc.aio.insecure_channel(f"{self.host}:{self.port}", options=options)
         self.stub = pb_grpc.GRPCInferenceServiceStub(self.channel)
         await self.stub.ServerLive(pb.ServerLiveRequest())

@@ -1,4 +1,4 @@
-"""A whole server behind real gRPC, on a loop in a thread of its own; tests speak as clients."""
+"""A whole server behind real gRPC, on a loop in a separate thread; tests are its clients."""
 
 import asyncio
 import importlib.util

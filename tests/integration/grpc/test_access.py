@@ -1,4 +1,4 @@
-"""Who calls, over gRPC: every method, in every engine, for callers with and without tokens; and certificates
+"""Access over gRPC: every method, in every engine, for callers with and without tokens; and certificates
 that change."""
 
 import asyncio
@@ -86,7 +86,7 @@ def test_without_a_token_every_method_but_health_is_closed(serve, tokens):
             assert refused == (rows[path].category != "health"), path
 
 
-def test_health_is_closed_when_that_is_asked_for(serve, tokens):
+def test_health_is_restricted_if_configured(serve, tokens):
     served = serve(auth_tokens=str(tokens), auth_open=())
 
     assert set(codes(served, ()).values()) == {grpc.StatusCode.UNAUTHENTICATED}
@@ -135,7 +135,7 @@ def test_every_method_can_be_restricted(serve):
     assert refusal not in answers(served, ((key, "s"),)).values()
 
 
-def test_settings_may_be_read_by_who_may_not_change_them(serve, tokens):
+def test_settings_are_readable_without_permission_to_change_them(serve, tokens):
     served = serve(auth_tokens=str(tokens))
     with grpc.insecure_channel(served.address) as channel:
         stub = pb_grpc.GRPCInferenceServiceStub(channel)
@@ -163,7 +163,7 @@ def test_settings_are_not_changed_where_that_is_turned_off(serve):
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_a_refusal_says_why_and_no_secret(serve, tokens, infer_request, caplog):
+def test_a_refusal_has_the_reason_and_no_secret(serve, tokens, infer_request, caplog):
     served = serve(auth_tokens=str(tokens))
     with grpc.insecure_channel(served.address) as channel:
         infer = pb_grpc.GRPCInferenceServiceStub(channel).ModelInfer
@@ -191,7 +191,7 @@ def test_a_compressed_call_is_checked_too(serve, tokens, infer_request):
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_who_sends_too_much_is_told(serve, tokens, infer_request):
+def test_a_caller_beyond_its_rate_gets_an_error(serve, tokens, infer_request):
     served = serve(auth_tokens=str(tokens))
     with grpc.insecure_channel(served.address) as channel:
         infer = pb_grpc.GRPCInferenceServiceStub(channel).ModelInfer
@@ -241,7 +241,7 @@ async def look(files):
     files.look()
 
 
-def test_so_many_calls_are_in_flight_and_a_cancelled_one_is_not(
+def test_the_number_of_concurrent_calls_is_limited_and_a_cancelled_one_is_free(
     serve, tokens, infer_request, until
 ):
     served = serve(auth_tokens=str(tokens))
@@ -329,7 +329,9 @@ class TestCertificatesThatChange:
         assert self.shown(served) in certificates.server_crt.read_text()
         assert "certificates of grpc: --grpc-server-cert" in caplog.text
 
-    def test_clients_of_another_root_are_let_in_after_it_changed(self, serve, files, certificates):
+    def test_clients_of_another_root_are_accepted_after_the_change(
+        self, serve, files, certificates
+    ):
         served = serve(grpc_use_ssl_mutual=True, grpc_root_cert=files.root, **files.options)
 
         def answers(name):
@@ -357,7 +359,7 @@ class TestCertificatesThatChange:
     def test_a_server_of_grpcio_that_had_to_begin_again_reads_them_once(
         self, serve, files, certificates, caplog
     ):
-        """It does not when it is asked for the path of a call that is no text, however often."""
+        """grpcio does not restart for a call whose path is no text, however often."""
         served = serve(grpc_use_ssl=True, **files.options)
         engine = served.frontend._engine
         if not isinstance(engine, GrpcioEngine):

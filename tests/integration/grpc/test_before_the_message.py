@@ -61,13 +61,13 @@ class Raw:
         return number
 
     def send(self, number, data):
-        """As many bytes as there is room for."""
+        """Send as many bytes as the window allows."""
         room = min(self.h2.local_flow_control_window(number), self.h2.max_outbound_frame_size)
         self.h2.send_data(number, data[:room])
         self.flush()
 
     def status(self, number, timeout_s=20):
-        """The status of a call that nobody ends but the server."""
+        """Return the status of a call that only the server ends."""
         end = time.monotonic() + timeout_s
         while number not in self.found:
             assert time.monotonic() < end
@@ -207,7 +207,7 @@ def test_a_small_message_of_very_many_entries_costs_little(serve, entry):
     assert "more than 10000" in error.value.details()
 
 
-def test_what_all_calls_hold_has_a_limit(serve, infer_request):
+def test_the_memory_of_all_calls_has_a_limit(serve, infer_request):
     served = serve(request_memory_byte_size=2 * MB)
     large = infer_request(values=[0.0] * MB)
 
@@ -221,7 +221,7 @@ def test_what_all_calls_hold_has_a_limit(serve, infer_request):
     assert served.server.account.held == 0
 
 
-def test_a_stream_gives_back_what_it_held(serve, infer_request, until):
+def test_a_stream_releases_its_memory(serve, infer_request, until):
     served = serve()
     requests = [infer_request(values=[0.0] * 100_000) for _ in range(5)]
 
@@ -233,7 +233,7 @@ def test_a_stream_gives_back_what_it_held(serve, infer_request, until):
     until(lambda: served.server.account.held == 0)
 
 
-def test_a_request_of_a_stream_without_room_is_refused(serve, infer_request, until):
+def test_a_request_of_a_stream_beyond_the_memory_limit_is_refused(serve, infer_request, until):
     """On nghttp2 the stream ends, for its message is not whole; with grpcio that request has an error."""
     served = serve(request_memory_byte_size=4 * MB)
     requests = [infer_request(), infer_request(values=[0.0] * 600_000)]

@@ -1,4 +1,4 @@
-"""Calls over a real channel: statuses, cancellation, streams, what is no call at all."""
+"""Calls over a real channel: statuses, cancellation, streams, invalid calls."""
 
 import logging
 import queue
@@ -61,7 +61,7 @@ def test_every_other_call_of_the_real_client_is_answered(client):
     ],
     ids=["load", "unload", "trace file", "log file", "register"],
 )
-def test_what_this_server_does_not_do_has_a_status(client, call, code):
+def test_an_unsupported_method_has_a_status(client, call, code):
     with pytest.raises(InferenceServerException) as error:
         call(client)
     assert error.value.status() == f"StatusCode.{code}"
@@ -88,7 +88,7 @@ def test_a_long_error_text_reaches_the_client_in_part(stub, infer_request):
     assert "long story: xxx" in text and text.endswith(" [...]")
 
 
-def test_an_error_that_nobody_thought_of_is_internal_and_logged(
+def test_an_unexpected_error_is_internal_and_logged(
     served, stub, infer_request, monkeypatch, caplog
 ):
     def fails(*_):

@@ -32,7 +32,7 @@ def ask(serve, collector):
     return call
 
 
-def test_a_request_is_told_below_the_span_of_its_client(ask, collector, infer_request):
+def test_a_request_has_a_span_below_that_of_its_client(ask, collector, infer_request):
     ask(lambda stub: stub.ModelInfer(infer_request(), metadata=CLIENT), ("rate", "0"))
 
     assert collector.tree() == [("", "InferRequest"), ("InferRequest", "echo"), ("echo", "compute")]
@@ -41,7 +41,7 @@ def test_a_request_is_told_below_the_span_of_its_client(ask, collector, infer_re
     assert root.events == EVENTS
 
 
-def test_each_request_of_a_stream_is_told(ask, collector, infer_request):
+def test_each_request_of_a_stream_has_a_span(ask, collector, infer_request):
     requests = [infer_request("many", (1, 2)), infer_request("many", (3,))]
 
     ask(lambda stub: list(stub.ModelStreamInfer(iter(requests), metadata=CLIENT)), ("rate", "0"))
@@ -53,7 +53,7 @@ def test_each_request_of_a_stream_is_told(ask, collector, infer_request):
 
 
 @pytest.mark.parametrize("model,values", [("broken", (1,)), ("echo", None)])
-def test_a_failure_is_told_with_its_text(ask, collector, infer_request, model, values):
+def test_a_failure_has_its_text_in_the_span(ask, collector, infer_request, model, values):
     message = infer_request(model, values) if values else pb.ModelInferRequest(model_name=model)
 
     def fail(stub):

@@ -53,7 +53,7 @@ class TestAddress:
         ("host", "address"),
         [("0.0.0.0", "0.0.0.0:8001"), ("::", "[::]:8001"), ("localhost", "localhost:8001")],
     )
-    def test_addresses_of_six_words_get_brackets(self, host, address):
+    def test_ipv6_addresses_get_brackets(self, host, address):
         assert transport.address(transport.Options.defaults(grpc_address=host)) == address
 
     def test_a_path_is_an_address(self, serve, tmp_path):
@@ -70,7 +70,7 @@ class TestAddress:
             with grpc.insecure_channel(f"{host}:{served.frontend.port}") as channel:
                 assert Stub(channel).ServerLive(pb.ServerLiveRequest(), timeout=20).live
 
-    def test_a_frontend_that_is_not_wanted_says_so(self, serve):
+    def test_a_disabled_frontend_is_not_enabled(self, serve):
         server = serve(allow_grpc=False).server
 
         assert not GrpcFrontend(server).enabled
@@ -133,7 +133,7 @@ class TestCertificates:
             self.ready(served, credentials)
         assert error.value.code() is grpc.StatusCode.UNAVAILABLE
 
-    def test_a_file_that_is_not_named_is_asked_for(self, serve):
+    def test_tls_without_a_file_option_is_an_error(self, serve):
         with pytest.raises(CoreError, match="name it with --grpc-server-key") as error:
             serve(grpc_use_ssl=True)
         assert error.value.kind is Kind.INVALID
@@ -286,7 +286,7 @@ class TestConnections:
             "grpc.default_compression_level": 3,
         }
 
-    def test_connections_live_for_ever_unless_an_option_says_otherwise(self):
+    def test_connections_have_no_age_limit_by_default(self):
         arguments = dict(transport.channel_arguments(transport.Options.defaults()))
 
         assert not any("connection_age" in name for name in arguments)
@@ -317,7 +317,7 @@ class TestStop:
         with grpc.insecure_channel(served.address) as channel:
             yield Stub(channel)
 
-    def test_what_is_in_flight_ends_and_what_is_new_is_refused(self, served, stub, infer_request):
+    def test_running_calls_end_and_new_ones_are_refused(self, served, stub, infer_request):
         running = stub.ModelInfer.future(infer_request("gated"))
         assert served.gate.running.wait(20)
 
@@ -363,7 +363,7 @@ class TestStop:
             self.TEXT,
         )
 
-    def test_a_stream_that_is_not_done_in_time_is_told_so(self, served, stub, infer_request):
+    def test_a_stream_that_exceeds_the_stop_time_gets_an_error(self, served, stub, infer_request):
         running = stub.ModelStreamInfer(iter([infer_request("gated")]))
         assert served.gate.running.wait(20)
 
@@ -377,12 +377,12 @@ class TestStop:
         )
         assert served.gate.cancelled.wait(20)
 
-    def test_a_second_stop_does_nothing(self, served):
+    def test_a_second_stop_has_no_effect(self, served):
         served.begin_stop().result(20)
 
         served.begin_stop().result(20)
 
-    def test_a_stop_without_a_start_does_nothing(self, served, loop_thread):
+    def test_a_stop_without_a_start_has_no_effect(self, served, loop_thread):
         async def stop():
             await GrpcFrontend(served.server).stop(1.0)
 
@@ -394,7 +394,7 @@ class TestStop:
         assert serve(grpc_port=served.frontend.port).address == served.address
 
 
-def test_keepalive_of_both_sides_disturbs_nothing(serve, infer_request):
+def test_keepalive_of_both_sides_causes_no_error(serve, infer_request):
     served = serve(
         grpc_keepalive_time=30,
         grpc_keepalive_permit_without_calls=True,

@@ -80,9 +80,9 @@ class Connection:
         return found
 
     async def rest(self, timeout_s=10):
-        """Every byte until the server closes the connection.
+        """Return every byte until the server closes the connection.
 
-        It may be a reset: the server does not read what it has refused.
+        The end may be a reset: the server does not read the rest of a refused request.
         """
         try:
             return await asyncio.wait_for(self.reader.read(), timeout_s)
@@ -126,7 +126,7 @@ class Site:
         self.server = server
         self.frontend = frontend
         self.backend = backend
-        self.tls = tls  # what a client trusts, None without TLS
+        self.tls = tls  # the certificates that a client trusts, None without TLS
         self.connections = []
 
     async def connect(self):
@@ -186,7 +186,7 @@ async def open_site(folder, lane="auto", certificates=None, **options):
 
 @pytest.fixture(params=["auto", "aiohttp"])
 def lane(request):
-    """--http-lane: every test runs with the fast lane, and with aiohttp alone."""
+    """--http-lane: every test runs with the fast path, and with aiohttp alone."""
     return request.param
 
 

@@ -1,4 +1,4 @@
-"""Who calls: every route, in both lanes, for callers with and without tokens, roles and limits."""
+"""Access over HTTP: every route, on both paths, for callers with and without tokens, roles and limits."""
 
 import asyncio
 import json
@@ -131,7 +131,7 @@ async def test_without_a_token_every_route_but_health_is_closed(open_with, token
     }
 
 
-async def test_health_is_closed_when_that_is_asked_for(open_with, tokens):
+async def test_health_is_restricted_if_configured(open_with, tokens):
     async with open_with(auth_tokens=str(tokens), auth_open=()) as site:
         assert set((await statuses(site, {})).values()) == {401}
 
@@ -157,7 +157,7 @@ async def test_a_role_gets_as_far_as_it_may_on_every_route(open_with, tokens, ro
         assert (status not in (401, 403)) == may, (category, path, method, status)
 
 
-async def test_every_route_can_be_restricted_in_both_lanes(open_with):
+async def test_every_route_can_be_restricted_on_both_paths(open_with):
     rules = {category: ("Key", "s") for category in CATEGORIES if category != "metrics"}
     async with open_with(http_restricted_api=rules) as site:
         for wrong in ({}, {"Key": "S"}):
@@ -165,7 +165,7 @@ async def test_every_route_can_be_restricted_in_both_lanes(open_with):
         assert 403 not in (await statuses(site, {"Key": "s"})).values()
 
 
-async def test_a_restricted_inference_is_the_lanes(open_with, lane, passed, document):
+async def test_a_restricted_inference_uses_the_fast_path(open_with, lane, passed, document):
     async with open_with(http_restricted_api={"inference": ("key", "s")}) as site:
         connection = await site.connect()
         for _ in range(3):
@@ -179,7 +179,7 @@ async def test_a_restricted_inference_is_the_lanes(open_with, lane, passed, docu
     assert len(site.backend.requests) == 3
 
 
-async def test_a_known_caller_is_the_lanes(open_with, lane, passed, document, tokens):
+async def test_a_known_caller_uses_the_fast_path(open_with, lane, passed, document, tokens):
     async with open_with(auth_tokens=str(tokens)) as site:
         connection = await site.connect()
         for headers in (bearer("infer"), bearer("infer"), {"X-API-Key": "infer"}):
@@ -204,7 +204,7 @@ async def test_a_known_caller_is_the_lanes(open_with, lane, passed, document, to
         (bearer("read"), 403, None),
     ],
 )
-async def test_a_refusal_says_why_and_no_secret(
+async def test_a_refusal_has_the_reason_and_no_secret(
     open_with, tokens, document, caplog, headers, status, challenge
 ):
     async with open_with(auth_tokens=str(tokens)) as site:
@@ -217,7 +217,7 @@ async def test_a_refusal_says_why_and_no_secret(
     assert site.backend.requests == []
 
 
-async def test_a_caller_that_was_let_in_is_not_the_next_one(open_with, tokens, document):
+async def test_an_admitted_caller_does_not_admit_the_next_one(open_with, tokens, document):
     """On one connection, as a proxy sends requests of many."""
     async with open_with(auth_tokens=str(tokens)) as site:
         connection = await site.connect()
@@ -242,7 +242,7 @@ async def test_a_token_that_was_taken_away_counts_no_more(open_with, tokens, doc
         assert (await site.infer("echo", document(1), bearer("another"))).status == 200
 
 
-async def test_who_sends_too_much_is_told_when_to_come_again(open_with, tokens, document):
+async def test_a_caller_beyond_its_rate_gets_a_retry_time(open_with, tokens, document):
     async with open_with(auth_tokens=str(tokens)) as site:
         connection = await site.connect()
         for _ in range(2):
@@ -270,7 +270,7 @@ async def test_requests_that_come_together_are_counted_in_their_order(
     assert len(site.backend.requests) == 2
 
 
-async def test_who_was_let_in_is_looked_at_again_when_time_has_passed(open_with, tokens, document):
+async def test_an_admitted_caller_is_checked_again_after_some_time(open_with, tokens, document):
     async with open_with(auth_tokens=str(tokens)) as site:
         policy = context_of(site.server).policy
         connection = await site.connect()
@@ -285,7 +285,7 @@ async def test_who_was_let_in_is_looked_at_again_when_time_has_passed(open_with,
     assert verified == 1
 
 
-async def test_so_many_requests_are_in_flight(open_with, tokens, document):
+async def test_the_number_of_concurrent_requests_is_limited(open_with, tokens, document):
     async with open_with(auth_tokens=str(tokens)) as site:
         first = await site.connect()
         body = json.dumps(document(1))
@@ -303,7 +303,9 @@ async def test_so_many_requests_are_in_flight(open_with, tokens, document):
 
 
 @pytest.mark.parametrize("sent", ["half of the body", "all of the body"])
-async def test_a_client_that_goes_away_is_no_longer_in_flight(open_with, tokens, document, sent):
+async def test_a_disconnected_client_frees_its_concurrent_request(
+    open_with, tokens, document, sent
+):
     async with open_with(auth_tokens=str(tokens)) as site:
         first = await site.connect()
         body = json.dumps(document(1))

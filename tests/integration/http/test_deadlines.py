@@ -24,7 +24,9 @@ async def until(condition):
 
 class TestThePathsOfInference:
     @pytest.mark.parametrize("path", ["infer", "generate", "generate_stream"])
-    async def test_an_execution_ends_for_its_client_and_is_told(self, site, document, path):
+    async def test_an_execution_past_its_deadline_ends_for_its_client_and_is_cancelled(
+        self, site, document, path
+    ):
         body = document(1) if path == "infer" else generated(1)
 
         reply = await site.ask("POST", f"/v2/models/gated/{path}", body, SOON)
@@ -54,7 +56,7 @@ class TestThePathsOfInference:
         assert len(site.backend.requests) == 1  # it never met the model
 
     @pytest.mark.parametrize("path", ["infer", "generate"])
-    async def test_who_is_in_time_gets_its_answer(self, site, document, path):
+    async def test_a_request_in_time_gets_its_response(self, site, document, path):
         body = document(1) if path == "infer" else generated(1)
 
         with_deadline = await site.ask("POST", f"/v2/models/echo/{path}", body, LONG)
@@ -64,7 +66,7 @@ class TestThePathsOfInference:
         assert with_deadline.body == without.body
 
     @pytest.mark.parametrize("path", ["infer", "generate", "generate_stream"])
-    async def test_a_time_that_has_passed_asks_nobody(self, site, document, path):
+    async def test_a_request_past_its_deadline_calls_no_model(self, site, document, path):
         body = document(1) if path == "infer" else generated(1)
 
         reply = await site.ask("POST", f"/v2/models/echo/{path}", body, {"Grpc-Timeout": "0S"})
@@ -74,7 +76,7 @@ class TestThePathsOfInference:
 
     @pytest.mark.parametrize("path", ["infer", "generate", "generate_stream"])
     @pytest.mark.parametrize("text", ["", "5", "soon", "123456789m"])
-    async def test_what_is_no_time_is_refused(self, site, document, path, text):
+    async def test_an_invalid_timeout_is_refused(self, site, document, path, text):
         body = document(1) if path == "infer" else generated(1)
 
         reply = await site.ask("POST", f"/v2/models/echo/{path}", body, {"grpc-timeout": text})

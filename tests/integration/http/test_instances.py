@@ -13,7 +13,7 @@ BETWEEN = 500  # requests from one change to the next
 
 
 class Threaded(core.ModelInstance):
-    """y = x, on a thread of its own."""
+    """y = x, on a separate thread."""
 
     def execute(self, batch):
         return {"y": batch["x"]}

@@ -1,4 +1,4 @@
-"""Two lanes on one connection: what goes where, and that a client cannot tell."""
+"""The fast path and aiohttp on one connection: the path of each request, and equal responses."""
 
 import asyncio
 import json
@@ -29,12 +29,12 @@ LENGTH = f"Content-Length: {len(BODY)}"
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
 def over_tls(request):
-    """Whatever is said here holds over TLS too."""
+    """Run all tests here over TLS, too."""
     return request.param
 
 
 class Count:
-    """How many requests aiohttp was asked."""
+    """Counts the requests to aiohttp."""
 
     def __init__(self, monkeypatch):
         self.asked = []
@@ -49,7 +49,7 @@ class Count:
 
 @pytest.fixture
 def by_aiohttp(monkeypatch):
-    """Method and path of every request that aiohttp was asked."""
+    """Return method and path of every request to aiohttp."""
     return Count(monkeypatch).asked
 
 
@@ -59,7 +59,7 @@ def tls_of(options):
 
 
 class Other:
-    """The same server with another --http-lane."""
+    """The same server with the other --http-lane."""
 
     def __init__(self, server, lane):
         self.server = server
@@ -73,7 +73,7 @@ class Other:
 
 @pytest.fixture
 async def ports(open_with):
-    """A port with the fast lane and one of the same server without it, and what a client trusts."""
+    """Return a port with the fast path, one of the same server without it, and the trusted certificates."""
     async with open_with(lane="auto") as site:
         other = HttpFrontend(Other(site.server, "aiohttp"))
         await other.start()
@@ -214,7 +214,7 @@ ODD = {
 
 @pytest.mark.parametrize("lane", ["auto"])
 @pytest.mark.parametrize("what", ODD)
-async def test_a_client_cannot_tell_the_lanes_apart(ports, what):
+async def test_both_paths_answer_equally(ports, what):
     fast, plain = [await told(port, ODD[what]) for port in ports]
 
     assert fast == plain
@@ -305,7 +305,7 @@ async def test_requests_that_may_be_traced_go_to_aiohttp(open_with, by_aiohttp, 
 
 
 @pytest.mark.parametrize("lane", ["auto"])
-async def test_the_fast_lane_is_open_again_when_aiohttp_has_answered(site, by_aiohttp, document):
+async def test_the_fast_path_is_used_again_when_aiohttp_has_answered(site, by_aiohttp, document):
     connection = await site.connect()
     gzip = {"Accept-Encoding": "gzip"}
     chunks = head("Transfer-Encoding: chunked") + b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)

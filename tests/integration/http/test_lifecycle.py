@@ -15,7 +15,7 @@ GATED = "/v2/models/gated/infer"
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
 def over_tls(request):
-    """Whatever is said here holds over TLS too."""
+    """Run all tests here over TLS, too."""
     return request.param
 
 
@@ -39,7 +39,7 @@ def second(site, **options):
     return HttpFrontend(View(site.server))
 
 
-async def test_the_port_is_told_in_the_log(site, caplog):
+async def test_the_port_is_in_the_log(site, caplog):
     with caplog.at_level("INFO", "core"):
         other = HttpFrontend(site.server)
         await other.start()
@@ -64,7 +64,7 @@ async def test_an_address_of_another_machine_is_an_error_that_names_it(site):
         await second(site, http_address="192.0.2.1", http_port=8000).start()
 
 
-async def test_a_port_may_be_shared_when_both_say_so(open_with):
+async def test_a_port_may_be_shared_if_both_servers_allow_it(open_with):
     async with open_with(reuse_http_port=True) as site:
         other = second(site, reuse_http_port=True)
         await other.start()
@@ -82,7 +82,7 @@ async def test_stopping_closes_idle_connections_at_once(site):
     assert time.monotonic() - begun < 5
 
 
-async def test_stopping_waits_for_requests_in_flight_and_takes_no_new_ones(site, document, message):
+async def test_stopping_waits_for_running_requests_and_refuses_new_ones(site, document, message):
     busy, idle, port = await site.connect(), await site.connect(), site.frontend.port
     # The second, pipelined request comes too late.
     busy.send(message("POST", GATED, document(1)) + message("GET", "/v2/health/live"))
@@ -119,7 +119,7 @@ async def test_stopping_waits_for_a_slow_reader(site, message):
     await asyncio.wait_for(stopping, 10)
 
 
-async def test_stopping_cuts_what_takes_longer_than_the_time(site, document, message):
+async def test_stopping_aborts_requests_that_exceed_the_time(site, document, message):
     busy = await site.connect()
     busy.send(message("POST", GATED, document(1)))
     await asyncio.wait_for(site.backend.running.wait(), 10)
@@ -132,7 +132,7 @@ async def test_stopping_cuts_what_takes_longer_than_the_time(site, document, mes
     assert site.backend.requests[0].cancelled
 
 
-async def test_stopping_twice_or_before_the_start_does_nothing(site):
+async def test_stopping_twice_or_before_the_start_has_no_effect(site):
     await site.frontend.stop(1)
     await site.frontend.stop(1)
     await HttpFrontend(site.server).stop(1)

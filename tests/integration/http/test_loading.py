@@ -1,4 +1,4 @@
-"""What each path says of a model that is still being loaded."""
+"""The response of each path for a loading model."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ def model_behind(gate, loop):
     return Waits
 
 
-async def test_a_model_that_loads_is_503_and_says_how_far_it_is(open_with, document):
+async def test_a_loading_model_is_503_with_its_progress(open_with, document):
     async with open_with(model_control_mode="explicit") as site:
         gate = Gate()
         site.backend.model = model_behind(gate, asyncio.get_running_loop())

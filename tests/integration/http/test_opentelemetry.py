@@ -11,7 +11,7 @@ def only_with_a_context(config):
     return {**config, "": [*config[""], ("rate", "0")]}
 
 
-async def test_a_request_is_told_with_its_times(open_with, document, collector):
+async def test_a_request_has_a_span_with_its_times(open_with, document, collector):
     async with open_with(trace_config=collector.config) as site:
         reply = await site.infer("echo", document(1, 2, id="mine"))
 
@@ -47,7 +47,7 @@ async def test_the_span_of_the_client_is_the_parent(open_with, document, collect
     assert collector.count("InferRequest") == 1
 
 
-async def test_generate_is_told_too(open_with, collector):
+async def test_generate_has_a_span_too(open_with, collector):
     async with open_with(trace_config=only_with_a_context(collector.config)) as site:
         for method in ("generate", "generate_stream"):
             path = f"/v2/models/echo/{method}"
@@ -62,7 +62,7 @@ async def test_generate_is_told_too(open_with, collector):
 
 
 @pytest.mark.parametrize("body,status", [((1,), 500), ((), 400)])
-async def test_a_failure_is_told_with_its_text(open_with, document, collector, body, status):
+async def test_a_failure_has_its_text_in_the_span(open_with, document, collector, body, status):
     async with open_with(trace_config=collector.config) as site:
         asked = document(*body) if body else {"inputs": []}
         reply = await site.infer("broken", asked)

@@ -16,7 +16,7 @@ import frontends.http.connections as connections
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
 def over_tls(request):
-    """Whatever is said here holds over TLS too."""
+    """Run all tests here over TLS, too."""
     return request.param
 
 
@@ -40,7 +40,7 @@ def chunked_of(number):
     return first + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
 
 
-# A request and how its answer is told from others.
+# A request, and a text that identifies its response.
 KINDS = {
     "lane": lambda n: (infer_of(n), f'"id":"{n}"'),
     "identity": lambda n: (infer_of(n, extra="Content-Encoding: identity\r\n"), f'"id":"{n}"'),
@@ -103,7 +103,7 @@ async def test_requests_behind_a_slow_one_go_on_meanwhile(site):
 
 
 @pytest.mark.parametrize("lane", ["auto"])
-async def test_no_more_than_64_of_one_connection_are_in_flight(site):
+async def test_no_more_than_64_requests_of_one_connection_run_at_a_time(site):
     connection = await site.connect()
     connection.send(infer_of(0, "gated") + b"".join(infer_of(n) for n in range(1, 200)))
     await asyncio.wait_for(site.backend.running.wait(), 10)
@@ -140,7 +140,7 @@ async def taken(site):
 # Clients that go, or do not read ---------------------------------------------------------------
 
 
-async def test_a_client_that_goes_cancels_what_waits_behind_the_first(site):
+async def test_a_disconnected_client_cancels_requests_that_wait_behind_the_first(site):
     connection = await site.connect()
     connection.send(infer_of(0, "gated"))
     await asyncio.wait_for(site.backend.running.wait(), 10)
@@ -202,9 +202,7 @@ def test_large_bodies_are_whole_however_they_come(open_with, new_loop):
 # The end of a connection ------------------------------------------------------------------------
 
 
-async def test_a_connection_is_closed_when_nothing_was_asked_for_long(
-    monkeypatch, open_with, document
-):
+async def test_an_idle_connection_is_closed(monkeypatch, open_with, document):
     monkeypatch.setattr(connections, "KEEP_ALIVE_S", 0.05)
     async with open_with() as site:
         silent, used, other = [await site.connect() for _ in range(3)]
@@ -245,7 +243,7 @@ async def test_stopping_waits_for_a_body_that_is_still_coming(site):
     await asyncio.wait_for(stopping, 10)
 
 
-async def test_stopping_answers_all_that_is_in_flight(site):
+async def test_stopping_answers_all_running_requests(site):
     connection = await site.connect()
     connection.send(infer_of(0, "gated") + infer_of(1))
     await asyncio.wait_for(site.backend.running.wait(), 10)

@@ -124,7 +124,7 @@ async def test_every_path_can_be_restricted(open_with, kind, asked):
 
 
 @CASES
-async def test_callers_must_be_known_and_may_do_what_their_role_may(
+async def test_callers_must_be_known_and_have_the_permissions_of_their_role(
     open_with, tmp_path, kind, asked
 ):
     tokens = tmp_path / "tokens"
@@ -161,7 +161,7 @@ async def test_requests_have_lines_in_the_access_log(open_with, tmp_path):
     assert (line["path"], line["model"], line["id"]) == ("/invocations", "echo", "mine")
 
 
-async def test_variables_that_say_what_is_not_known_end_the_start(open_with, monkeypatch):
+async def test_unknown_values_of_variables_end_the_start(open_with, monkeypatch):
     async with open_with(SageMakerFrontend) as platform:
         for name, value in [("PING_MODE", "maybe"), ("INFERENCE_TYPE", "guess")]:
             with monkeypatch.context() as patched:
@@ -171,7 +171,7 @@ async def test_variables_that_say_what_is_not_known_end_the_start(open_with, mon
 
 
 @pytest.mark.parametrize("name", ["AIP_PREDICT_ROUTE", "AIP_HEALTH_ROUTE"])
-async def test_vertex_ai_must_say_its_paths(open_with, monkeypatch, name):
+async def test_vertex_ai_requires_its_path_variables(open_with, monkeypatch, name):
     monkeypatch.delenv(name)
 
     with pytest.raises(CoreError, match=f"{name} is not defined"):
@@ -280,7 +280,7 @@ async def test_binary_tensors_have_the_bound_of_bodies_and_json_that_of_json(ope
             assert status == 200 or "maximum" in answer.json["error"]
 
 
-async def test_words_of_a_client_do_not_tell_that_memory_is_short(open_with, unpacked):
+async def test_texts_of_a_client_do_not_look_like_a_memory_error(open_with, unpacked):
     async with open_with(SageMakerFrontend) as platform:
         for body in ({"model_name": "OOM", "url": "/MemoryError"}, b"{ out of memory"):
             assert (await platform.ask("POST", "/models", body)).status == 400
@@ -300,7 +300,7 @@ async def test_a_hash_that_no_path_can_name_is_refused(open_with, unpacked, labe
         assert (answer.status, platform.site.server.control.repository.joined()) == (400, [])
 
 
-async def test_who_asks_for_health_does_not_learn_of_models(open_with):
+async def test_a_caller_of_health_does_not_see_models(open_with):
     async with open_with(VertexAIFrontend, load_model=["echo", "half"]) as platform:
         answer = await platform.ask("GET", HEALTH)
 

@@ -46,7 +46,7 @@ async def test_the_server_is_live_before_it_is_ready(open_with):
         assert (await site.ask("GET", "/v2/models/echo/ready")).status == 400
 
 
-async def test_an_exiting_server_says_so(site):
+async def test_an_exiting_server_reports_so(site):
     connection = await site.connect()
     await site.server.stop(1)
     for which in ("live", "ready"):
@@ -169,11 +169,11 @@ async def test_classes_of_an_output(site, document):
         ("rows", TWO, 400, "failed to parse"),
     ],
 )
-async def test_what_cannot_be_inferred_is_refused(site, model, body, status, text):
+async def test_an_invalid_inference_is_refused(site, model, body, status, text):
     assert text in error(await site.infer(model, body), status)
 
 
-async def test_the_error_of_a_model_is_told(site, document):
+async def test_the_error_of_a_model_is_returned(site, document):
     assert "broken by nature" in error(await site.infer("broken", document(1)), 500)
 
 
@@ -249,7 +249,7 @@ async def test_headers_become_parameters(open_with, document):
         assert text == "Header 'TIMEOUT' is reserved for Triton usage and cannot be forwarded."
 
 
-async def test_no_header_becomes_a_parameter_unless_asked(site, document):
+async def test_headers_become_no_parameters_by_default(site, document):
     await site.infer("echo", document(1), {"X-One": "1"})
     assert site.backend.requests[0].parameters == {}
 
@@ -348,7 +348,7 @@ async def test_a_repository_cannot_be_named(site, action):
 
 
 @pytest.mark.parametrize("action", ["load", "unload"])
-async def test_models_are_not_controlled_unless_the_mode_says_so(site, action):
+async def test_models_are_controlled_only_if_the_mode_allows_it(site, action):
     reply = await site.ask("POST", f"/v2/repository/models/echo/{action}")
     assert "explicit model load / unload is not allowed" in error(reply, 503)
 

@@ -56,7 +56,7 @@ async def test_a_region_that_is_unregistered_meanwhile_stays_to_the_end(open_wit
 
         assert answer.json["outputs"] == [{"name": "y", "datatype": "FP32", "shape": [2]}]
         assert memory[10:12].tolist() == [99, 3]
-        site.backend.requests.clear()  # the model of this test keeps what it was asked
+        site.backend.requests.clear()  # the model of this test keeps its requests
         assert mappings() == 0
 
 

@@ -1,4 +1,4 @@
-"""generate_stream on the wire: a real HttpFrontend over a server whose answers a test gives."""
+"""generate_stream on the wire: a real HttpFrontend over a server whose responses a test gives."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ class ScriptedServer:
         self.options = Options.defaults(http_address="127.0.0.1", http_port=0, http_lane=lane)
         self.shared_memory = SharedMemoryRegions(False)
         self.models = self
-        self.endpoints = None  # only streams are asked for here
+        self.endpoints = None  # these tests use streams only
         self.tracing = Tracer(self.options)
         self.account = MemoryAccount.of(self.options)
         self.account = MemoryAccount(1 << 30, 0)
@@ -175,7 +175,7 @@ async def test_a_first_error_has_its_status(client):
     assert await client.chunk() == b""
 
 
-async def test_the_last_event_says_that_the_deadline_has_passed(client):
+async def test_the_last_event_is_the_deadline_error(client):
     reply = await client.open(headers="grpc-timeout: 300m\r\n")
     reply.send(answer(0), final=False)
 
@@ -200,7 +200,7 @@ async def test_a_client_that_goes_cancels_its_request(client):
     await until(lambda: reply.request.cancelled)
 
 
-async def test_a_client_that_reads_nothing_and_goes_cancels_its_request(client):
+async def test_a_client_that_disconnects_without_reading_cancels_its_request(client):
     reply = await client.open()
     for each in range(100):
         reply.send(answer(each, b"x" * 2**20), final=False)
@@ -265,7 +265,7 @@ async def test_the_end_of_the_server_waits_for_a_stream(frontend, client):
 LATE = "the server is shutting down, and the request was not done within --exit-timeout-secs=0.05"
 
 
-async def test_a_stream_that_is_not_done_in_time_ends_with_an_error_that_says_so(frontend, client):
+async def test_a_stream_that_exceeds_the_stop_time_ends_with_an_error(frontend, client):
     reply = await client.open()
     reply.send(answer(0), final=False)
     await client.head()
@@ -291,7 +291,7 @@ async def test_a_stream_that_has_no_answer_when_the_server_stops_waiting_gets_a_
     assert reply.request.cancelled
 
 
-async def test_a_stream_whose_client_does_not_read_ends_all_the_same(frontend, client):
+async def test_a_stream_whose_client_does_not_read_also_ends(frontend, client):
     client.reader._transport.pause_reading()
     reply = await client.open()
     for each in range(50):

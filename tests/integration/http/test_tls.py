@@ -1,6 +1,6 @@
-"""HTTP over TLS: whom the server shows which certificate, and what becomes of those who want none.
+"""HTTP over TLS: the certificates of server and clients, and clients without TLS.
 
-That everything else is as without TLS, test_wire, test_lanes and test_lifecycle say.
+test_wire, test_lanes and test_lifecycle check that everything else is as without TLS.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ def client_context(certificates, own=None):
 
 
 async def status(port, context):
-    """That of an answer over a connection of its own."""
+    """Return the status of a response over a separate connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
     writer.write(LIVE)
     line = await asyncio.wait_for(reader.readline(), 10)
@@ -49,7 +49,7 @@ async def test_a_client_that_trusts_the_root_is_answered(site, certificates):
     assert await status(site.frontend.port, client_context(certificates)) == 200
 
 
-async def test_a_client_that_does_not_trust_it_goes_away(site):
+async def test_a_client_that_does_not_trust_the_certificate_disconnects(site):
     with pytest.raises(ssl.SSLCertVerificationError):
         await status(site.frontend.port, ssl.create_default_context())
 
@@ -114,7 +114,7 @@ async def test_a_client_without_tls_gets_no_answer_and_no_place_in_the_log(
     assert await status(site.frontend.port, client_context(certificates)) == 200
 
 
-async def test_curl_asks_over_tls(site, certificates):
+async def test_curl_connects_with_tls(site, certificates):
     curl = ["curl", "-sS", "--cacert", str(certificates.root_crt)]
     url = f"https://localhost:{site.frontend.port}/v2"
     try:
@@ -133,7 +133,7 @@ class TestFiles:
         return error.value.message
 
     @pytest.mark.parametrize("option", ["key", "cert"])
-    async def test_one_that_is_not_named_is_asked_for(self, open_with, option):
+    async def test_a_missing_file_option_is_an_error(self, open_with, option):
         text = await self.refusal(open_with, **{f"http_server_{option}": ""})
         assert text.endswith(f"needs a PEM file; name it with --http-server-{option}")
 

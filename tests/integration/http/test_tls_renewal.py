@@ -1,4 +1,4 @@
-"""Certificates that change while the server runs: who gets which, and what happens to broken ones."""
+"""Certificates that change while the server runs: those of new connections, and broken ones."""
 
 import asyncio
 import shutil
@@ -35,7 +35,7 @@ def files(certificates, tmp_path):
 
 def trusting(path, own=None):
     context = ssl.create_default_context(cafile=path)
-    context.check_hostname = False  # the other certificates are for nobody in particular
+    context.check_hostname = False  # the other certificates have no host name
     if own is not None:
         context.load_cert_chain(*own)
     return context
@@ -108,9 +108,7 @@ def again(port, context, session=None):
         return connection.session, connection.session_reused
 
 
-async def test_a_session_of_before_is_worth_nothing_with_another_root(
-    open_with, files, certificates
-):
+async def test_an_earlier_session_is_invalid_with_another_root(open_with, files, certificates):
     mutual = {"http_use_ssl_mutual": True, "http_root_cert": files.root}
     ours = trusting(certificates.root_crt, (certificates.client_crt, certificates.client_key))
     async with open_with(**files.options, **mutual) as site:

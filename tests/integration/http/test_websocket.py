@@ -1,4 +1,4 @@
-"""generate_stream over WebSocket: a real HttpFrontend, a real client, a server whose answers a test gives."""
+"""generate_stream over WebSocket: a real HttpFrontend, a real client, a server with responses of a test."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ class ScriptedServer:
         self.account = MemoryAccount(1 << 30, 0)
         self.shared_memory = SharedMemoryRegions(False)
         self.models = self
-        self.endpoints = None  # only streams are asked for here
+        self.endpoints = None  # these tests use streams only
         self.tracing = Tracer(self.options)
         self.replies = asyncio.Queue()
 
@@ -254,9 +254,7 @@ async def test_a_ping_is_answered(serve, connect):
         assert (message.type, bytes(message.data)) == (aiohttp.WSMsgType.PONG, b"here?")
 
 
-async def test_a_quiet_client_is_asked_whether_it_is_there_and_stays_if_it_says_so(
-    serve, connect, monkeypatch
-):
+async def test_an_idle_client_gets_a_ping_and_stays_if_it_answers(serve, connect, monkeypatch):
     monkeypatch.setattr(websocket, "HEARTBEAT_S", 0.1)
     server = await serve()
     async with connect(server, autoping=False) as socket:
@@ -275,9 +273,7 @@ async def test_a_quiet_client_is_asked_whether_it_is_there_and_stays_if_it_says_
         assert json.loads(message.data)["number"] == 1
 
 
-async def test_a_client_that_does_not_say_that_it_is_there_loses_its_requests(
-    serve, connect, monkeypatch
-):
+async def test_a_client_that_answers_no_ping_loses_its_requests(serve, connect, monkeypatch):
     monkeypatch.setattr(websocket, "HEARTBEAT_S", 0.1)
     server = await serve()
     async with connect(server, autoping=False) as socket:
@@ -303,7 +299,7 @@ async def test_it_is_there_over_tls(serve, connect, certificates):
         assert await received(socket) == {"final": True}
 
 
-async def test_a_server_that_ends_lets_requests_in_flight_end_and_says_goodbye(serve, connect):
+async def test_a_stopping_server_finishes_running_requests_and_sends_a_close_frame(serve, connect):
     server = await serve()
     async with connect(server) as socket, connect(server) as idle:
         await socket.send_str('{"x":"hi"}')
@@ -319,7 +315,7 @@ async def test_a_server_that_ends_lets_requests_in_flight_end_and_says_goodbye(s
         await stopping
 
 
-async def test_requests_that_are_not_done_when_the_server_ends_are_told_why(serve, connect):
+async def test_unfinished_requests_of_a_stopping_server_get_the_reason(serve, connect):
     server = await serve()
     async with connect(server) as socket:
         await socket.send_str('{"x":"hi","id":"a"}')

@@ -1,4 +1,4 @@
-"""Bytes on the wire: framing, limits, pipelining, clients that go, and what is no HTTP."""
+"""Bytes on the wire: framing, limits, pipelining, disconnects and invalid HTTP."""
 
 import asyncio
 import shutil
@@ -13,7 +13,7 @@ INFER = "/v2/models/echo/infer"
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
 def over_tls(request):
-    """Whatever is said here holds over TLS too."""
+    """Run all tests here over TLS, too."""
     return request.param
 
 
@@ -108,7 +108,7 @@ async def test_large_tensors_go_in_and_out(site):
 # Expect, as curl sends it -------------------------------------------------------------------
 
 
-async def test_a_client_that_asks_first_is_told_to_continue(site, document, message):
+async def test_a_client_that_expects_100_continue_gets_it(site, document, message):
     connection = await site.connect()
     data = message("POST", INFER, document(1), {"Expect": "100-continue"})
     head, body = data.split(b"\r\n\r\n", 1)
@@ -124,7 +124,7 @@ async def test_a_client_that_asks_first_is_told_to_continue(site, document, mess
     assert data_of(await connection.ask("POST", INFER, document(2))) == [2]
 
 
-async def test_a_client_that_asks_first_is_refused_before_it_sends(open_with, message):
+async def test_a_client_that_expects_100_continue_is_refused_before_it_sends(open_with, message):
     async with open_with(http_max_input_size=100) as site:
         for path, status in ((INFER, 400), ("/nothing", 404)):
             connection = await site.connect()
@@ -261,7 +261,7 @@ async def test_an_early_refusal_is_seen_by_a_client_that_is_still_sending(open_w
         b"POST /v2 HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
 )
-async def test_what_is_no_http_is_refused_in_the_form_of_errors(site, data):
+async def test_invalid_http_is_refused_in_the_form_of_errors(site, data):
     connection = await site.connect()
     connection.send(data)
     reply = await connection.reply()

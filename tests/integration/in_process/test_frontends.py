@@ -20,7 +20,7 @@ def server():
 
 
 def asked(library, port):
-    """What a client of NVIDIA's gets of the model."""
+    """Return the result of the model for a client of NVIDIA."""
     client = library.InferenceServerClient(f"127.0.0.1:{port}")
     x = np.arange(4, dtype=np.float32).reshape(1, 4)
     given = library.InferInput("x", [1, 4], "FP32")

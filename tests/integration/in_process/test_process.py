@@ -1,4 +1,4 @@
-"""What a server in a process does to that process, in fresh ones."""
+"""The effects of a server on the process that runs it, in new processes."""
 
 import os
 import signal

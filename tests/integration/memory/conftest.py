@@ -37,8 +37,8 @@ if importlib.util.find_spec("frontends.grpc.native.connection") is None:  # buil
 
 
 class Instance(core.ModelInstance):
-    """double: y = 2 x. words: y = x. watch: y = what x was when the model saw it, and when it was told to
-    look again."""
+    """double: y = 2 x. words: y = x. watch: y = x before and after the event `look_again`, from the same
+    memory."""
 
     def execute(self, batch):
         backend, x = self.model.backend, batch["x"]
@@ -108,7 +108,7 @@ class Site:
         return self.run(count())
 
     def nothing_lent(self):
-        """Wait until the server has noticed that clients have gone."""
+        """Wait until the server has noticed the disconnects of clients."""
         ended = threading.Event()
         return any(self.lent() == 0 or ended.wait(0.02) for _ in range(500))
 

@@ -18,7 +18,7 @@ COUNT = 1 << 20
 
 
 def use(url, kind, answers):
-    """A client in a process of its own: CUDA opens no handle in the process that made it."""
+    """Run a client in a separate process: CUDA opens no handle in the process that made it."""
     import tritonclient.grpc
     import tritonclient.http
     import tritonclient.utils.cuda_shared_memory as cuda

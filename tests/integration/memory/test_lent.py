@@ -1,4 +1,4 @@
-"""Memory whose descriptors come over a socket: what is taken, who may use it, and how long."""
+"""Memory whose descriptors come over a socket: which is accepted, its users and its lifetime."""
 
 import array
 import fcntl
@@ -64,7 +64,7 @@ def files():
 
 
 class TestRegister:
-    def test_a_region_has_a_name_that_nobody_can_guess(self, connection):
+    def test_the_name_of_a_region_cannot_be_guessed(self, connection):
         first, second = (connection.ask({"register": 4096}, memory())["name"] for _ in range(2))
 
         assert len(first) == len("lent-") + 32 and first != second
@@ -110,7 +110,7 @@ class TestRegister:
             {"register": 1},
         ],
     )
-    def test_what_is_not_understood_is_said_and_the_connection_goes_on(self, connection, message):
+    def test_an_invalid_message_is_refused_and_the_connection_continues(self, connection, message):
         assert "error" in connection.ask(message)
         assert "name" in connection.ask({"register": 1}, memory())
 
@@ -133,7 +133,7 @@ class TestRegister:
 
 
 class TestUse:
-    def test_nobody_sees_what_is_lent_and_nobody_else_gives_it_back(self, site, connection):
+    def test_other_clients_do_not_see_lent_memory_and_cannot_unregister_it(self, site, connection):
         name = connection.ask({"register": 4096}, memory())["name"]
         with tritonclient.http.InferenceServerClient(site.url("http")) as client:
             assert client.get_system_shared_memory_status() == []

@@ -1,4 +1,4 @@
-"""SharedMemoryPool with tritonclient's clients: what they send, what the server sees, what is left."""
+"""SharedMemoryPool with tritonclient's clients: requests, the server's view, and the remaining memory."""
 
 import asyncio
 import json
@@ -140,7 +140,7 @@ def test_threads_share_a_pool(site):
 
 
 class TestNoCopies:
-    """The proof: what the model has is the client's memory."""
+    """The model's memory is the client's."""
 
     def inode(self, address):
         """Of the file that is mapped at an address of this process, where the server is too."""
@@ -152,7 +152,7 @@ class TestNoCopies:
         raise AssertionError("nothing is mapped there")
 
     @pytest.mark.parametrize("by", ["name", "socket"])
-    def test_a_model_sees_what_the_client_writes_after_it_has_sent(self, site, by):
+    def test_a_model_sees_bytes_that_the_client_writes_after_sending(self, site, by):
         backend = site.backend
         backend.seen.clear()
         backend.look_again.clear()
@@ -193,7 +193,7 @@ class TestTheEnd:
 
         assert in_shm() == []
 
-    def test_the_server_forgets_what_was_registered(self, site, client, pool):
+    def test_the_server_unregisters_regions(self, site, client, pool):
         x = pool.empty(4)
         lent = site.lent()
 
@@ -206,7 +206,7 @@ class TestTheEnd:
         with pytest.raises(ValueError, match="the pool is closed"):
             pool.empty(4)
 
-    def test_who_forgets_a_pool_closes_it(self, site, client):
+    def test_a_pool_without_references_is_closed(self, site, client):
         x = SharedMemoryPool(client, socket=site.socket).empty(4)
         assert site.lent() == 1
 
@@ -226,7 +226,7 @@ class TestTheEnd:
         client.close()
 
 
-# What a client does in a process of its own: argv holds the server's URL, the socket and how it ends.
+# A client in a separate process: argv has the server's URL, the socket and the way to end.
 PROGRAM = """
 import json, os, signal, sys
 import numpy as np, tritonclient.http
@@ -269,17 +269,17 @@ class TestProcesses:
         assert json.loads(first) == [8]
         return found.returncode, rest
 
-    def test_the_end_of_the_interpreter_leaves_nothing(self, site, by):
+    def test_the_end_of_the_interpreter_leaves_no_files(self, site, by):
         assert self.run(site, by, "raise") == (1, [])
 
     def test_a_client_that_is_killed_leaves_no_file(self, site, by):
         assert self.run(site, by, "kill") == (-signal.SIGKILL, [])
         assert site.nothing_lent()
 
-        # What it had registered by name nobody can take back but who knows the name: docs/shared-memory.md.
+        # Only a client that knows the name can unregister a region by name: docs/shared-memory.md.
         site.run(site.server.control.memory.unregister())
 
-    def test_a_forked_process_closes_nothing_of_its_parents(self, site, by):
+    def test_a_forked_process_closes_no_object_of_its_parent(self, site, by):
         status, lines = self.run(site, by, "fork")
 
         assert status == 0

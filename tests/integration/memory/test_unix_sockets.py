@@ -97,7 +97,7 @@ def test_files_have_the_permissions_of_the_option_and_go_with_the_server(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_a_dead_server_has_left_is_replaced(serving, paths, tmp_path, engine):
+def test_the_socket_of_a_dead_server_is_replaced(serving, paths, tmp_path, engine):
     for name in ("http", "grpc"):
         with socket.socket(socket.AF_UNIX) as left:
             left.bind(f"{tmp_path}/{name}")
@@ -118,7 +118,7 @@ def refused(serving, **options):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["http", "grpc", "metrics", "memory"])
-def test_a_socket_that_somebody_listens_at_is_left_alone(serving, tmp_path, engine, name):
+def test_a_socket_with_a_listener_is_not_removed(serving, tmp_path, engine, name):
     option = "shared_memory_socket" if name == "memory" else f"{name}_address"
     kind = socket.SOCK_SEQPACKET if name == "memory" else socket.SOCK_STREAM
     with socket.socket(socket.AF_UNIX, kind) as other:
@@ -151,14 +151,14 @@ def test_a_file_that_is_no_socket_is_left_alone(serving, tmp_path):
     assert (tmp_path / "s").read_text() == "mine"
 
 
-def test_a_folder_that_is_not_there_and_a_path_that_is_too_long_are_said(serving, tmp_path):
+def test_a_missing_folder_and_a_too_long_path_are_errors(serving, tmp_path):
     assert refused(serving, http_address=f"unix:{tmp_path}/no/s") == (
         f"cannot listen at 'unix:{tmp_path}/no/s': No such file or directory"
     )
     assert "path too long" in refused(serving, http_address=f"unix:{tmp_path}/{'s' * 200}")
 
 
-def test_the_file_of_who_took_the_place_is_left_alone(serving, tmp_path):
+def test_a_later_file_at_the_path_is_not_removed(serving, tmp_path):
     with serving(http_address=f"unix:{tmp_path}/s"):
         os.unlink(tmp_path / "s")
         (tmp_path / "s").write_text("mine")
@@ -168,7 +168,7 @@ def test_the_file_of_who_took_the_place_is_left_alone(serving, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 @pytest.mark.parametrize(("mode", "status"), [("0600", 7), ("0666", 0)])  # curl's 7: no connection
-def test_who_may_connect_is_said_by_the_permissions(serving, mode, status):
+def test_permissions_of_the_file_decide_who_may_connect(serving, mode, status):
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         with serving(http_address=f"unix:{folder}/s", unix_socket_mode=mode):

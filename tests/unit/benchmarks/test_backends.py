@@ -1,4 +1,4 @@
-"""The benchmark of backends: cases that are complete, and a table that says what was found."""
+"""The benchmark of backends: its cases are complete, and its table has the results."""
 
 import re
 import socket

@@ -1,4 +1,4 @@
-"""The yardstick of batching: what arrivals allow, and who waited too long."""
+"""The ideal batcher: the batches that arrivals allow, and late batches."""
 
 import json
 
@@ -44,14 +44,14 @@ def test_a_batch_is_late_only_if_its_instance_waited_for_it():
     assert overshoots_ns([busy, other, idle], 5) == [2, 0]
 
 
-def test_a_finding_says_how_much_of_the_possible_was_reached():
+def test_a_finding_has_its_part_of_the_ideal():
     record = {"executions": [(0, 5_000, 6_000, [0]), (0, 7_000, 8_000, [1])], "late_ns": [2_000]}
     found = find(Case(8, 5), json.loads(json.dumps(record)))
     assert (found.batch, found.possible, found.efficiency) == (1.0, 2.0, 0.5)
     assert found.late_p50 == 2.0
 
 
-def test_nothing_executed_is_nothing_reached():
+def test_no_execution_is_an_efficiency_of_zero():
     assert (
         mean_batch([]) == 0 and find(Case(8, 0), {"executions": [], "late_ns": []}).efficiency == 0
     )

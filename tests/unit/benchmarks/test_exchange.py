@@ -39,7 +39,7 @@ def test_a_grpc_request_is_a_message_of_the_protocol():
     assert message.raw_input_contents[0] == ONE.inputs["INPUT0"].tobytes()
 
 
-def test_a_grpc_frame_says_the_length_of_its_message():
+def test_a_grpc_frame_has_the_length_of_its_message():
     assert exchange.grpc_frame(b"abc") == b"\x00\x00\x00\x00\x03abc"
 
 
@@ -69,7 +69,7 @@ def test_right_answers_are_right_in_every_form():
         ({}, "outputs"),
     ],
 )
-def test_a_wrong_answer_is_told(found, words):
+def test_a_wrong_answer_is_reported(found, words):
     import re
 
     assert re.search(words, ONE.difference(Answer(found)))
@@ -104,7 +104,7 @@ def test_mixed_requests_have_1_to_8_rows_in_turn_and_ids_and_numbers_of_their_ow
 
 
 @pytest.mark.parametrize("form", ["http-json", "http-binary", "grpc"])
-def test_an_id_is_in_the_request_and_asked_for_in_the_answer(form):
+def test_an_id_is_in_the_request_and_checked_in_the_response(form):
     named = Sample(ONE.inputs, ONE.outputs, id="one")
 
     asked = exchange.exchange(form, ["m"], ONE, named)
@@ -115,7 +115,7 @@ def test_an_id_is_in_the_request_and_asked_for_in_the_answer(form):
     assert named.difference(Answer(ONE.outputs, "one")) == ""
 
 
-def test_several_models_are_asked_in_turn():
+def test_several_models_get_requests_in_turn():
     asked = exchange.exchange("http-json", ["m", "n"], ONE)
 
     assert [each.path for each in asked.requests] == ["/v2/models/m/infer", "/v2/models/n/infer"]

@@ -25,7 +25,7 @@ def test_the_overlap_is_the_time_of_copies_in_which_a_kernel_ran(direction, shar
     assert gpu.overlap(EVENTS, direction) == pytest.approx(share)
 
 
-def test_without_a_gpu_it_says_so_and_measures_nothing(monkeypatch, capsys):
+def test_without_a_gpu_it_reports_so_and_measures_nothing(monkeypatch, capsys):
     monkeypatch.setattr(gpu, "reason", lambda: "torch finds no GPU that it can use")
 
     assert gpu.main([]) == 1

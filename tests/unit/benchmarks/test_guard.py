@@ -1,4 +1,4 @@
-"""Counting instructions: the lanes that are counted, and what is said about a count."""
+"""Instruction counts: the counted lanes, and the report of a count."""
 
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ from benchmarks.guard.connections import Turns
 
 
 @pytest.mark.parametrize("name", lane.LANES)
-async def test_a_lane_answers_rightly_and_asks_between_begin_and_end(name):
+async def test_a_lane_answers_correctly_and_sends_between_begin_and_end(name):
     if not lane.has_engine(name):
         pytest.skip("the engine on nghttp2 was not built")
     told = []
@@ -24,7 +24,7 @@ def test_a_count_within_the_tolerance_is_fine():
     assert verdict(1010, 1000) == ("+1.0%", True)
 
 
-def test_a_count_above_it_is_told_with_the_baseline():
+def test_a_count_above_it_is_reported_with_the_baseline():
     assert verdict(1100, 1000) == ("+10.0%: more than the baseline's 1,000", False)
 
 

@@ -1,4 +1,4 @@
-"""What load generators say, and what is made of it."""
+"""The output of load generators is parsed into a result."""
 
 import os
 
@@ -42,12 +42,12 @@ def test_answers_of_several_sizes_have_all_of_them_but_for_those_in_flight():
         wrk.read("result 3000 1000000 0 500000 40 90\n", sizes, connections=16)
 
 
-def test_a_wrk_without_result_fails_with_its_words():
+def test_a_wrk_without_result_fails_with_its_output():
     with pytest.raises(Failed, match="unable to connect"):
         wrk.read("unable to connect to 127.0.0.1", [200], connections=16)
 
 
-def test_h2loads_words_are_read():
+def test_the_output_of_h2load_is_parsed():
     text = H2LOAD.format(ok=100, failed=0, data=100 * 105)
 
     found = h2load.read(text, [10, 20, 30, 40], seconds=1, answer_bytes=100)
@@ -97,7 +97,7 @@ def test_a_generator_that_is_not_installed_is_missing_by_name(
         generator_of(protocol, tmp_path, core=0)
 
 
-def test_a_program_that_fails_is_told_with_its_last_words():
+def test_a_failed_program_is_reported_with_its_last_output():
     with pytest.raises(Failed, match=r"sh ended with 3: out of luck"):
         core = min(os.sched_getaffinity(0))
         generator.output_of(["sh", "-c", "echo out of luck >&2; exit 3"], core, 1.0)

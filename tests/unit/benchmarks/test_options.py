@@ -17,7 +17,7 @@ def test_the_full_form_has_every_scenario():
     assert options.parse(["--full"]).scenario == list(SCENARIOS)
 
 
-def test_what_is_given_wins_over_the_form():
+def test_given_options_win_over_the_form():
     chosen = options.parse(["--full", "--connections", "2", "--scenario", "mlp"])
 
     assert (chosen.connections, chosen.scenario) == ([2], ["mlp"])
@@ -35,7 +35,7 @@ def test_what_is_given_wins_over_the_form():
         (["--server-core", "9999"], "--server-core 9999: this process may use 0"),
     ],
 )
-def test_a_wrong_option_is_told(words, message, capsys):
+def test_a_wrong_option_is_reported(words, message, capsys):
     with pytest.raises(SystemExit) as ended:
         options.parse(words)
 
@@ -43,7 +43,7 @@ def test_a_wrong_option_is_told(words, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
+def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("BENCHMARK_CACHE", str(tmp_path))
 
     assert options.parse([]).cache == tmp_path

@@ -44,7 +44,7 @@ VmFlags: rd wr mr mw me
 """
 
 
-def test_mappings_of_files_and_of_memory_are_told_apart():
+def test_mappings_of_files_and_of_memory_are_distinguished():
     file, heap = processes.mappings(SMAPS)
 
     assert file == (("08:01", "77", "00001000"), {"Rss": 102400, "Pss": 51200, "Anonymous": 10240})
@@ -60,7 +60,7 @@ def test_memory_of_two_processes_with_the_same_file_counts_the_file_once(tmp_pat
 
     found = processes.alone_bytes(10)
 
-    # Of each: what it wrote to of the file, and its part of the heap. Of both: the rest of the file.
+    # Each process counts its private pages of the file and of its heap; both count the rest of the file once.
     assert found == (10 + 6 + 10 + 6 + 90) * 1024
 
 

@@ -1,4 +1,4 @@
-"""What is made of the rounds."""
+"""Rounds become rows and tables."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_the_terminal_line_ends_with_the_ratios():
     assert "200" in ours and "triton" in theirs
 
 
-def test_the_page_tells_machine_versions_command_date_and_what_is_missing():
+def test_the_page_has_machine_versions_command_date_and_missing_parts():
     text = page.markdown(RESULT)
 
     for words in ("2026-01-02", "CPU some", "tritonserver 2.51.0", "python -m benchmarks --full"):

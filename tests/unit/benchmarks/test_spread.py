@@ -13,7 +13,7 @@ def test_the_median_of_two_rounds_is_between_them():
     assert spread.median([1.0, 2.0]) == 1.5
 
 
-def test_the_spread_is_the_distance_of_the_outer_rounds_over_the_median():
+def test_the_spread_is_the_range_of_the_rounds_over_the_median():
     assert spread.spread([90.0, 100.0, 110.0]) == pytest.approx(0.2)
 
 
@@ -26,7 +26,7 @@ def test_rounds_that_are_all_zero_have_no_spread():
 
 
 def test_a_ratio_compares_rounds_that_saw_the_same_machine():
-    # The machine was twice as slow in the second round; medians alone would say 1.5 / 0.75.
+    # The machine was twice as slow in the second round; the ratio of medians would be 1.5 / 0.75.
     assert spread.ratio([2.0, 1.0], [1.0, 0.5]) == 2.0
 
 
@@ -34,7 +34,7 @@ def test_a_slow_round_of_both_sides_does_not_change_the_ratio():
     assert spread.ratio([3.0, 30.0, 3.0], [1.0, 10.0, 1.0]) == 3.0
 
 
-def test_the_ratio_to_a_server_that_did_nothing_is_none():
+def test_the_ratio_to_a_server_without_requests_is_none():
     assert spread.ratio([1.0], [0.0]) is None
     assert spread.ratio([1.0], []) is None
 

@@ -1,4 +1,4 @@
-"""Which cache an option asks for, and the settings of those that are there."""
+"""The choice of a cache by its option, and the settings of the existing caches."""
 
 import re
 from pathlib import Path
@@ -47,14 +47,14 @@ def test_a_plugin_that_makes_something_else_is_named(plugin):
         open_cache({"odd": {}})
 
 
-def test_a_cache_that_nobody_brings_is_refused(plugin):
+def test_an_unknown_cache_is_refused(plugin):
     with pytest.raises(
         CoreError, match=r"no cache named 'other'.* try --cache-config=local,size=N"
     ):
         open_cache({"other": {"a": "b"}})
 
 
-def test_the_cache_of_the_manual_keeps_what_it_is_given():
+def test_the_cache_of_the_manual_keeps_its_entries():
     page = (Path(__file__).parents[3] / "docs" / "cache.md").read_text()
     names = {}
     exec(re.search(r"```python\n(.*?)```", page, re.S)[1], names)

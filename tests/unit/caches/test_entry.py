@@ -49,7 +49,7 @@ def test_bytes_that_are_damaged_are_refused_or_well_formed(outputs, data):
 
 @settings(deadline=None)
 @given(some.binary(max_size=64))
-def test_what_is_no_entry_is_refused(data):
+def test_an_invalid_entry_is_refused(data):
     with pytest.raises(ValueError):
         unpack(data)
 

@@ -1,4 +1,4 @@
-"""python -m core config: exit status 1 and the text of the load for what a load would refuse."""
+"""python -m core config: exit status 1 and the load's error for a model that a load refuses."""
 
 import pytest
 
@@ -71,13 +71,13 @@ def test_a_model_is_loaded_and_given_back(write, backend, capsys):
     assert backend.calls == ["load m", "open m", "close m", "unload m"]
 
 
-def test_what_a_load_refuses_has_its_text(write, capsys):
+def test_a_refused_load_prints_its_error(write, capsys):
     text = refused(write("refused"), capsys)
 
     assert text == "error: ValueError: its file is of another kind\n"
 
 
-def test_explain_loads_nothing(write, backend, capsys):
+def test_explain_loads_no_model(write, backend, capsys):
     assert command.main(["explain", write("refused")]) == 0
 
     assert backend.calls == []

@@ -1,4 +1,4 @@
-"""python -m core config and explain: what a server would make of a model's folder."""
+"""python -m core config and explain: the server's view of a model's folder."""
 
 import json
 
@@ -52,7 +52,7 @@ def model(tmp_path, monkeypatch):
     assert not found.is_open
 
 
-def test_config_prints_what_a_server_would_run_with(model, capsys):
+def test_config_prints_the_effective_configuration(model, capsys):
     folder = model()
 
     assert command.main(["config", folder]) == 0
@@ -64,7 +64,7 @@ def test_config_prints_what_a_server_would_run_with(model, capsys):
     assert config.version_policy.latest.num_versions == 1
 
 
-def test_config_as_json_is_what_clients_see(model, capsys):
+def test_config_as_json_equals_that_of_the_protocol(model, capsys):
     assert command.main(["config", model(), "--json"]) == 0
 
     found = json.loads(capsys.readouterr().out)
@@ -72,7 +72,7 @@ def test_config_as_json_is_what_clients_see(model, capsys):
     assert found["input"][0]["dims"] == [3]
 
 
-def test_a_configuration_can_be_left_as_it_is(model, capsys):
+def test_a_configuration_can_be_left_incomplete(model, capsys):
     folder = model("max_batch_size: 2")
 
     assert command.main(["config", folder, "--disable-auto-complete-config"]) == 0
@@ -84,7 +84,7 @@ def rooms(text):
     return {line.split()[1]: line for line in text.splitlines() if "─►" in line}
 
 
-def test_explain_names_the_rooms_in_their_order_with_their_files(model, capsys):
+def test_explain_names_the_pipeline_steps_in_their_order_with_their_files(model, capsys):
     assert command.main(["explain", model("dynamic_batching { }")]) == 0
 
     shown = capsys.readouterr().out
@@ -117,7 +117,7 @@ def test_explain_names_the_rooms_in_their_order_with_their_files(model, capsys):
         ),
     ],
 )
-def test_explain_says_what_the_configuration_asks_for(model, capsys, config, room, text):
+def test_explain_describes_the_configuration(model, capsys, config, room, text):
     assert command.main(["explain", model(config)]) == 0
 
     assert text in rooms(capsys.readouterr().out)[room]
@@ -152,7 +152,7 @@ def test_explain_names_plugins_that_take_part(model, capsys, plugin, room, text)
     assert text in rooms(capsys.readouterr().out)[room]
 
 
-def test_explain_tells_the_steps_of_an_ensemble(tmp_path, capsys):
+def test_explain_describes_the_steps_of_an_ensemble(tmp_path, capsys):
     (tmp_path / "both" / "1").mkdir(parents=True)
     (tmp_path / "both" / "config.pbtxt").write_text(
         IO.replace("-1, 2", "2")
@@ -174,7 +174,7 @@ def test_explain_tells_the_steps_of_an_ensemble(tmp_path, capsys):
     assert "model 'second' version 3: between as c → d as y" in shown
 
 
-def test_the_newest_version_is_shown_or_the_one_that_was_asked_for(model, capsys):
+def test_the_newest_or_the_requested_version_is_printed(model, capsys):
     folder = model(versions=(1, 3))
 
     assert command.main(["explain", folder]) == 0
@@ -188,7 +188,7 @@ def failed(capsys, *arguments):
     return capsys.readouterr().err
 
 
-def test_what_cannot_be_shown_is_told_in_words(model, tmp_path, capsys):
+def test_an_error_is_printed_as_text(model, tmp_path, capsys):
     folder = model()
 
     assert "there is no folder '/no/where'; give that of one model" in failed(
@@ -200,7 +200,7 @@ def test_what_cannot_be_shown_is_told_in_words(model, tmp_path, capsys):
     )
 
 
-def test_what_would_fail_a_load_fails_here_with_the_same_text(model, capsys):
+def test_errors_of_a_load_occur_here_with_the_same_text(model, capsys):
     broken = model("max_batch_size: -1", name="broken")
     wrong = model(name="wrong", rows="many")
 

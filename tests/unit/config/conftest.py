@@ -1,4 +1,4 @@
-"""What the tables of rules are checked with: a model `m` on its way through core.config."""
+"""Check of the tables of rules: a model `m` on its way through core.config."""
 
 import pytest
 

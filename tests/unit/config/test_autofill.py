@@ -1,4 +1,4 @@
-"""What the files of a model tell about its backend."""
+"""The files of a model determine its backend."""
 
 import pytest
 
@@ -71,11 +71,11 @@ def test_a_folder_is_no_plan_and_a_file_is_no_saved_model():
         ('backend: "python" platform: "mine"', ("python", "mine", "model.py")),
     ],
 )
-def test_legacy_platform_words_and_backends_fill_in_each_other(text, expected):
+def test_legacy_platform_words_and_backends_complete_each_other(text, expected):
     assert filled(text, "model.py", "model.onnx") == expected
 
 
-def test_what_the_configuration_says_stays():
+def test_values_of_the_configuration_are_kept():
     assert filled('backend: "onnxruntime" default_model_filename: "big.onnx"') == (
         "onnxruntime",
         "onnxruntime_onnx",
@@ -131,7 +131,7 @@ def test_the_name_is_that_of_the_folder_unless_given():
     assert config.name == "folder"
 
 
-def test_entries_tell_folders_from_files(tmp_path):
+def test_entries_distinguish_folders_from_files(tmp_path):
     (tmp_path / "model.onnx").mkdir()
     (tmp_path / "model.py").write_text("")
 
@@ -172,7 +172,7 @@ def test_of_several_files_of_a_backend_the_one_that_is_there_is_the_default():
     assert found([MINE, other], text='backend: "mine"') == ("mine", "model.also")
 
 
-def test_files_of_two_backends_that_triton_does_not_know_are_refused_with_what_to_do():
+def test_files_of_two_unordered_backends_are_refused_with_advice():
     with pytest.raises(CoreError) as caught:
         found([MINE, YOURS], "model.mine", "model.yours")
 

@@ -1,4 +1,4 @@
-"""What a backend may change in a configuration."""
+"""The fields of a configuration that a backend may change."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_tensors_are_replaced_and_not_added():
     assert [io.name for io in config.input] == ["x"]
 
 
-def test_a_scheduler_that_the_user_configured_stays_as_it_is():
+def test_a_configured_scheduler_is_unchanged():
     config = completed("dynamic_batching { max_queue_delay_microseconds: 77 }")
 
     assert config.dynamic_batching.max_queue_delay_microseconds == 77
@@ -62,7 +62,7 @@ def test_another_scheduler_is_refused(found):
     assert caught.value.kind is Kind.INTERNAL
 
 
-def test_a_backend_that_says_nothing_of_decoupling_keeps_it():
+def test_a_backend_without_a_transaction_policy_keeps_decoupled():
     before = "model_transaction_policy { decoupled: true }"
 
     assert completed(before, "").model_transaction_policy.decoupled

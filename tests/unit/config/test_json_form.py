@@ -1,6 +1,6 @@
 """The JSON of the model configuration and of load requests."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import json
 

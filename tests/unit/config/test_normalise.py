@@ -21,7 +21,7 @@ def groups(config):
 
 
 @pytest.mark.parametrize("text", ["", "version_policy { }"])
-def test_the_newest_version_is_served_unless_said_otherwise(text):
+def test_the_newest_version_is_served_by_default(text):
     assert normal(text).version_policy.latest.num_versions == 1
 
 
@@ -29,7 +29,7 @@ def test_a_version_policy_stays():
     assert normal("version_policy { all { } }").version_policy.WhichOneof("policy_choice") == "all"
 
 
-def test_a_full_batch_is_preferred_where_nothing_else_is():
+def test_max_batch_size_is_the_default_preferred_batch_size():
     assert list(
         normal("max_batch_size: 8 dynamic_batching { }").dynamic_batching.preferred_batch_size
     ) == [8]

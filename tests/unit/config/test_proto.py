@@ -56,7 +56,7 @@ def test_a_clients_bytes_mean_the_same():
 
 
 def service(name: str, field: str) -> bytes:
-    """A descriptor set of one file whose message holds a ModelConfig, as grpc_service.proto does."""
+    """Return a descriptor set of one file whose message contains a ModelConfig, like grpc_service.proto."""
     file = descriptor_pb2.FileDescriptorProto(
         name=name, package="inference", syntax="proto3", dependency=["model_config.proto"]
     )
@@ -111,7 +111,7 @@ def test_the_committed_descriptors_are_those_of_the_proto_file(proto_file, tmp_p
 
 
 @pytest.mark.parametrize("proto_file", PROTO_FILES, ids=lambda path: path.name)
-def test_a_stub_declares_what_the_compiler_of_protobuf_declares(proto_file, tmp_path):
+def test_the_stub_declares_the_same_names_as_the_protobuf_compiler(proto_file, tmp_path):
     protoc = pytest.importorskip("grpc_tools.protoc")
     descriptors, stub = proto_file.with_suffix(".binpb"), tmp_path / "found.pyi"
     generator = [sys.executable, ROOT / "cmake" / "message_stubs.py", stub, descriptors]

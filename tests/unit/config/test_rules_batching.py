@@ -1,6 +1,6 @@
-"""Rules of dynamic_batching. Texts are Triton's up to the colon; what follows says where."""
+"""Rules of dynamic_batching. Texts are Triton's up to the colon; the rest names the field."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""Ensembles whose steps do not fit together. The texts are those that tritonserver logged."""
+"""Ensembles with inconsistent steps. The texts are those that tritonserver logged."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import re
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_a_step_may_depend_on_a_tensor_as_its_condition(settled, more):
     settled(ensemble(TWO, outputs="Z" if "step[1]" in more else "ZB", more=more))
 
 
-def test_an_input_may_be_nothing_but_a_condition(settled):
+def test_an_input_may_be_used_only_as_a_condition(settled):
     settled(ensemble(step("A", "Z"), inputs="AC", more=condition("step[0].if", "C")))
 
 

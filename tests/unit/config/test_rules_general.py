@@ -1,6 +1,6 @@
-"""Rules about a model as a whole. Texts are Triton's up to the colon; what follows says where."""
+"""Rules for a model as a whole. Texts are Triton's up to the colon; the rest names the field."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import re
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_a_model_is_refused(refusal, text, expected):
 @pytest.mark.parametrize(
     "text", [text for text, _ in REFUSED if not text.startswith("response_cache")]
 )
-def test_what_a_backend_could_not_change_is_refused_before_it_is_asked(text):
+def test_errors_that_no_backend_can_fix_are_refused_before_it_opens(text):
     config = parse_text(whole(text), "test")
     fill(config, "m", plugins.formats())
 
@@ -166,7 +166,7 @@ def test_a_backend_is_named_in_any_of_its_ways(settled, text):
     assert settled(text)["backend"]
 
 
-def test_the_page_about_configurations_says_what_is(settled, refusal, caplog):
+def test_the_page_about_configurations_is_up_to_date(settled, refusal, caplog):
     page = (Path(__file__).parents[3] / "docs" / "model-configuration.md").read_text()
     model, warning, texts = re.findall(r"```\n(.*?)```", page, re.S)
 

@@ -1,6 +1,6 @@
-"""Rules of instance_group. Texts are Triton's up to the colon; what follows says where."""
+"""Rules of instance_group. Texts are Triton's up to the colon; the rest names the field."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_an_instance_group_is_refused(refusal, group, gpus, expected):
     assert refusal(text, gpus) == f"instance group m_0 of model m {expected}"
 
 
-def test_a_group_is_told_by_its_own_name_and_its_place(refusal):
+def test_an_error_of_a_group_has_its_name_and_index(refusal):
     text = MODEL + 'instance_group [ { }, { name: "big" kind: KIND_CPU gpus: 1 } ]'
 
     assert refusal(text) == (

@@ -1,6 +1,6 @@
-"""Rules of inputs and outputs. Texts are Triton's up to the colon; what follows says where."""
+"""Rules of inputs and outputs. Texts are Triton's up to the colon; the rest names the field."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import pytest
 
@@ -148,7 +148,7 @@ def test_an_input_is_accepted(settled, text, changes):
 
 
 @pytest.mark.parametrize("flag", ["is_shape_tensor", "is_non_linear_format_io"])
-def test_what_only_tensorrt_knows_is_accepted_for_it(settled, flag):
+def test_fields_of_tensorrt_are_accepted_for_its_platform(settled, flag):
     text = PLAN + f'input {{ name: "i" data_type: TYPE_FP32 dims: [1, 2, 3] {flag}: true }}'
 
     assert settled(text, (0,))["input"][0][flag]

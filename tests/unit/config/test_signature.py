@@ -9,7 +9,7 @@ from core.config import InputSpec, OutputSpec, Signature, parse_text, signature_
 from core.errors import CoreError, Kind
 
 
-def test_a_signature_says_what_the_configuration_says():
+def test_a_signature_matches_the_configuration():
     config = parse_text(
         """
         name: "m" max_batch_size: 4

@@ -1,4 +1,4 @@
-"""What the first request of a sequence gets, as config.pbtxt and the files beside it say."""
+"""The initial states of a sequence, from config.pbtxt and the files beside it."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_a_variable_dimension_begins_with_one_element(tmp_path):
     assert states(tmp_path, state("[ -1, 4 ]"))["o"].initial.shape == (1, 1, 4)
 
 
-def test_an_initial_state_says_the_size_of_a_variable_dimension(tmp_path):
+def test_an_initial_state_gives_the_size_of_a_variable_dimension(tmp_path):
     found = states(tmp_path, state("[ -1 ]", ("[ 5 ]", "zero_data: true")))["o"]
 
     assert found.initial.array.tolist() == [[0, 0, 0, 0, 0]]

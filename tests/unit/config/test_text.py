@@ -1,6 +1,6 @@
-"""config.pbtxt as text: what it may look like, and what is said when it is wrong."""
+"""config.pbtxt as text: valid forms, and the errors for invalid ones."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import pytest
 
@@ -106,7 +106,7 @@ def test_an_unknown_name_comes_with_the_one_that_was_meant(text, expected):
         ("[a.b]: 3", '1:4: Message type "inference.ModelConfig" does not have extensions.'),
     ],
 )  # fmt: skip
-def test_other_mistakes_are_told_with_their_place_and_what_was_found(text, expected):
+def test_other_errors_have_the_field_and_the_found_value(text, expected):
     assert refusal(text).startswith(
         f"failed to read text proto from models/m/config.pbtxt:{expected}"
     )

@@ -1,4 +1,4 @@
-"""The access log: a line for a request, whoever else writes, moves the file, or does not read it."""
+"""The access log: one line for each request, with other writers, after rotation, and without a reader."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def test_a_line_says_what_is_known(opened, path):
+def test_a_line_has_the_known_fields(opened, path):
     log = opened()
     found = entry(version="3", id="mine", caller="alice", bytes_in=7)
     found.belong("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -69,7 +69,7 @@ def test_a_line_says_what_is_known(opened, path):
     }
 
 
-def test_what_is_not_known_is_left_out(opened, path):
+def test_unknown_fields_are_omitted(opened, path):
     log = opened()
     log.write(AccessLogEntry("grpc", "", "/x"), 0, 0)
     log.close()
@@ -158,7 +158,7 @@ def test_a_file_that_is_moved_while_it_is_written_gets_no_later_line(
     assert [line["model"] for line in lines(path)] == ["after"]
 
 
-def test_a_file_is_opened_anew_when_somebody_asks(opened, path):
+def test_a_file_is_reopened_on_request(opened, path):
     log = opened()
     path.unlink()
 
@@ -168,7 +168,7 @@ def test_a_file_is_opened_anew_when_somebody_asks(opened, path):
         pass
 
 
-def test_lines_are_added_to_what_is_there(opened, path):
+def test_lines_are_appended_to_an_existing_file(opened, path):
     path.write_text('{"old":1}\n')
     log = opened()
     log.write(entry(), 200, 0)
@@ -177,7 +177,7 @@ def test_lines_are_added_to_what_is_there(opened, path):
     assert [len(line) > 1 for line in lines(path)] == [False, True]
 
 
-def test_a_reader_that_does_not_read_costs_lines_and_nobody_waits(opened, tmp_path):
+def test_a_reader_that_does_not_read_loses_lines_and_delays_no_request(opened, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -222,7 +222,7 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path):
         AccessLog.of(Options.defaults(access_log=str(tmp_path)))
 
 
-def test_there_is_none_unless_it_is_asked_for(path):
+def test_there_is_no_access_log_by_default(path):
     assert AccessLog.of(Options.defaults()) is None
 
 

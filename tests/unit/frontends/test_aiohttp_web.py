@@ -1,4 +1,4 @@
-"""aiohttp starts without its client, and who uses the client finds it whole."""
+"""aiohttp starts without its client, and the client still works for its users."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 
 def run(script):
-    """What a fresh process prints."""
+    """Return the output of a new process."""
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
     )
@@ -57,7 +57,7 @@ def test_importing_the_server_leaves_the_client_out(module):
         "import aiohttp; assert 'ClientSession' in dir(aiohttp)",
     ],
 )
-def test_who_uses_the_client_finds_it_with_the_certificates_of_the_system(use):
+def test_users_of_the_client_find_it_with_the_certificates_of_the_system(use):
     body = f"""
 import frontends.http.aiohttp_web
 {use}
@@ -72,7 +72,7 @@ print(connector._SSL_CONTEXT_VERIFIED.verify_mode.name)
     assert mode == "CERT_REQUIRED"
 
 
-def test_the_package_is_then_what_it_is_without_us():
+def test_the_package_then_has_all_names_of_a_plain_import():
     names = (
         "import aiohttp; aiohttp.ClientSession; print(*sorted(vars(aiohttp)), aiohttp.__version__)"
     )
@@ -108,7 +108,7 @@ print(*found)
     assert run(script) == ["ClientSession"] * 8
 
 
-def test_an_aiohttp_that_was_imported_before_is_left_as_it_is():
+def test_an_aiohttp_that_was_imported_before_is_unchanged():
     script = """
 import aiohttp
 before = aiohttp

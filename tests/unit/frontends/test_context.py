@@ -1,4 +1,4 @@
-"""What the frontends of one server share."""
+"""The objects that the frontends of one server share."""
 
 import logging
 
@@ -41,7 +41,7 @@ async def test_without_its_options_there_is_neither_a_policy_nor_a_log(made):
     assert context.access_log is None
 
 
-async def test_a_server_reads_tokens_again_when_it_is_asked_to(made, tmp_path, caplog):
+async def test_a_server_reads_tokens_again_on_reload(made, tmp_path, caplog):
     tokens = tmp_path / "tokens"
     tokens.write_text(line_of("a", ["infer"], "one"))
     server = made(auth_tokens=str(tokens))
@@ -54,7 +54,7 @@ async def test_a_server_reads_tokens_again_when_it_is_asked_to(made, tmp_path, c
     assert "--auth-tokens: read again" in caplog.text
 
 
-async def test_a_server_opens_its_access_log_again_when_it_is_asked_to(made, tmp_path):
+async def test_a_server_reopens_its_access_log_on_reload(made, tmp_path):
     server = made(access_log=str(tmp_path / "log"))
     log = context_of(server).access_log
     (tmp_path / "log").rename(tmp_path / "old")
@@ -74,7 +74,7 @@ async def test_a_context_that_cannot_be_made_is_not_kept(made, tmp_path):
             context_of(server)
 
 
-async def test_a_server_closes_what_its_frontends_share_once(made):
+async def test_a_server_closes_shared_objects_of_its_frontends_once(made):
     closed = []
 
     class Thing:

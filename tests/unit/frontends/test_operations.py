@@ -56,7 +56,7 @@ def test_every_category_of_an_operation_is_one_that_roles_know():
 
 
 @pytest.mark.parametrize(("path", "name"), HTTP.items())
-def test_a_route_of_http_asks_what_its_operation_asks(path, name):
+def test_a_route_of_http_requires_the_permission_of_its_operation(path, name):
     route = next(each for each in TABLE if each.path.fullmatch(path))
 
     assert route.category == OPERATIONS[name].category
@@ -64,7 +64,7 @@ def test_a_route_of_http_asks_what_its_operation_asks(path, name):
 
 
 @pytest.mark.parametrize(("method", "name"), GRPC.items())
-def test_a_method_of_grpc_asks_what_its_operation_asks(grpc_table, method, name):
+def test_a_method_of_grpc_requires_the_permission_of_its_operation(grpc_table, method, name):
     found = grpc_table[f"/inference.GRPCInferenceService/{method}"]
 
     assert (found.category, found.changes) == (

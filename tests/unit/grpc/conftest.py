@@ -1,4 +1,4 @@
-"""A server whose models answer what a test says, when it says so."""
+"""A server whose models answer on command of a test."""
 
 import asyncio
 
@@ -35,7 +35,7 @@ SIGNATURE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, 
 
 @pytest.fixture(scope="session")
 def long_way():
-    """Bytes → InferenceRequest over protobuf; raises what a client is told."""
+    """Return the InferenceRequest of bytes, read by protobuf; raises the error for the client."""
 
     def walk(data):
         message = read(data)

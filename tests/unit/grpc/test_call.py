@@ -1,4 +1,4 @@
-"""What a method sees of its call."""
+"""The properties of a call that a method sees."""
 
 from frontends.grpc.call import GrpcCall
 

@@ -1,4 +1,4 @@
-"""What a compressed message may unpack to, and what the call holds for it meanwhile."""
+"""Limits of the decompressed size of a message, and the bytes that the call accounts for meanwhile."""
 
 import gzip
 import os
@@ -16,7 +16,7 @@ GZIP, DEFLATE = 1, 2
 
 
 class MessageMemory:
-    """Counts what is held. `most` and `most_unpaid` are what it has room for."""
+    """Counts held bytes. `most` and `most_unpaid` are its limits."""
 
     def __init__(self, most=2**40, most_unpaid=2**40):
         self.held = self.unpaid = self.largest = 0
@@ -57,7 +57,7 @@ async def test_random_bytes_are_paid_for():
     assert await unpack(gzip.compress(message), GZIP, 2**31, ledger) == message
 
 
-async def test_unpacking_ends_where_nothing_more_is_paid_for():
+async def test_decompression_stops_at_the_limit():
     ledger = MessageMemory(most_unpaid=8 * MB)
 
     with pytest.raises(MemoryExhausted):
@@ -74,7 +74,7 @@ async def test_unpacking_ends_where_there_is_no_memory():
 
 
 @pytest.mark.parametrize("ledger", [MessageMemory(most=8 * MB), MessageMemory(most_unpaid=8 * MB)])
-async def test_an_error_that_is_kept_keeps_nothing_that_was_unpacked(ledger):
+async def test_a_kept_error_holds_no_decompressed_data(ledger):
     packed = gzip.compress(bytes(20 * MB))
     tracemalloc.start()
     try:
@@ -100,7 +100,7 @@ async def test_the_largest_message_is_a_bound_too(most):
     "broken",
     [lambda packed: packed[:-4], lambda packed: packed + b"x", lambda packed: b"x" + packed],
 )
-async def test_what_is_broken_is_refused(size, broken):
+async def test_invalid_compressed_data_is_refused(size, broken):
     packed = broken(gzip.compress(os.urandom(size)))
 
     with pytest.raises(Unreadable) as error:

@@ -37,7 +37,7 @@ def test_the_native_one_serves_where_it_was_built(wanted):
     assert name(grpc_engine=wanted) == "NativeEngine"
 
 
-def test_grpcio_serves_when_it_is_asked_for():
+def test_grpcio_serves_if_it_is_configured():
     assert name(grpc_engine="grpcio") == "GrpcioEngine"
 
 
@@ -45,7 +45,7 @@ def test_grpcio_serves_where_the_native_one_was_not_built(not_built):
     assert name() == "GrpcioEngine"
 
 
-def test_asking_for_the_native_one_says_how_to_get_it(not_built):
+def test_a_missing_native_engine_is_an_error_with_the_package_to_install(not_built):
     with pytest.raises(CoreError, match="libnghttp2-dev") as error:
         name(grpc_engine="native")
     assert error.value.kind is Kind.UNAVAILABLE

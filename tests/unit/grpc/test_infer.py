@@ -253,7 +253,7 @@ class TestWithoutATask:
         assert scripted.replies["r"].request.cancelled
         assert intake.in_flight == 0
 
-    def test_a_cancellation_after_the_answer_does_nothing(
+    def test_a_cancellation_after_the_response_has_no_effect(
         self, ask, scripted, message, outcomes, intake
     ):
         call = GrpcCall()
@@ -302,7 +302,7 @@ class TestWithoutATask:
         assert outcomes[1].message.startswith("ModelInfer failed: AttributeError")
         assert intake.in_flight == 0
 
-    def test_what_nobody_foresaw_is_an_error_and_in_the_log(
+    def test_an_unexpected_error_is_internal_and_logged(
         self, ask, scripted, message, outcomes, monkeypatch, caplog, intake
     ):
         monkeypatch.setattr(scripted, "infer", lambda request: 1 // 0)
@@ -314,8 +314,8 @@ class TestWithoutATask:
         assert "/inference.GRPCInferenceService/ModelInfer failed" in caplog.text
         assert intake.in_flight == 0
 
-    def test_nothing_of_a_request_stays_behind(self, ask, scripted, message):
-        """The engine keeps the call until all is sent; inputs must not wait for that."""
+    def test_a_finished_request_leaves_no_objects(self, ask, scripted, message):
+        """The engine keeps the call until all bytes are sent; inputs must be freed before."""
 
         class Watched:
             """Something that the request holds."""

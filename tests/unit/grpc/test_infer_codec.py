@@ -227,7 +227,7 @@ READER = RequestReader()  # the same for all, so that nothing of the last messag
 
 
 @given(messages())
-def test_a_request_is_what_protobuf_makes_of_it(long_way, assert_same_request, message):
+def test_a_request_equals_that_of_protobuf(long_way, assert_same_request, message):
     data = message.SerializeToString()
 
     assert_same_request(READER.read(data), long_way(data))
@@ -239,9 +239,7 @@ def test_every_form_of_a_message_is_read(long_way, assert_same_request, data):
 
 
 @given(encoded_messages(), st.data())
-def test_what_is_read_of_damaged_messages_is_what_protobuf_reads(
-    long_way, assert_same_request, data, draws
-):
+def test_a_damaged_message_is_read_like_protobuf(long_way, assert_same_request, data, draws):
     damaged = bytearray(data)
     for _ in range(draws.draw(st.integers(1, 3))):
         if damaged:
@@ -251,12 +249,12 @@ def test_what_is_read_of_damaged_messages_is_what_protobuf_reads(
 
     found = READER.read(damaged)
 
-    if found is not None:  # else the long way says what it is
+    if found is not None:  # else protobuf reads it
         assert_same_request(found, long_way(damaged))
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
-def test_what_the_fuzzer_found_is_read_as_protobuf_reads_it(long_way, assert_same_request, path):
+def test_inputs_of_the_fuzzer_are_read_like_protobuf(long_way, assert_same_request, path):
     data = path.read_bytes()
 
     found = READER.read(data)
@@ -329,7 +327,7 @@ def test_names_are_not_mixed_up(names):
         ("a parameter without a value", b"\x22\x03\x0a\x01a"),
     ],
 )
-def test_what_is_not_certain_is_left_to_protobuf(what, data):
+def test_uncertain_messages_are_left_to_protobuf(what, data):
     assert READER.read(data) is None, what
 
 
@@ -339,7 +337,7 @@ def test_text_of_every_length_of_character_is_understood():
     assert READER.read(ModelInferRequest(model_name=name).SerializeToString()).model_name == name
 
 
-def test_bytes_are_what_is_read():
+def test_the_codec_reads_bytes_like_protobuf():
     with pytest.raises(TypeError):
         READER.read(bytearray(b""))
 
@@ -397,7 +395,7 @@ class _Plain:
     [b"\x12\x00", b"\x0b\x0c", b"\x0b" + b"\x08\x01" * 9 + b"\x0c", b"\x2a\x02\x0a\x00"],
     ids=["versions", "empty groups", "groups", "names of inputs"],
 )
-def test_a_message_of_very_many_fields_is_left_to_who_counts_them(fields):
+def test_a_message_of_very_many_fields_is_left_to_protobuf(fields):
     assert READER.read(b"\x0a\x01m" + fields * 100_001) is None
 
 

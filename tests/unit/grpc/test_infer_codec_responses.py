@@ -47,7 +47,7 @@ def joined(message):
 
 
 @given(responses(), st.sampled_from((PLAIN, SHARED)))
-def test_a_response_is_what_protobuf_writes(answer, request):
+def test_a_response_equals_that_of_protobuf(answer, request):
     found = joined(infer_codec.response(answer, request))
 
     # Text and not messages: a NaN is not equal to itself.
@@ -58,7 +58,7 @@ def test_a_response_is_what_protobuf_writes(answer, request):
 
 
 @given(responses(), st.booleans())
-def test_a_response_on_a_stream_is_what_protobuf_writes(answer, final):
+def test_a_stream_response_equals_that_of_protobuf(answer, final):
     found = infer_codec.stream_response(answer, PLAIN, final)
 
     expected = render.stream_response_by_protobuf(answer, PLAIN, final)
@@ -82,12 +82,12 @@ def test_a_response_on_a_stream_is_what_protobuf_writes(answer, final):
         InferenceResponse("m", 1, [Tensor("y", dtypes.FP32, (1,), raw="no buffer")]),
     ],
 )
-def test_what_has_no_form_is_left_to_protobuf(answer):
+def test_unsupported_parameters_are_left_to_protobuf(answer):
     assert infer_codec.response(answer, PLAIN) is None
     assert infer_codec.stream_response(answer, PLAIN, True) is None
 
 
-def test_a_large_tensor_is_a_part_of_its_own():
+def test_a_large_tensor_is_a_separate_part():
     large = bytes(infer_codec.COPIED_BYTES + 1)
     tensors = [
         Tensor(name, dtypes.UINT8, (4,), raw=raw) for name, raw in (("a", large), ("b", b""))

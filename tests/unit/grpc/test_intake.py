@@ -1,4 +1,4 @@
-"""What is in flight, while the frontend stops."""
+"""Running requests, while the frontend stops."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ async def test_a_stop_waits_no_longer_than_its_time(intake):
     assert intake.in_flight == 1
 
 
-async def test_nothing_enters_while_it_stops(intake):
+async def test_no_request_enters_after_the_stop(intake):
     await intake.drain(0)
 
     with pytest.raises(CoreError, match="has stopped accepting new requests"):
@@ -37,7 +37,7 @@ async def test_nothing_enters_while_it_stops(intake):
     assert intake.in_flight == 0
 
 
-async def test_open_streams_are_told_after_the_last_request(intake):
+async def test_open_streams_end_after_the_last_request(intake):
     told = []
     forget = intake.on_end(lambda running, idle: told.append("gone"))
     forget()
@@ -58,7 +58,7 @@ async def test_open_streams_are_told_after_the_last_request(intake):
     assert told == ["UNAVAILABLE"]
 
 
-async def test_streams_have_a_moment_to_tell_why_they_end_also_after_others_have_gone(intake):
+async def test_streams_get_time_to_send_their_end_also_after_other_requests(intake):
     intake.on_end(lambda running, idle: None)()
     ended = []
 

@@ -35,7 +35,7 @@ READER = RequestReader()
 
 @pytest.fixture(autouse=True, scope="module")
 def _compare(assert_same_request):
-    """What the codec makes of a message at once must be what `parse` makes of it."""
+    """Check that the codec reads a message like `parse`."""
     global compare
     compare = assert_same_request
 
@@ -306,7 +306,7 @@ class TestParameters:
     def test_priority_may_be_unsigned(self):
         assert parsed(with_parameter("priority", uint64_param=2**63)).priority == 2**63
 
-    def test_the_end_may_be_asked_for(self):
+    def test_an_empty_final_response_can_be_requested(self):
         message = with_parameter("triton_enable_empty_final_response", bool_param=True)
 
         assert not parsed(message).parameters
@@ -358,7 +358,7 @@ class TestOutputs:
     def test_none_means_all(self):
         assert parsed(request(raw=[b"1234"])).outputs == ()
 
-    def test_classes_may_be_asked_for(self):
+    def test_classes_can_be_requested(self):
         message = self.wanting(classification=("int64_param", 3))
         message.outputs.add(name="z")
 
@@ -412,7 +412,7 @@ class TestSharedMemory:
     REGION = ("string_param", "R")
     SIZE = ("int64_param", 4)
 
-    def test_a_region_that_nobody_registered_is_not_found(self):
+    def test_an_unknown_region_is_not_found(self):
         error = refusal(
             self.using(shared_memory_region=self.REGION, shared_memory_byte_size=self.SIZE)
         )

@@ -59,7 +59,7 @@ def test_the_service_has_the_methods_of_the_clients():
     assert methods_of(messages.DESCRIPTOR) == methods_of(theirs.DESCRIPTOR)
 
 
-def test_health_says_serving_in_the_two_bytes_that_load_balancers_know():
+def test_health_answers_serving_in_the_two_bytes_of_load_balancers():
     response = health_messages.HealthCheckResponse
 
     assert response(status=response.SERVING).SerializeToString() == b"\x08\x01"

@@ -65,12 +65,12 @@ def expected(response):
 
 
 @given(responses())
-def test_a_response_is_what_the_client_reads(response):
+def test_a_response_is_readable_by_the_client(response):
     assert pb.ModelInferResponse.FromString(render.response(response, PLAIN)) == expected(response)
 
 
 @given(responses(), st.booleans())
-def test_a_response_on_a_stream_says_whether_it_is_the_last(response, final):
+def test_a_stream_response_has_the_final_flag(response, final):
     found = pb.ModelStreamInferResponse.FromString(render.stream_response(response, PLAIN, final))
 
     message = expected(response)
@@ -94,7 +94,7 @@ def test_a_parameter_that_has_no_form_is_named(value):
     assert error.value.kind is Kind.INTERNAL
 
 
-def test_an_error_text_may_hold_anything():
+def test_an_error_text_may_have_any_characters():
     data = render.stream_error(internal("half a pair: \ud800"), "r", "m", "", True)
 
     found = pb.ModelStreamInferResponse.FromString(data)

@@ -23,7 +23,7 @@ def message(*values, names=("x", "y"), shape=(4,), **more):
 
 
 def said(request):
-    """All that a message says."""
+    """Return all fields of a message."""
     tensors = [(t.name, t.dtype, t.shape, bytes(t.raw)) for t in request.inputs.values()]
     outputs = [(output.name, output.class_count) for output in request.outputs]
     beside = (request.model_name, request.model_version, request.id, request.correlation_id)

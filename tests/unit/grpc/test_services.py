@@ -22,7 +22,7 @@ from frontends.grpc.table import methods
 
 
 class Described:
-    """All areas of a server's control: says what a test lets it say, keeps what it was asked to do."""
+    """All parts of a server's control: returns the values of a test, records its calls."""
 
     endpoints = None  # nothing is inferred here
 
@@ -135,7 +135,7 @@ async def check(server):
 
 class TestHealth:
     @pytest.mark.parametrize("state", [True, False])
-    async def test_the_server_says_whether_it_is_ready(self, server, ask, state):
+    async def test_the_server_reports_its_readiness(self, server, ask, state):
         server.described.state = state
 
         assert (await ask("ServerReady")).ready is state
@@ -148,7 +148,7 @@ class TestHealth:
         with pytest.raises(CoreError, match="Server exiting"):
             await ask(method)
 
-    async def test_a_model_is_asked_by_name_and_version(self, server, ask):
+    async def test_the_readiness_of_a_model_is_found_by_name_and_version(self, server, ask):
         assert (await ask("ModelReady", pb.ModelReadyRequest(name="m"))).ready
         assert (await ask("ModelReady", pb.ModelReadyRequest(name="m", version="2"))).ready
         assert server.described.told == [("m", -1), ("m", 2)]
@@ -163,11 +163,11 @@ class TestHealth:
             await ask("ModelReady", pb.ModelReadyRequest(name="m", version="x"))
 
     @pytest.mark.parametrize("service", ["", "inference.GRPCInferenceService", "anything"])
-    async def test_the_health_protocol_tells_readiness_of_any_service(self, check, service):
+    async def test_the_health_protocol_reports_readiness_for_any_service(self, check, service):
         assert (await check(service)).status == HealthCheckResponse.SERVING
 
     @pytest.mark.parametrize("state", [False, unavailable("Server exiting")])
-    async def test_the_health_protocol_says_not_serving(self, server, check, state):
+    async def test_the_health_protocol_reports_not_serving(self, server, check, state):
         server.described.state = state
 
         assert (await check()).status == HealthCheckResponse.NOT_SERVING
@@ -403,7 +403,7 @@ class TestRestrictedProtocols:
             (*SECRET, ("triton-grpc-protocol-key", "wrong")),
         ],
     )
-    async def test_who_does_not_show_the_secret_is_refused(self, table, metadata):
+    async def test_a_call_without_the_secret_is_refused(self, table, metadata):
         ready = table["/inference.GRPCInferenceService/ServerReady"]
 
         with pytest.raises(CoreError) as error:
@@ -428,7 +428,7 @@ class TestRestrictedProtocols:
 
         assert len(refused) == len(methods(server, RequestsInFlight()))
 
-    async def test_who_shows_it_is_answered(self, table):
+    async def test_a_call_with_the_secret_is_answered(self, table):
         ready = table["/inference.GRPCInferenceService/ServerReady"]
 
         call = GrpcCall(self.SECRET)

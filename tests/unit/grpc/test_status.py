@@ -17,7 +17,7 @@ def test_codes_are_those_of_grpc(code):
 
 
 @pytest.mark.parametrize("text", ["", "plain", "two\nlines", "snow: \u2603", "100 %"])
-def test_a_text_stays_as_it_is(text):
+def test_an_ascii_text_is_unchanged(text):
     assert details(text) == text
 
 
@@ -26,7 +26,7 @@ def test_half_a_surrogate_pair_becomes_a_question_mark():
 
 
 @pytest.mark.parametrize("letter", ["a", "\n", "\u2603", "\U0001f600"])
-def test_a_long_text_is_cut_to_what_clients_accept(letter):
+def test_a_long_text_is_cut_to_the_limit_of_clients(letter):
     found = details(letter * 100_000)
 
     wire_size = len(letter.encode()) * 3 if letter != "a" else 1

@@ -63,7 +63,7 @@ async def test_the_end_without_a_response_is_silent(talk, scripted, message):
     assert stream.responses == []
 
 
-async def test_the_end_without_a_response_is_told_to_who_asks(talk, scripted, message):
+async def test_an_empty_final_response_is_sent_if_requested(talk, scripted, message):
     stream = talk()
     request = message("m", "many", model_version="3")
     request.parameters[EMPTY_FINAL].bool_param = True
@@ -103,7 +103,7 @@ async def test_a_refused_request_of_a_decoupled_model_does_not_wait(talk, messag
     assert stream.ids == ["refused"]
 
 
-async def test_an_error_of_the_model_says_whether_more_follows(talk, scripted, message):
+async def test_an_error_of_the_model_has_the_final_flag(talk, scripted, message):
     stream = talk()
     await stream.send(message("m", "many"))
 
@@ -149,7 +149,7 @@ async def test_requests_of_a_stream_that_is_cut_off_are_cancelled(talk, scripted
 
     assert all(reply.request.cancelled for reply in scripted.replies.values())
     assert intake.in_flight == 0
-    scripted.answer("a")  # the model answers after all: nobody minds
+    scripted.answer("a")  # the model answers nevertheless: no error
     assert intake.in_flight == 0
 
 
@@ -165,7 +165,7 @@ async def test_a_cancelled_call_ends_its_stream(talk, scripted, message):
     assert scripted.replies["a"].request.cancelled
 
 
-async def test_the_first_error_ends_a_stream_that_asks_for_statuses(talk, scripted, message):
+async def test_the_first_error_ends_a_stream_with_statuses(talk, scripted, message):
     stream = talk(STRICT)
     await stream.send(message("a"), message("m", "many"), message("other"))
 
@@ -179,7 +179,7 @@ async def test_the_first_error_ends_a_stream_that_asks_for_statuses(talk, script
     assert scripted.replies["other"].request.cancelled
 
 
-async def test_a_refusal_ends_a_stream_that_asks_for_statuses(talk, message):
+async def test_a_refusal_ends_a_stream_with_statuses(talk, message):
     stream = talk(STRICT)
     await stream.send(message("e", "absent"))
 

@@ -56,7 +56,7 @@ async def test_changes_come_back_and_stay(ask):
     assert (found["trace_level"], found["trace_rate"]) == (["TIMESTAMPS", "TENSORS"], ["7"])
 
 
-async def test_a_model_has_settings_of_its_own_until_an_empty_list_clears_them(ask):
+async def test_a_model_has_its_own_settings_until_an_empty_list_clears_them(ask):
     await ask("m", trace_rate=["3"])
 
     assert (await ask("m"))["trace_rate"] == ["3"]

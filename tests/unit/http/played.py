@@ -1,4 +1,4 @@
-"""A lane between a transport, a server and a guest that tests play."""
+"""The fast path between a transport, a server and the aiohttp path, which tests play."""
 
 import json
 from asyncio import BufferedProtocol
@@ -38,7 +38,7 @@ def binary(size):
 
 
 class Transport:
-    """What a lane does to its connection."""
+    """The calls of the fast path on its connection."""
 
     def __init__(self):
         self.written = []  # one list of buffers for each write
@@ -92,7 +92,7 @@ class Transport:
 
 
 class AiohttpFallback:
-    """The other engine, which answers when a test says so."""
+    """The aiohttp path, which answers on command of a test."""
 
     def __init__(self):
         self.data = b""
@@ -117,7 +117,7 @@ class AiohttpFallback:
 
 
 class Connection:
-    """A lane, and everything around it; `most` bytes of a body are the lane's.
+    """A fast path with everything around it; bodies of at most `most` bytes use it.
 
     memory   bytes that all connections may hold
     """

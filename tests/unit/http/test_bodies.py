@@ -1,4 +1,4 @@
-"""Large bodies on the fast lane: where they are received."""
+"""Large bodies on the fast path: the buffer that receives them."""
 
 import json
 import tracemalloc
@@ -65,7 +65,7 @@ def test_a_length_that_is_only_claimed_takes_no_memory(connection):
         tracemalloc.stop()
 
 
-def test_a_body_beyond_the_limit_is_the_guests(connection):
+def test_a_body_beyond_the_limit_goes_to_aiohttp(connection):
     connection.receive(binary((1 << 20) + 1))
     assert connection.fallbacks[0].data == binary((1 << 20) + 1)
 
@@ -78,12 +78,12 @@ def numbers(first, count=20_000):
 
 
 def asked(connection):
-    """The bodies that models were asked with."""
+    """Return the bodies of the requests to the models."""
     return [bytes(reply.request.inputs["x"].raw) for reply in connection.replies]
 
 
 def landing(connection):
-    """A connection whose transport reads into the next body itself."""
+    """A connection whose transport reads directly into the next body."""
     for first in (0, 1):
         body = numbers(first)
         connection.receive(binary(len(body)) + body)
@@ -103,7 +103,7 @@ def test_the_transport_reads_into_the_bodies_of_a_client_that_repeats_itself(con
 
 
 def behind_json(values):
-    """A request whose tensor comes behind its description."""
+    """A request whose tensor follows its description."""
     entry = {"name": "x", "datatype": "FP32", "shape": [len(values) // 4]}
     entry["parameters"] = {"binary_data_size": len(values)}
     text = json.dumps({"inputs": [entry]}).encode()
@@ -144,7 +144,7 @@ def test_such_a_request_may_come_in_any_pieces(cuts):
     ids=["JSON", "small", "almost as large"],
 )
 @pytest.mark.parametrize("cut", [1, 30, 10_000])
-def test_another_request_is_the_lanes_again(connection, other, cut):
+def test_the_next_request_uses_the_fast_path_again(connection, other, cut):
     landing(connection)
     for piece in (other[:cut], other[cut:]):
         if piece:
@@ -154,7 +154,7 @@ def test_another_request_is_the_lanes_again(connection, other, cut):
     assert len(connection.replies) == 3 and connection.transport.reading
 
 
-def test_what_only_the_guest_understands_is_its_own_again(connection):
+def test_requests_that_only_aiohttp_supports_go_to_it_again(connection):
     landing(connection)
     for which in (0, 1):
         connection.answer(which)

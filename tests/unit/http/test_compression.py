@@ -23,7 +23,7 @@ def unpacked(data, encoding="gzip", most=2**30):
 
 
 @given(st.sampled_from(sorted(PACK)), st.sampled_from(sorted(PACK)), st.binary())
-def test_what_is_packed_is_unpacked_whatever_it_is_called(packed, called, data):
+def test_compressed_data_is_decompressed_whatever_its_name(packed, called, data):
     assert unpacked(PACK[packed](data), called) == data
 
 
@@ -76,11 +76,11 @@ def test_damaged_data_is_refused():
         unpacked(bytes(data))
 
 
-def test_what_follows_the_end_is_ignored():
+def test_data_after_the_end_is_ignored():
     assert unpacked(gzip.compress(b"data") + b"more") == b"data"
 
 
-def test_nothing_cannot_be_unpacked():
+def test_empty_data_cannot_be_decompressed():
     with pytest.raises(CoreError, match="nothing to be decompressed"):
         compression.Unpacking(b"", "gzip", 10)
 
@@ -119,7 +119,7 @@ def test_the_highest_weight_decides_the_encoding(header, expected):
     assert compression.accepted(header) == expected
 
 
-# What is borrowed -----------------------------------------------------------------------
+# Accounted bytes -----------------------------------------------------------------------
 
 
 async def borrowed(data, most=2**30):
@@ -142,7 +142,7 @@ async def test_a_body_pays_for_a_multiple_of_its_size_and_some_megabytes():
     assert len(plain) == 12 * len(noise) and taken == []
 
 
-async def test_what_it_does_not_pay_for_is_borrowed_before_it_is_made():
+async def test_bytes_beyond_the_ratio_are_taken_before_they_are_made():
     data = bytes(20 * 2**20)
     packed = gzip.compress(data)
     free = compression.FREE_RATIO * len(packed) + compression.FREE_BYTES
@@ -155,7 +155,7 @@ async def test_what_it_does_not_pay_for_is_borrowed_before_it_is_made():
     assert steps == taken[:-1] and free + sum(steps) + last == len(data)
 
 
-async def test_what_cannot_be_borrowed_is_not_made():
+async def test_bytes_beyond_the_account_are_not_made():
     packed = gzip.compress(bytes(200 * 2**20))
     unpacking = compression.Unpacking(packed, "gzip", 2**30)
 

@@ -20,5 +20,5 @@ def test_an_error_is_an_object_with_its_text(kind, status):
     assert json.loads(answer.body) == {"error": 'snow \u2603 "quoted"\n'}
 
 
-def test_a_text_may_hold_what_no_utf8_can():
+def test_a_text_may_have_lone_surrogates():
     assert json.loads(refusal(404, "model '\udcff'").body) == {"error": "model '\\udcff'"}

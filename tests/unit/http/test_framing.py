@@ -65,7 +65,7 @@ def test_the_engine_that_is_idle_gets_a_request_from_its_start_again():
     assert framing.next_part(POST + GET, 0, True) == len(POST)
 
 
-def test_a_wish_to_upgrade_is_told_where_the_end_is_not_known():
+def test_followers_of_an_upgrade_are_dropped_if_its_end_is_unknown():
     framing = Framing()
     for request, drops in (H2C_BODY, False), (HEAD, False), (H2C.replace(b"GET", b"PUT"), True):
         assert framing.next_part(request, 0, True) == len(request)

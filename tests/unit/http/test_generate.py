@@ -1,4 +1,4 @@
-"""The services of generate over a server whose answers a test gives, without sockets."""
+"""The services of generate over a server whose responses a test gives, without sockets."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ def event(part):
 
 
 @pytest.mark.parametrize("service", [generate, generate_stream])
-async def test_what_is_refused_at_the_call_is_raised(server, service):
+async def test_a_refusal_is_raised_by_the_call(server, service):
     with pytest.raises(CoreError, match="unknown model"):
         await service(server, call(model="absent"))
     with pytest.raises(CoreError, match="unknown model"):  # before the body is looked at
@@ -194,7 +194,7 @@ async def test_a_later_error_is_an_event(server, ask):
     assert event(rest[1])["y"] == 2
 
 
-async def test_an_answer_that_json_cannot_hold_is_an_error_of_its_own(server, ask):
+async def test_a_response_that_json_cannot_represent_is_an_error(server, ask):
     task = await ask(generate_stream)
 
     server.reply.send(answer(0), final=False)
@@ -219,7 +219,7 @@ async def test_closing_the_stream_cancels_the_request(server, ask):
     assert server.reply.request.cancelled
 
 
-async def test_closing_a_stream_that_has_ended_cancels_nothing(server, ask):
+async def test_closing_an_ended_stream_cancels_no_request(server, ask):
     task = await ask(generate_stream)
     server.reply.send(answer(0))
     found = await task

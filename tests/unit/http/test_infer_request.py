@@ -1,7 +1,7 @@
 """The compiled reader of v2 requests, with the reader in Python as its oracle.
 
-What the compiled one reads is what the other reads; what it leaves is for the other. The tests below the
-first ones say what it must not leave, or it would be no use.
+The compiled reader must read like the other, or leave the request to it. The tests below the first ones list
+requests that it must not leave, since otherwise it would be useless.
 """
 
 import json
@@ -133,7 +133,7 @@ literals = (
 
 
 class Literal(str):
-    """Text of JSON that is written as it is."""
+    """JSON text that is written unchanged."""
 
 
 @st.composite
@@ -163,7 +163,7 @@ def written(draw, value):
 
 @st.composite
 def nested(draw, items):
-    """The items, some of them in lists of their own."""
+    """Return the items, some of them in nested lists."""
     if not items or draw(st.integers(0, 3)):
         return items
     cut = draw(st.integers(0, len(items)))
@@ -384,7 +384,7 @@ def test_numbers_beyond_any_float_are_left_wherever_they_are(literal):
     assert left(b'{"own":%s,"inputs":[]}' % literal.encode())
 
 
-# What must not be left ----------------------------------------------------------------------
+# Requests that must not be left --------------------------------------------------------------
 
 
 def test_a_large_tensor_is_read_without_the_lock():
@@ -398,7 +398,7 @@ def test_a_large_tensor_is_read_without_the_lock():
     assert type(request.inputs["x"].raw) is bytes
 
 
-def test_data_may_come_before_what_it_is_data_of():
+def test_data_may_precede_its_datatype_and_shape():
     request, _ = read(
         b'{"inputs":[{"data":[[1],[2]],"parameters":{"own":1},"shape":[2],"datatype":"INT8","name":"x"}]}'
     )
@@ -412,7 +412,7 @@ def test_data_is_taken_a_hundred_deep(depth, taken):
 
 
 @pytest.mark.parametrize("depth", [90, 101, 1000, 100_000])
-def test_a_member_that_nobody_knows_may_be_deep(depth):
+def test_an_unknown_member_may_be_deep(depth):
     assert left(b'{"own":' + b"[" * depth + b"]" * depth + b',"inputs":[]}') == (depth > 90)
 
 
@@ -464,7 +464,7 @@ def test_shared_memory_is_found_by_both_readers(region):
     "change",
     [{"shared_memory_region": "other"}, {"shared_memory_offset": 2**63}, {"binary_data": True}],
 )
-def test_what_is_wrong_with_shared_memory_is_told_by_python(region, change):
+def test_errors_of_shared_memory_are_raised_by_python(region, change):
     name, regions = region
     place = {"shared_memory_region": name, "shared_memory_byte_size": 8} | change
     entry = {"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}

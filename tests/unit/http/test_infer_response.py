@@ -148,7 +148,7 @@ def test_strings_are_written_as_orjson_writes_them(items):
 
 
 @given(st.lists(st.binary(max_size=10), max_size=8))
-def test_bytes_that_are_no_text_stay_as_they_are(items):
+def test_bytes_of_invalid_text_are_unchanged(items):
     found = write_data(Tensor.of("y", np.array(items, object)))
     assert json.loads(found.decode("utf-8", "surrogateescape")) == [
         item.decode("utf-8", "surrogateescape") for item in items
@@ -189,7 +189,7 @@ def test_bytes_that_are_not_those_of_the_shape_are_not_written(size):
     ),
     binary=st.booleans(),
 )
-def test_a_response_is_what_python_would_write(names, shape, texts, version, parameters, binary):
+def test_a_response_equals_that_of_python(names, shape, texts, version, parameters, binary):
     id, model = texts
     array = np.ones(shape, np.int32)
     outputs = [Tensor.of(name, array) for name in names]

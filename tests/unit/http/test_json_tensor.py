@@ -152,9 +152,7 @@ def test_data_is_not_looked_at_for_a_shape_without_elements():
 
 @pytest.mark.parametrize("shape", [(2**40,), (2**62,), (2**63 - 1,)])
 @pytest.mark.parametrize("dtype", [dtypes.FP32, dtypes.BYTES, dtypes.BOOL])
-def test_a_shape_that_claims_more_than_the_limit_is_refused_before_anything_is_allocated(
-    dtype, shape
-):
+def test_a_shape_beyond_the_limit_is_refused_before_an_allocation(dtype, shape):
     assert "exceeds the maximum allowed value" in refused(dtype, [True], shape)
 
 
@@ -185,7 +183,7 @@ def test_floats_have_the_fewest_digits_that_give_the_same_value():
     assert write_data(Tensor.of("y", values)) == b"[42.0,0.1,-0.0,1e-7]"
 
 
-def test_what_is_not_finite_is_written_as_triton_does():
+def test_infinities_and_nan_are_written_like_triton():
     values = np.array([np.nan, 1, np.inf, -np.inf, 2], np.float64)
     assert write_data(Tensor.of("y", values)) == b"[NaN,1.0,Infinity,-Infinity,2.0]"
 
@@ -212,6 +210,6 @@ def test_strings_of_a_backend_may_be_bytes_or_text(array):
     assert json.loads(write_data(Tensor.of("y", array))) == ["a", "\u00e4"]
 
 
-def test_bytes_that_are_no_utf8_are_written_as_they_are():
+def test_bytes_that_are_no_utf8_are_written_unchanged():
     tensor = Tensor("y", dtypes.BYTES, (2,), raw=b'\x02\0\0\0\xff"\x01\0\0\0a')
     assert write_data(tensor) == b'["\xff\\"","a"]'

@@ -25,7 +25,7 @@ def refused(data):
 
 
 @given(values)
-def test_reads_what_python_writes_with_its_infinities(value):
+def test_reads_pythons_json_with_infinities(value):
     text = json.dumps(value).encode()
 
     assert json.dumps(read_json(text)) == json.dumps(value)
@@ -74,7 +74,7 @@ def test_nan_is_a_number(literal):
         (b"\xef\xbb\xbf", 3),
     ],
 )
-def test_refusal_tells_the_position_in_bytes(text, position):
+def test_a_refusal_has_the_position_in_bytes(text, position):
     assert refused(text).endswith(f" at {position}")
 
 

@@ -69,7 +69,7 @@ def test_any_bytes_can_be_counted(data):
 
 
 @given(values, styles, st.booleans(), st.sampled_from([NOTHING, INFERENCE, MEMBERS]))
-def test_what_is_read_is_what_python_reads(value, style, ascii_only, plan):
+def test_the_parser_reads_like_python(value, style, ascii_only, plan):
     text = json.dumps(value, ensure_ascii=ascii_only, **style)
 
     assert repr(read(text.encode(), plan)) == repr(json.loads(text))

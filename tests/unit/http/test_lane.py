@@ -1,4 +1,4 @@
-"""The fast lane between a transport, a server and a guest that the tests play."""
+"""The fast path between a transport, a server and the aiohttp path, all played by the tests."""
 
 import gc
 import time
@@ -88,7 +88,7 @@ def test_answers_of_one_turn_are_one_write(connection):
     assert len(connection.transport.written) <= 2
 
 
-def test_large_outputs_are_written_as_they_are(connection):
+def test_large_outputs_are_written_without_a_copy(connection):
     connection.receive(request("a", parameters={"binary_data_output": True}))
     values = np.arange(100_000, dtype=np.float32)
     reply = connection.replies[0]
@@ -126,10 +126,10 @@ def test_errors_of_all_kinds_are_answers(connection, caplog):
     assert "HTTP: an inference failed" in caplog.text
 
 
-# The guest -----------------------------------------------------------------------------------
+# The aiohttp path ----------------------------------------------------------------------------
 
 
-def test_the_guest_waits_for_the_answers_before_it(connection):
+def test_aiohttp_waits_for_the_responses_before_it(connection):
     connection.receive(request("a") + OTHER)
     assert connection.fallbacks == [] and not connection.transport.reading
 
@@ -139,7 +139,7 @@ def test_the_guest_waits_for_the_answers_before_it(connection):
     assert connection.ids() == ["a"] and connection.transport.reading
 
 
-def test_the_guest_keeps_the_connection_until_it_has_answered(connection):
+def test_aiohttp_keeps_the_connection_until_it_has_answered(connection):
     connection.receive(OTHER)
     connection.receive(request("a"))
     (fallback,) = connection.fallbacks
@@ -152,7 +152,7 @@ def test_the_guest_keeps_the_connection_until_it_has_answered(connection):
     assert [reply.request.id for reply in connection.replies] == ["b"]
 
 
-def test_the_guest_keeps_what_only_it_understands(connection):
+def test_aiohttp_keeps_requests_that_only_it_supports(connection):
     start = b"POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n"
     connection.receive(start)
     (fallback,) = connection.fallbacks
@@ -162,7 +162,7 @@ def test_the_guest_keeps_what_only_it_understands(connection):
     assert fallback.data == start + request("a")
 
 
-def test_a_blank_line_ends_what_only_the_guest_understands(connection):
+def test_a_blank_line_ends_a_request_that_only_aiohttp_supports(connection):
     start = b"POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     connection.receive(start)
     (fallback,) = connection.fallbacks
@@ -244,7 +244,7 @@ def test_an_idle_connection_closes_at_once(connection):
     assert connection.transport.closed
 
 
-def test_nothing_is_kept_of_an_answered_request(connection):
+def test_an_answered_request_leaves_no_objects(connection):
     gc.disable()
     try:
         connection.receive(request("a"))

@@ -67,7 +67,7 @@ async def test_changes_come_back_and_stay(ask):
     assert await ask() == changed
 
 
-async def test_null_changes_nothing(ask):
+async def test_null_has_no_effect(ask):
     assert await ask(dict.fromkeys(DEFAULTS)) == DEFAULTS
 
 

@@ -43,7 +43,7 @@ def test_paths_do_not_lead_elsewhere():
     assert captures["model"] == "%2e%2e%2Fm"
 
 
-def test_a_request_to_load_finds_what_lies_in_the_repositories():
+def test_a_load_request_finds_models_in_the_repositories():
     found = server("a b", listed=["a b", "c d", "a%20b"])
 
     assert with_model(found, {"model": "c%20d"}, "model-repository")["model"] == "c d"

@@ -25,7 +25,7 @@ def operations():
                 yield path, method, operation
 
 
-def test_every_route_and_nothing_else_is_in_the_description():
+def test_every_route_is_in_the_description_and_no_other():
     found = {(path, method.upper()) for path, method, _ in operations()}
     asked = {
         (path, method)
@@ -89,7 +89,7 @@ def test_the_binary_extension_is_described():
     assert "Inference-Header-Content-Length" in infer["responses"]["200"]["headers"]
 
 
-async def test_it_is_served_as_it_is():
+async def test_it_is_served_unchanged():
     answer = await openapi(None, None)
 
     assert answer.body == description()

@@ -1,4 +1,4 @@
-"""Bodies → requests: what a well-formed one becomes, and how a malformed one is refused."""
+"""Bodies → requests: valid bodies, and the refusals of invalid ones."""
 
 import json
 import struct
@@ -33,7 +33,7 @@ def binary(size, shape, datatype="FP32", name="x"):
     }
 
 
-# What a request becomes -------------------------------------------------------------
+# Valid requests ---------------------------------------------------------------------
 
 
 def test_a_request_without_options_has_their_defaults(parsed, tensor):
@@ -112,7 +112,7 @@ def test_the_default_form_is_not_that_of_listed_outputs(parsed, tensor):
     assert not form.binary("a")
 
 
-def test_what_the_protocol_does_not_know_is_ignored(parsed, tensor):
+def test_unknown_members_are_ignored(parsed, tensor):
     entry = {**tensor([1], own=1), "own": {}}
     request, _ = parsed({"own": [1], "inputs": [entry], "outputs": [{"name": "a", "own": 1}]})
     assert request.inputs["x"].array.tolist() == [1]
@@ -178,7 +178,7 @@ def test_a_binary_tensor_is_a_view_unless_it_is_small(convert, size, viewed):
 
 @given(st.lists(st.binary(max_size=9), max_size=6))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_binary_strings_come_as_they_are(parsed, items):
+def test_binary_strings_are_unchanged(parsed, items):
     raw = b"".join(struct.pack("<I", len(item)) + item for item in items)
 
     request, _ = parsed({"inputs": [binary(len(raw), [len(items)], "BYTES")]}, raw)
@@ -204,7 +204,7 @@ def test_binary_and_json_tensors_may_be_mixed(parsed, tensor):
     }
 
 
-def test_nobody_can_write_to_the_body_through_a_tensor(parsed):
+def test_a_tensor_gives_no_write_access_to_the_body(parsed):
     body = bytearray(json.dumps({"inputs": [binary(8, [2])]}).encode())
     request, _ = parsed(bytes(body), TWO)
     with pytest.raises(ValueError):
@@ -314,7 +314,7 @@ def test_a_raw_string_gets_its_length(parsed):
         ),
     ],
 )
-def test_a_raw_request_that_does_not_tell_its_shape_is_refused(refusal, inputs, text):
+def test_a_raw_request_without_a_known_shape_is_refused(refusal, inputs, text):
     found = refusal(b"", TWO, {LENGTH: "0"}, signature=model(*inputs))
     assert found.startswith("[request id: <id_unknown>] ")
     assert text in found

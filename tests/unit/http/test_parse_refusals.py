@@ -61,7 +61,7 @@ def test_an_input_has_one_source(refusal, tensor):
     assert refusal({"inputs": [{"name": "x"}]}).endswith("But no field is set")
 
 
-def test_a_region_of_shared_memory_that_nobody_registered_is_not_found(refusal, tensor):
+def test_an_unknown_region_of_shared_memory_is_not_found(refusal, tensor):
     entry = {**binary(4, [1]), "parameters": {"shared_memory_region": "r"}}
     for document in (
         {"inputs": [entry]},

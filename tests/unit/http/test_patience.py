@@ -36,24 +36,24 @@ def end_of(slow, rate, body_rate, most_s=10_000):
     return None
 
 
-def test_who_sends_nothing_more_has_the_time(slow):
+def test_an_idle_sender_has_the_timeout(slow):
     assert end_of(slow, 0, 65536) == 60
 
 
-def test_who_sends_less_than_the_progress_has_the_time(slow):
+def test_a_sender_below_the_minimum_progress_has_the_timeout(slow):
     assert end_of(slow, PROGRESS // 60 - 100, 0) == 60
 
 
-def test_who_sends_just_enough_has_more_time_but_not_any(slow):
+def test_a_sender_with_minimum_progress_has_more_but_limited_time(slow):
     # 60 + n / 65536 seconds for n bytes, of which 2000 come in a second.
     assert end_of(slow, 2000, 65536) == 70
 
 
-def test_who_sends_half_the_rate_has_twice_the_time(slow):
+def test_a_sender_at_half_the_rate_has_twice_the_time(slow):
     assert end_of(slow, 32768, 65536) == 120
 
 
-def test_who_sends_at_the_rate_may_send_for_ever(slow):
+def test_a_sender_at_the_rate_has_unlimited_time(slow):
     assert end_of(slow, 65536, 65536) is None
 
 
@@ -61,7 +61,7 @@ def test_without_a_rate_the_progress_is_enough(slow):
     assert end_of(slow, 2000, 0) is None
 
 
-def test_what_came_fast_pays_for_what_comes_slowly(slow):
+def test_fast_data_compensates_for_slow_data(slow):
     patience = RequestTimeouts([slow], 60, 60, 65536)
     patience.look(0.0)
     slow.received = 65536 * 100

@@ -1,4 +1,4 @@
-"""Binary tensors whose JSON ends where the type of the body says."""
+"""Binary tensors in bodies whose Content-Type gives the size of the JSON part."""
 
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -13,7 +13,7 @@ BODY = b"x" * 20
 
 
 class Service:
-    """Answers with what it is given, and remembers the headers that it saw."""
+    """Returns its input, and keeps the request headers."""
 
     def __init__(self, **headers):
         self.headers = {"Content-Type": "application/octet-stream", **headers}
@@ -55,7 +55,7 @@ async def test_the_size_is_the_number_behind_the_type(text, size):
         (f"text/plain, {START}7", "starts with 'application/x"),
     ],
 )
-async def test_what_is_no_size_in_the_body_is_refused(kind, text):
+async def test_an_invalid_size_in_the_body_is_refused(kind, text):
     with pytest.raises(CoreError, match=text) as error:
         await asked(Service(), Content_Type=kind)
 
@@ -78,7 +78,7 @@ async def test_other_types_are_json_and_headers_of_v2_do_not_count():
     assert dict(service.saw) == {"content-type": "application/json", "traceparent": "kept"}
 
 
-async def test_an_answer_says_it_in_the_same_form_where_the_platform_wants_that():
+async def test_a_response_has_the_platforms_form_if_required():
     answer = await asked(Service(**{SIZE: "5", "X": "kept"}), answers=True)
     assert answer.headers == {"Content-Type": START + "5", "X": "kept"}
 

@@ -20,7 +20,7 @@ def test_pieces_of_any_size_make_the_body(seed):
     assert body == b"".join(pieces)
 
 
-def test_room_is_doubled_and_never_more_than_the_body_will_need():
+def test_the_buffer_is_doubled_up_to_the_size_of_the_body():
     body, rooms = bytearray(), set()
 
     for _ in range(100):
@@ -31,7 +31,7 @@ def test_room_is_doubled_and_never_more_than_the_body_will_need():
     assert sys.getsizeof(body) < 6_553_600 + 200
 
 
-def test_a_body_that_is_larger_than_was_said_has_room_for_what_came():
+def test_a_body_beyond_its_announced_size_fits_into_the_buffer():
     body = bytearray()
 
     append(body, bytes(100_000), 10)

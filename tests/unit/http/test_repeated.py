@@ -32,7 +32,7 @@ SIGNATURE = Signature(
 
 
 class Connection:
-    """A lane whose model gives the answers that a test has."""
+    """A fast path whose model gives the responses of a test."""
 
     def __init__(self):
         self.requests = []
@@ -81,7 +81,7 @@ class Connection:
 
 
 def _nobody(*_):
-    """In the place of who counts connections."""
+    """Replace a callback that counts connections."""
 
 
 def request(values, **more):
@@ -137,7 +137,7 @@ def test_large_bodies_may_come_in_pieces(connection):
         assert not connection.requests[i].inputs["x"].array.flags.writeable
 
 
-def test_another_json_of_the_same_size_is_read_as_it_is(connection):
+def test_another_json_of_the_same_size_is_read_correctly(connection):
     for shape in ((2, 6), (6, 2), (3, 4), (4, 3), (4, 3), (2, 6)) * 2:
         answer = connection.ask(np.arange(12).reshape(shape))
 
@@ -145,7 +145,7 @@ def test_another_json_of_the_same_size_is_read_as_it_is(connection):
         assert answer == Connection().ask(np.arange(12).reshape(shape))
 
 
-def test_what_is_said_beside_the_tensors_is_said_each_time(connection):
+def test_other_members_are_read_in_each_request(connection):
     said = {"sequence_id": 7, "sequence_start": True, "priority": 3, "timeout": 9}
     for _ in range(4):
         connection.ask([[1]], id="one", parameters=said, outputs=[{"name": "y"}])
@@ -275,9 +275,7 @@ def test_a_binary_request_is_as_if_it_were_the_first(texts, data):
 
 
 @pytest.mark.parametrize("at_once", [1, 5], ids=["alone", "together"])
-def test_requests_with_ids_and_rows_of_their_own_are_read_and_answered_as_they_are(
-    connection, at_once
-):
+def test_requests_with_different_ids_and_rows_are_read_and_answered_correctly(connection, at_once):
     asked = [np.full((1 + i % 8, 2), i, np.float32) for i in range(40)]
     for begin in range(0, len(asked), at_once):
         some = range(begin, begin + at_once)
@@ -315,7 +313,7 @@ def test_a_shape_cannot_claim_memory_that_was_not_sent(connection):
         assert answer == Connection().give(text_request("[[1.5]]", shape))
 
 
-def test_what_is_behind_the_numbers_belongs_to_the_request(connection):
+def test_members_after_the_numbers_belong_to_the_request(connection):
     text = text_request("[[12345]]")
     for _ in range(3):
         connection.give(text)

@@ -8,7 +8,7 @@ from frontends.http.message import HttpRequest
 from frontends.http.request_share import RequestShare
 
 
-def test_a_closed_request_gives_back_what_it_took_and_no_more():
+def test_a_closed_request_releases_exactly_its_bytes():
     account = MemoryAccount(1000, 1000)
     connection = account.share()
     first, second = RequestShare(connection), RequestShare(connection)
@@ -23,7 +23,7 @@ def test_a_closed_request_gives_back_what_it_took_and_no_more():
     assert (first.held, first.unpaid, second.held) == (0, 0, 10)
 
 
-def test_what_is_given_back_early_is_not_given_back_again():
+def test_bytes_released_early_are_not_released_again():
     account = MemoryAccount(1000, 1000)
     share = RequestShare(account.share())
     share.take(100, "a body")
@@ -36,7 +36,7 @@ def test_what_is_given_back_early_is_not_given_back_again():
     assert (account.held, account.unpaid) == (0, 0)
 
 
-def test_a_refused_request_holds_nothing_more():
+def test_a_refused_request_holds_no_more_bytes():
     account = MemoryAccount(100, 100)
     share = RequestShare(account.share())
 
@@ -48,7 +48,7 @@ def test_a_refused_request_holds_nothing_more():
     assert (share.held, share.unpaid) == (0, 0)
 
 
-def test_what_is_small_is_not_counted():
+def test_small_requests_are_not_counted():
     account = MemoryAccount(10 * UNCOUNTED, 0)
     share = RequestShare(account.share())
 
@@ -58,7 +58,7 @@ def test_what_is_small_is_not_counted():
     assert account.held == UNCOUNTED + 1
 
 
-def test_a_request_that_came_on_no_connection_may_hold_anything():
+def test_a_request_without_a_connection_has_no_limit():
     share = HttpRequest("POST", "/", {}, {}).share
 
     share.take(1 << 40, "a body")

@@ -100,7 +100,7 @@ def test_of_several_the_ensemble_is_served(unpacked):
 
 
 @pytest.mark.parametrize("text", ['backend: "ensemble"', "ensemble_scheduling { }"])
-def test_an_ensemble_is_one_however_it_says_so(unpacked, text):
+def test_an_ensemble_is_recognised_in_each_form(unpacked, text):
     path = unpacked(a=PLAIN, b=text)
 
     assert model_in(path) == path / "b"
@@ -120,7 +120,7 @@ def test_of_ensembles_of_ensembles_the_outermost_is_served(unpacked):
         ({"a": ensemble("c"), "b": ensemble("c"), "c": PLAIN}, "found: a, b"),
     ],
 )
-def test_where_it_cannot_be_told_which_the_error_says_so(unpacked, models, text):
+def test_an_ambiguous_case_is_an_error_with_the_reason(unpacked, models, text):
     with pytest.raises(CoreError, match=text):
         model_in(unpacked(**models))
 

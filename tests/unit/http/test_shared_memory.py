@@ -104,7 +104,7 @@ class TestOutputs:
         assert output.memory.nbytes == 8
         assert np.frombuffer(output.memory, np.float32).tolist() == [1, 2]
 
-    def test_what_clients_send_beside_it_is_no_conflict(self, parsed, regions, tensor):
+    def test_other_members_of_clients_are_no_conflict(self, parsed, regions, tensor):
         document = wanting(tensor, region="r", byte_size=8)
         document["outputs"][0]["parameters"].update(binary_data=False, classification=0)
 
@@ -188,7 +188,7 @@ class TestServices:
             (b"{", "failed to parse the request JSON buffer"),
         ],
     )
-    async def test_a_registration_says_all_that_is_needed(self, refused, body, text):
+    async def test_a_registration_has_all_required_fields(self, refused, body, text):
         assert text in await refused(shared_memory.register, "r", body)
 
     @pytest.mark.parametrize("kind", ["system", "cuda"])

@@ -1,4 +1,4 @@
-"""The header in which a client says how long it waits."""
+"""The header with a client's timeout."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_time_has_up_to_eight_digits_and_a_unit(text, ns):
     assert timeout_ns({"grpc-timeout": text}) == ns
 
 
-def test_a_client_that_says_nothing_waits_for_ever():
+def test_a_request_without_a_timeout_has_no_deadline():
     assert timeout_ns({}) is None
     assert HttpRequest("POST", "/", {}, {}).deadline_ns == 0
 
@@ -34,7 +34,7 @@ def test_a_client_that_says_nothing_waits_for_ever():
     "text",
     ["", "1", "S", "1s", "-1S", "+1S", "1.5S", "1 S", "100000000S", "1SS", "0x1S", "\uff11S"],
 )
-def test_another_value_is_refused_with_what_is_expected(text):
+def test_another_value_is_refused_with_the_expected_ones(text):
     with pytest.raises(CoreError) as error:
         timeout_ns({"grpc-timeout": text})
 

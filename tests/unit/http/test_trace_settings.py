@@ -54,7 +54,7 @@ async def test_changes_come_back_and_stay(ask):
     assert await ask() == changed
 
 
-async def test_a_model_has_settings_of_its_own_until_they_are_cleared(ask):
+async def test_a_model_has_its_own_settings_until_they_are_cleared(ask):
     await ask({"trace_rate": "3"}, "m")
 
     assert (await ask(model="m"))["trace_rate"] == "3"

@@ -10,7 +10,7 @@ from frontends.in_process.loop_thread import CallQueue, LoopThread, running_loop
 
 
 class Loop:
-    """Counts wake-ups; what was asked for happens in `turn`."""
+    """Counts wake-ups; `turn` runs the scheduled calls."""
 
     def __init__(self):
         self.waiting = []
@@ -61,7 +61,7 @@ def test_a_call_after_a_delivery_wakes_the_loop_again():
     assert loop.wakeups == 2
 
 
-def test_calls_that_make_calls_let_the_loop_do_other_things():
+def test_calls_that_add_calls_leave_the_loop_time_for_other_work():
     loop = Loop()
     calls = CallQueue(loop)
 
@@ -109,7 +109,7 @@ def test_no_call_of_many_threads_is_lost(thread):
     assert sorted(done) == sorted(list(range(8)) * 500)
 
 
-def test_a_call_gives_what_the_coroutine_gives_or_raises(thread):
+def test_a_call_returns_or_raises_like_its_coroutine(thread):
     async def give():
         return threading.current_thread().name
 

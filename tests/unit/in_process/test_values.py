@@ -1,4 +1,4 @@
-"""What a caller gives as inputs, and what comes back."""
+"""Inputs of callers, and results for them."""
 
 import hypothesis.extra.numpy as arrays
 import numpy as np
@@ -60,7 +60,7 @@ def test_a_model_cannot_write_into_the_callers_array():
     array[0] = 2  # the caller can
 
 
-def test_what_exports_dlpack_is_not_copied():
+def test_an_array_with_dlpack_is_not_copied():
     array = np.arange(4, dtype=np.int64)
 
     tensor = tensor_of("x", Exported(array))
@@ -68,7 +68,7 @@ def test_what_exports_dlpack_is_not_copied():
     assert np.shares_memory(tensor.array, array)
 
 
-def test_what_cannot_be_exported_is_refused_with_device_and_reason():
+def test_an_array_that_cannot_be_exported_is_refused_with_device_and_reason():
     text = refused(Exported(np.zeros(1), BufferError("it is elsewhere")))
 
     assert "on cuda:0" in text
@@ -119,7 +119,7 @@ def test_a_tensor_keeps_its_datatype_under_its_new_name():
 
 
 @pytest.mark.parametrize("value", [3.0, "text", None, np.float32(1), {"a": 1}])
-def test_what_is_no_array_is_refused_with_what_to_give(value):
+def test_a_value_of_another_type_is_refused_with_the_expected_types(value):
     assert "give a numpy array" in refused(value)
 
 
@@ -134,7 +134,7 @@ def test_a_type_that_the_protocol_does_not_have_is_refused():
     assert "complex" in refused(np.zeros(2, complex))
 
 
-def test_a_request_carries_what_was_said():
+def test_a_request_has_the_given_fields():
     request = request_of(
         "m",
         {"x": np.zeros(1, np.int8)},
@@ -182,7 +182,7 @@ def test_inputs_without_names_and_outputs_that_are_one_text_are_refused():
     ],
     ids=str,
 )
-def test_what_cannot_be_in_a_request_is_refused_by_its_name(wrong):
+def test_an_invalid_field_of_a_request_is_refused_by_name(wrong):
     with pytest.raises(core.CoreError, match=f"^{next(iter(wrong))}") as found:
         request_of("m", {}, **wrong)
 
@@ -196,7 +196,7 @@ def test_a_model_is_given_by_its_name():
 
 
 @pytest.mark.parametrize("timeout", ["1", 0, -1, float("nan"), float("inf"), 1e300])
-def test_a_time_that_nobody_can_wait_is_refused(timeout):
+def test_an_invalid_timeout_is_refused(timeout):
     with pytest.raises(core.CoreError, match=r"give seconds above 0, or None$"):
         set_deadline(request_of("m", {}), timeout)
 

@@ -1,7 +1,7 @@
 """A manager over model folders, with a backend in this process that records its calls.
 
-A model's text says what it does: a number is its factor (y = factor · x), "fail …" makes load()
-raise, "fail twice" only the first two times, "close …" makes unload() raise.
+The text of a model controls it: a number is its factor (y = factor · x), "fail …" makes load() raise,
+"fail twice" only the first two times, "close …" makes unload() raise.
 """
 
 import asyncio
@@ -80,9 +80,9 @@ class RecordingBackend(core.Backend):
 
 
 class Ticker:
-    """The manager's time: it passes when a test says so, or at each look if `flows`.
+    """The manager's clock: it advances on command of a test, or at each look if `flows`.
 
-    between   called between the two looks that polling takes at what has changed
+    between   called between the two looks of a poll
     """
 
     def __init__(self):
@@ -95,7 +95,7 @@ class Ticker:
     async def sleep(self, seconds):
         if self.flows:
             self.now += seconds
-            await asyncio.sleep(0.001)  # what is waited for happens on real threads
+            await asyncio.sleep(0.001)  # real threads make progress
             return
         self.now += seconds
         if seconds == REST_S:
@@ -140,7 +140,7 @@ class Managed(ModelManager):
         return self.infer(InferenceRequest(name, {"x": x}, model_version=version))
 
     async def factor(self, name="m", version=-1):
-        """What the model multiplies by, asked of the model."""
+        """Ask the model for its factor."""
         return (await self.ask(name, 1.0, version)).output("y").array[0]
 
     def entries(self, name):
@@ -202,7 +202,7 @@ async def manage(folder, backend, ticker):
         assert await made.stop(1e6) == 0
     await asyncio.get_running_loop().shutdown_default_executor()
     for thread in set(threading.enumerate()) - threads:
-        thread.join(10)  # an instance's thread tells that it has closed a moment before it ends
+        thread.join(10)  # an instance's thread reports its close a moment before it ends
     assert set(threading.enumerate()) <= threads
     assert backend.calls.count("open backend") == backend.calls.count("close backend")
 

@@ -26,12 +26,12 @@ def configure(folder, text):
 
 
 def shown(manager, version=-1):
-    """How many instances the configuration of a version says that there are."""
+    """Return the number of instances in the configuration of a version."""
     return sum(group.count for group in manager.resolve("m", version).config.instance_group)
 
 
 def override(manager, **changes):
-    """A load parameter: what the model runs with now, as clients see it, with changes."""
+    """Return a load parameter: the current configuration, as clients see it, with changes."""
     return {"config": json.dumps({**to_json(manager.resolve("m").config), **changes})}
 
 
@@ -51,9 +51,7 @@ async def test_the_version_serves_on_with_other_instances(doubling, folder, back
     assert version.content == content  # answers in a cache stay good
 
 
-async def test_instances_that_are_too_many_close_after_what_they_hold(
-    doubling, folder, backend, config
-):
+async def test_surplus_instances_close_after_their_requests(doubling, folder, backend, config):
     backend.go.clear()
     held = [doubling.ask(value=value) for value in (1, 2, 3)]
 
@@ -114,7 +112,7 @@ async def test_changed_files_with_it_are_a_load(doubling, folder, backend, confi
     assert await doubling.factor() == 30
 
 
-async def test_an_instance_that_cannot_open_fails_the_load_and_changes_nothing(
+async def test_an_instance_that_cannot_open_fails_the_load_and_keeps_the_old_ones(
     doubling, folder, backend, config, monkeypatch
 ):
     def refuse(instance):
@@ -138,7 +136,7 @@ async def test_an_instance_that_cannot_open_fails_the_load_and_changes_nothing(
     assert doubling.resolve("m") is version
 
 
-async def test_opening_is_tried_again_as_often_as_the_options_say(
+async def test_opening_is_retried_as_often_as_the_options_allow(
     folder, manage, config, backend, monkeypatch
 ):
     folder.model("m", config=config, text="2")
@@ -214,7 +212,9 @@ async def test_a_version_that_cannot_load_keeps_the_others_from_changing(
         await asyncio.sleep(0.001)
 
 
-async def test_what_another_process_objects_to_is_not_changed(doubling, folder, config, backend):
+async def test_a_change_that_another_process_refuses_has_no_effect(
+    doubling, folder, config, backend
+):
     async def object_to(model, objection):
         return "worker 2: no room"
 
@@ -228,7 +228,7 @@ async def test_what_another_process_objects_to_is_not_changed(doubling, folder, 
     assert backend.calls.count("close m:1") == 1
 
 
-async def test_an_ensemble_calls_a_model_whose_instances_change(doubling, folder, config, backend):
+async def test_an_ensemble_calls_a_model_with_changing_instances(doubling, folder, config, backend):
     folder.model(
         "e",
         config="""

@@ -1,4 +1,4 @@
-"""Repository agents around loads and unloads: who is called, when, and what becomes of their folders."""
+"""Repository agents during loads and unloads: their calls, their order, and their folders."""
 
 import asyncio
 import hashlib
@@ -21,9 +21,9 @@ ACTIONS = ("load", "load_complete", "load_fail", "unload", "unload_complete")
 
 
 class Recorder(core.RepositoryAgent):
-    """Notes what it is called for; raises where a parameter says so. Knows the names first, second, tenfold.
+    """Records its calls; raises if a parameter requires it. Has the names first, second, tenfold.
 
-    tenfold makes a folder of its own, in which the factor of each version has a 0 more.
+    tenfold makes a separate folder, in which the factor of each version has one 0 more.
     """
 
     def __init__(self, name, notes):
@@ -112,7 +112,7 @@ async def test_agents_are_called_in_their_order_and_back(written, notes):
     ]
 
 
-async def test_a_load_of_nothing_new_calls_nobody(written, notes):
+async def test_a_load_without_changes_calls_no_agent(written, notes):
     manager = await written("first")
     await manager.load("m", {})
     del notes[:]
@@ -122,7 +122,7 @@ async def test_a_load_of_nothing_new_calls_nobody(written, notes):
     assert notes == []
 
 
-async def test_unload_comes_before_requests_in_flight_end_and_unload_complete_after(
+async def test_unload_comes_before_running_requests_end_and_unload_complete_after(
     written, notes, backend
 ):
     manager = await written("first")
@@ -142,7 +142,7 @@ async def test_unload_comes_before_requests_in_flight_end_and_unload_complete_af
     assert notes == ["first unload", "first unload_complete"]
 
 
-async def test_an_agent_that_raises_fails_the_load_by_words(written, notes, refusal):
+async def test_an_agent_that_raises_fails_the_load_with_its_error(written, notes, refusal):
     manager = await written("first", ("second", {"raise": "load"}))
 
     error = await refusal(manager.load("m", {}))
@@ -159,7 +159,7 @@ async def test_an_agent_that_raises_fails_the_load_by_words(written, notes, refu
     assert manager.table()[0][2].startswith("Not loaded: repository agent 'second' refuses")
 
 
-async def test_what_an_agent_refuses_is_a_load_that_has_failed(written, refusal):
+async def test_a_refusal_of_an_agent_is_a_failed_load(written, refusal):
     manager = await written(("first", {"raise": "load"}))
 
     await refusal(manager.load("m", {}))
@@ -168,7 +168,7 @@ async def test_what_an_agent_refuses_is_a_load_that_has_failed(written, refusal)
     assert results["loads", "failure"] == 1 and results["loads", "success"] == 0
 
 
-async def test_what_an_agent_refuses_here_no_other_worker_serves(written, refusal):
+async def test_a_model_that_an_agent_refuses_here_is_served_by_no_worker(written, refusal):
     manager = await written(("first", {"raise": "load"}))
     said = []
 
@@ -200,7 +200,7 @@ async def test_files_that_cannot_be_fetched_for_agents_are_the_reason_of_the_ind
     assert notes == []
 
 
-async def test_a_model_that_cannot_load_is_told_to_agents(written, notes, refusal):
+async def test_agents_see_the_failure_of_a_load(written, notes, refusal):
     manager = await written("first", "second", text="fail: broken")
 
     await refusal(manager.load("m", {}))
@@ -210,7 +210,7 @@ async def test_a_model_that_cannot_load_is_told_to_agents(written, notes, refusa
 
 
 @pytest.mark.parametrize("action", ["load_complete", "unload", "unload_complete"])
-async def test_what_an_agent_raises_later_is_only_logged(written, notes, action, caplog):
+async def test_later_errors_of_an_agent_are_only_logged(written, notes, action, caplog):
     manager = await written(("first", {"raise": action}), "second")
 
     await manager.load("m", {})
@@ -240,7 +240,7 @@ async def test_an_agent_that_hangs_does_not_hold_up_the_end(
     await manager.settled()
 
 
-async def test_a_new_location_is_what_is_loaded_until_the_model_goes(written, plugin):
+async def test_a_new_location_is_loaded_until_the_model_is_unloaded(written, plugin):
     manager = await written("tenfold")
 
     await manager.load("m", {})
@@ -253,7 +253,7 @@ async def test_a_new_location_is_what_is_loaded_until_the_model_goes(written, pl
     assert not folder.exists()
 
 
-async def test_an_agent_sees_what_the_one_before_it_has_made(written):
+async def test_an_agent_sees_the_files_of_the_one_before_it(written):
     manager = await written("tenfold", "first", "tenfold")
 
     await manager.load("m", {})
@@ -270,7 +270,9 @@ async def test_folders_of_a_failed_load_are_removed(written, plugin, refusal):
     assert not plugin.agents["tenfold"].folder.exists()
 
 
-async def test_a_reload_that_an_agent_refuses_keeps_what_serves(written, folder, notes, refusal):
+async def test_a_reload_that_an_agent_refuses_keeps_the_serving_version(
+    written, folder, notes, refusal
+):
     manager = await written("tenfold")
     await manager.load("m", {})
     config = folder.path / "m" / "config.pbtxt"
@@ -283,7 +285,7 @@ async def test_a_reload_that_an_agent_refuses_keeps_what_serves(written, folder,
     assert manager.entries("m") == {1: "READY"}
 
 
-async def test_a_reload_treats_the_new_files_and_lets_the_old_ones_go(
+async def test_a_reload_treats_the_new_files_and_releases_the_old_ones(
     written, folder, plugin, notes
 ):
     manager = await written("tenfold")
@@ -403,7 +405,7 @@ async def test_an_agent_may_be_a_folder(place, folder, started, config, refusal)
         ),
     ],
 )
-async def test_what_is_no_agent_is_refused_by_words(
+async def test_a_hook_result_of_another_type_is_refused(
     place, folder, started, config, refusal, file, text, expected
 ):
     (place / "mine" / file).write_text(text)

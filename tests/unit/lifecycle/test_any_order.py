@@ -35,12 +35,12 @@ steps = st.lists(st.one_of(writes, loads, overrides, unloads), max_size=12)
 
 @dataclass
 class Expected:
-    """What should serve: a model of the manager, in explicit mode.
+    """The expected state: a model of the manager, in explicit mode.
 
     disk       name → text of its file; missing without a folder
     serving    name → factor
-    by_name    asked for by their own name
-    known      what the manager remembers: models that are on disk or serve, once somebody wanted them
+    by_name    loaded by their own name
+    known      names that the manager remembers: models on disk or serving, once they were requested
     """
 
     disk: dict = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Expected:
         self.forget()
 
     def forget(self):
-        """Who invents a name leaves no trace."""
+        """Forget an unknown name; it leaves no trace."""
         self.known -= {name for name in PLAIN if name not in self.disk and name not in self.serving}
         self.by_name &= self.known
 
@@ -121,7 +121,7 @@ class Expected:
 
 
 class World:
-    """A manager over a folder of its own."""
+    """A manager over a separate folder."""
 
     def __init__(self, root, mode="explicit"):
         self.models = root / "models"
@@ -158,7 +158,7 @@ class World:
             else:
                 await self.manager.unload(name, *rest)
         except CoreError:
-            pass  # a load that fails; what serves then says the rest
+            pass  # a failed load; the serving versions show the result
 
     def write(self, name, text):
         """Replace a model at once. Each time its files are others, also with the same text."""
@@ -185,7 +185,7 @@ class World:
         return found
 
     async def end(self):
-        """Stop; everything that was taken has been given back."""
+        """Stop; check that all objects are released."""
         self.ticker.flows = True
         assert await self.manager.stop(1e6) == 0
         await asyncio.get_running_loop().shutdown_default_executor()
@@ -213,7 +213,7 @@ def in_a_world(test, mode="explicit"):
 
 @settings(max_examples=20, deadline=None)
 @given(steps)
-def test_one_after_the_other_they_do_what_each_of_them_says(actions):
+def test_sequential_operations_have_their_effects_in_order(actions):
     async def run(world):
         expected = Expected()
         await world.manager.start()
@@ -241,7 +241,7 @@ concurrent = st.lists(
 
 @settings(max_examples=12, deadline=None)
 @given(st.tuples(texts, texts), concurrent)
-def test_at_the_same_time_they_do_what_they_would_in_some_order(disk, rounds):
+def test_concurrent_operations_have_the_effect_of_some_order(disk, rounds):
     async def run(world):
         possible = [Expected()]
         for name, text in zip(PLAIN, disk, strict=True):

@@ -26,7 +26,7 @@ class Noting(core.Backend):
 
 
 async def direct(function, *args):
-    """Run on a worker thread, as far as the pool can tell."""
+    """Run on a thread that the pool takes for a worker thread."""
     await asyncio.sleep(0)
     return function(*args)
 
@@ -101,7 +101,7 @@ async def test_settings_for_all_backends_come_before_its_own():
     assert backend.calls == ["open {'a': 'all', 'b': 'own'}"]
 
 
-async def test_settings_of_its_own_that_it_does_not_know_are_told_when_it_opens(caplog):
+async def test_unknown_settings_of_a_backend_are_logged_when_it_opens(caplog):
     backend = Noting()
     backend.known_settings = ("threads",)
     pool = pool_of(backend, {"": {"a": "all"}, "noting": {"threads": "1", "thread": "2"}})

@@ -1,4 +1,4 @@
-"""What tells a version from others of its name and number: answers in a cache are of one of them."""
+"""The content id of a version: cached responses belong to one content."""
 
 import os
 
@@ -20,7 +20,7 @@ async def backend():
 
 @pytest.fixture
 async def content(folder, started, config):
-    """Load model m anew; what it is then."""
+    """Return a function that loads model m again and returns its content id."""
     folder.model("m", config=config, text="2")
     manager = await started()
 
@@ -33,7 +33,7 @@ async def content(folder, started, config):
     return content
 
 
-async def test_a_version_that_is_loaded_again_is_what_it_was(content):
+async def test_a_version_that_is_loaded_again_is_unchanged(content):
     assert await content() == await content()
 
 

@@ -1,4 +1,4 @@
-"""Explicit load: what it does, what it answers, what the index says."""
+"""Explicit load: effects, responses and the index."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ import pytest
 from core.errors import Kind
 
 
-async def test_nothing_is_loaded_at_the_start_of_explicit_mode(folder, started, config):
+async def test_no_model_is_loaded_at_the_start_of_explicit_mode(folder, started, config):
     folder.model("m", config=config, text="2")
 
     manager = await started()
@@ -61,7 +61,7 @@ async def test_a_backend_is_opened_once_for_all_models(folder, started, config, 
     assert "close backend" not in backend.calls
 
 
-async def test_load_of_an_unchanged_model_does_nothing(folder, started, config, backend):
+async def test_load_of_an_unchanged_model_has_no_effect(folder, started, config, backend):
     folder.model("m", config=config, text="2")
     manager = await started(load_model=["m"])
     before = manager.resolve("m")
@@ -170,7 +170,7 @@ async def test_an_unknown_model_is_refused_by_name_and_leaves_no_trace(started, 
     assert manager.all_ready()
 
 
-async def test_a_model_whose_config_is_broken_says_so_in_the_index(folder, started, refusal):
+async def test_a_model_with_a_broken_config_has_the_reason_in_the_index(folder, started, refusal):
     folder.model("m", config="input [")
     manager = await started()
 
@@ -218,7 +218,7 @@ async def test_other_modes_refuse_load_and_unload(started, mode, refusal):
         assert (error.kind, error.message) == (Kind.UNAVAILABLE, expected)
 
 
-async def test_a_load_is_tried_again_as_often_as_the_options_say(folder, started, config, backend):
+async def test_a_load_is_retried_as_often_as_the_options_allow(folder, started, config, backend):
     folder.model("m", config=config, text="fail twice")
 
     manager = await started(model_load_retry_count=2)
@@ -236,7 +236,7 @@ async def test_a_load_fails_when_every_try_failed(folder, started, config, backe
     assert backend.calls.count("load m:1") == 3
 
 
-async def test_a_load_goes_on_when_the_client_goes_away(folder, started, config, backend):
+async def test_a_load_continues_when_the_client_disconnects(folder, started, config, backend):
     backend.gate = threading.Event()
     folder.model("m", config=config, text="2")
     manager = await started()

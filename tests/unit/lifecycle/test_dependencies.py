@@ -14,14 +14,14 @@ def test_all_users_of_several_models_are_found():
     assert users_of(["outer"], STEPS) == []
 
 
-def test_what_a_model_needs_comes_after_it():
+def test_models_load_after_the_models_that_they_need():
     found = needed_by("outer", STEPS)
 
     assert sorted(found) == ["inner", "leaf", "twig"]
     assert found[0] == "inner"
 
 
-def test_a_model_without_steps_needs_nothing():
+def test_a_model_without_steps_has_no_dependencies():
     assert needed_by("leaf", STEPS) == []
 
 

@@ -55,7 +55,7 @@ async def test_an_ensemble_does_not_take_its_models_along(composed):
     assert composed.ready_versions("double") == [1]
 
 
-async def test_unload_dependents_takes_along_what_nobody_else_wants(composed):
+async def test_unload_dependents_unloads_models_without_other_users(composed):
     await composed.load("twelve", {})
     await composed.load("triple", {})
 
@@ -64,7 +64,7 @@ async def test_unload_dependents_takes_along_what_nobody_else_wants(composed):
     assert {entry["name"] for entry in composed.index(True)} == {"triple"}
 
 
-async def test_unload_dependents_leaves_what_another_ensemble_needs(composed):
+async def test_unload_dependents_keeps_models_of_another_ensemble(composed):
     await composed.load("six", {})
     await composed.load("twelve", {})
 
@@ -106,7 +106,7 @@ async def test_a_request_in_an_ensemble_ends_before_its_models_go(composed, back
     assert (await reply).output("y").array[0] == 6
 
 
-async def test_an_ensemble_without_one_of_its_models_says_which(folder, composed, refusal):
+async def test_an_ensemble_without_one_of_its_models_names_it(folder, composed, refusal):
     folder.model("eight", config=ensemble("double", "four"))
 
     error = await refusal(composed.load("eight", {}))
@@ -115,7 +115,7 @@ async def test_an_ensemble_without_one_of_its_models_says_which(folder, composed
     assert composed.ready_versions("double") == [1]
 
 
-async def test_an_ensemble_whose_model_fails_says_why(folder, composed, config, refusal):
+async def test_an_ensemble_whose_model_fails_has_the_reason(folder, composed, config, refusal):
     folder.model("four", config=config, text="fail: no weights")
     folder.model("eight", config=ensemble("double", "four"))
 

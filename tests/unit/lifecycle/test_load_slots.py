@@ -26,7 +26,7 @@ async def test_no_more_load_than_there_are_places():
     assert most == 2 and slots._value == 2
 
 
-async def test_who_waits_for_another_load_lends_its_place():
+async def test_a_load_that_waits_for_another_lends_its_slot():
     slots = asyncio.Semaphore(1)
     order = []
 
@@ -82,7 +82,7 @@ async def test_a_load_that_is_over_takes_no_place_back():
     assert slots._value == 1
 
 
-async def test_a_place_that_comes_when_nobody_needs_it_any_more_is_given_on():
+async def test_an_unneeded_slot_is_passed_on():
     slots = asyncio.Semaphore(1)
     event = asyncio.Event()
 

@@ -68,7 +68,7 @@ async def test_steps_are_found_in_the_own_repository_first_then_anywhere(spaced)
     assert await manager.factor("calls_only") == 5
 
 
-async def test_the_configuration_says_where_a_step_was_found(spaced, other):
+async def test_the_configuration_has_the_namespace_of_a_step(spaced, other):
     manager = await spaced()
 
     [step] = manager.resolve("calls_only").config.ensemble_scheduling.step
@@ -220,7 +220,7 @@ async def test_the_same_name_and_files_are_not_the_same_content(spaced, folder, 
     assert len(contents) == 2
 
 
-async def test_without_namespaces_a_namespace_in_a_configuration_says_nothing(
+async def test_without_namespaces_a_namespace_in_a_configuration_has_no_effect(
     folder, started, config
 ):
     folder.model("m", config=config, text="2")
@@ -234,7 +234,7 @@ async def test_without_namespaces_a_namespace_in_a_configuration_says_nothing(
     assert all("namespace" not in each for each in manager.index(False))
 
 
-def test_a_key_tells_its_parts_and_is_its_text():
+def test_a_key_has_its_parts_and_equals_its_text():
     key = copy.copy(Key("/a::b", "c::d"))
 
     assert (key, key.namespace, key.name) == ("/a::b::c::d", "/a::b", "c::d")

@@ -38,7 +38,7 @@ async def test_the_same_override_twice_loads_twice(folder, started, config, back
     assert backend.calls.count("load m:1") == 2
 
 
-async def test_a_wrong_override_keeps_what_serves(folder, started, config, refusal):
+async def test_a_wrong_override_keeps_the_serving_version(folder, started, config, refusal):
     folder.model("m", config=config, text="2")
     manager = await started(load_model=["m"])
 

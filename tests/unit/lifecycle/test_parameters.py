@@ -1,4 +1,4 @@
-"""A slip in the name of a parameter is told; what is meant for somebody else is not."""
+"""A misspelled name of a parameter is logged; names for other readers are not."""
 
 import logging
 
@@ -40,7 +40,7 @@ def model_with(*names):
         ("session", "; it has no effect"),
     ],
 )
-def test_a_name_that_nobody_reads_is_told_with_the_nearest(name, text):
+def test_an_unused_name_is_logged_with_the_nearest_one(name, text):
     assert slip(name, KNOWN) == text
 
 
@@ -53,11 +53,11 @@ def test_a_name_that_nobody_reads_is_told_with_the_nearest(name, text):
         ("arena.growth", ""),
     ],
 )
-def test_of_names_that_are_passed_on_only_those_are_told_that_are_nearly_known(name, text):
+def test_of_passed_on_names_only_near_misses_are_logged(name, text):
     assert slip(name, (*KNOWN, "*")) == text
 
 
-def test_a_model_is_told_of_its_slips_and_not_of_what_core_reads(caplog):
+def test_a_model_gets_warnings_of_its_near_misses_only(caplog):
     config = model_with("thraeds", "EXECUTION_MODE", "sequences_keep_their_connection", "SHARE")
 
     with caplog.at_level(logging.WARNING, "core"):
@@ -81,14 +81,14 @@ def test_a_parameter_of_core_is_known_where_the_backend_has_one_in_another_case(
     ]
 
 
-def test_a_backend_that_says_nothing_is_told_nothing(caplog):
+def test_a_backend_without_declared_names_gets_no_warnings(caplog):
     warn_of_slips(model_with("thraeds"), backend_of())
     warn_of_settings(["thraeds"], backend_of())
 
     assert not caplog.messages
 
 
-def test_a_model_in_a_process_of_its_own_has_the_parameters_of_both_backends(caplog):
+def test_a_model_in_a_child_process_has_the_parameters_of_both_backends(caplog):
     hosted = HostedBackend(instance=Instance, known_parameters=("timeout",))
     hosted.name, hosted.isolated = "b", backend_of(known_parameters=("threads",))
 
@@ -99,7 +99,7 @@ def test_a_model_in_a_process_of_its_own_has_the_parameters_of_both_backends(cap
     assert caplog.messages == ["model 'm': backend 'b' has no parameter 'colour'; it has no effect"]
 
 
-def test_a_key_of_backend_config_is_told_too(caplog):
+def test_an_unused_key_of_backend_config_is_logged_too(caplog):
     backend = backend_of(known_settings=("pool",))
 
     warn_of_settings(["pool", "pol", "default-max-batch-size"], backend)

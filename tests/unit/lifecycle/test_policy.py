@@ -45,7 +45,7 @@ def test_no_version_is_wanted_of_none():
     assert wanted_versions(config(), []) == []
 
 
-def test_what_is_wanted_and_not_there_is_loaded_and_the_rest_unloaded():
+def test_wanted_models_are_loaded_and_the_others_unloaded():
     states = {1: "READY", 2: "READY", 3: "UNAVAILABLE"}
 
     assert plan(states, [2, 3, 4]) == Plan(load=(3, 4), keep=(2,), unload=(1,))
@@ -61,14 +61,14 @@ def test_a_version_that_does_not_serve_is_loaded_and_never_unloaded(state):
     assert plan({1: state}, []) == Plan(load=(), keep=(), unload=())
 
 
-def test_the_plan_of_its_own_outcome_is_to_keep_everything():
+def test_planning_again_after_a_plan_keeps_everything():
     done = plan({1: "READY", 2: "UNAVAILABLE"}, [2, 3])
     states = {version: "READY" for version in (*done.load, *done.keep)}
 
     assert plan(states, [2, 3]) == Plan(load=(), keep=(2, 3), unload=())
 
 
-def test_nothing_is_stale_when_nothing_changed():
+def test_no_version_is_stale_without_changes():
     assert stale_versions(source(), source()) == []
     assert unchanged(source(), source())
 
@@ -77,7 +77,7 @@ def test_without_a_former_source_everything_is_stale():
     assert stale_versions(None, source()) == [1, 2]
 
 
-def test_only_the_version_whose_files_changed_is_stale():
+def test_only_a_version_with_changed_files_is_stale():
     new = source({1: "one", 2: "changed", 3: "three"})
 
     assert stale_versions(source(), new) == [2, 3]
@@ -102,11 +102,11 @@ def test_after_an_override_everything_on_disk_is_stale():
     assert stale_versions(source(overridden=True), source()) == [1, 2]
 
 
-def test_a_touched_configuration_asks_to_load_again():
+def test_a_touched_configuration_requires_another_load():
     assert stale_versions(source(), source(config_stamp="touched")) == [1, 2]
 
 
-def test_another_version_policy_leaves_the_versions_as_they_are():
+def test_another_version_policy_keeps_the_versions():
     new = source(config_stamp="changed", text=config("version_policy { all { } }"))
 
     assert stale_versions(source(), new) == []

@@ -20,7 +20,7 @@ def rewrite(folder, text):
     (folder.path / "m" / "1" / "model.txt").write_text(text)
 
 
-async def test_a_look_at_nothing_new_changes_nothing(polled, ticker, backend):
+async def test_a_poll_without_changes_has_no_effect(polled, ticker, backend):
     version = polled.resolve("m")
 
     await ticker.tick()
@@ -30,7 +30,7 @@ async def test_a_look_at_nothing_new_changes_nothing(polled, ticker, backend):
     assert backend.calls.count("load m:1") == 1
 
 
-async def test_looks_are_as_far_apart_as_the_options_say(folder, manage, ticker):
+async def test_polls_follow_the_interval_of_the_options(folder, manage, ticker):
     manager = manage("poll", repository_poll_secs=7)
     await manager.start()
     await ticker.tick()
@@ -68,7 +68,7 @@ async def test_a_removed_model_is_unloaded(polled, folder, ticker):
     assert polled.all_ready()
 
 
-async def test_of_removed_models_nothing_is_kept(polled, folder, ticker, config):
+async def test_removed_models_leave_no_objects(polled, folder, ticker, config):
     """Their names may be new ones every day, and each is a series of metrics."""
     for number in range(3):
         folder.model(f"n{number}", config=config, text="3")
@@ -82,7 +82,7 @@ async def test_of_removed_models_nothing_is_kept(polled, folder, ticker, config)
     assert {name for _, name, _ in polled.results()} == {"m", "last"}
 
 
-async def test_a_step_that_nobody_has_is_missed_once(polled, folder, ticker, caplog):
+async def test_an_unknown_step_is_reported_once(polled, folder, ticker, caplog):
     folder.model("e", config=ensemble("nowhere"))
 
     for _ in range(3):
@@ -170,7 +170,7 @@ async def test_a_name_that_appears_in_a_second_repository_keeps_serving(
     assert await manager.factor() == 2
 
 
-async def test_a_repository_that_cannot_be_listed_unloads_nothing(polled, folder, ticker):
+async def test_a_repository_that_cannot_be_listed_unloads_no_model(polled, folder, ticker):
     folder.path.rename(folder.path.parent / "away")
 
     await ticker.tick()

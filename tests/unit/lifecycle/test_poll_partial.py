@@ -1,4 +1,4 @@
-"""Polling while somebody copies: what is not at rest is not loaded. `between` runs between the two looks."""
+"""Polling during a copy: files that change are not loaded. `between` runs between the two looks."""
 
 import shutil
 
@@ -42,7 +42,7 @@ async def test_a_file_that_grows_is_not_loaded_half(polled, folder, ticker, back
     assert backend.calls.count("load m:1") == 2
 
 
-async def test_a_model_whose_files_still_come_is_not_loaded(
+async def test_a_model_whose_files_still_change_is_not_loaded(
     polled, folder, ticker, config, backend
 ):
     folder.model("n", config=None, versions=())
@@ -80,12 +80,12 @@ async def test_one_that_is_copied_holds_up_no_other(polled, folder, ticker, conf
     assert "n" not in {each["name"] for each in polled.index(True)}
 
 
-async def test_the_first_start_waits_for_nothing(polled, ticker):
+async def test_the_first_start_does_not_wait(polled, ticker):
     assert await polled.factor() == 2
     assert ticker.now == 15  # the poller has begun to wait for its first look
 
 
-async def test_a_look_at_nothing_new_waits_for_nothing(polled, ticker):
+async def test_a_poll_without_changes_does_not_wait(polled, ticker):
     await ticker.tick()
     before = ticker.now
 
@@ -144,7 +144,7 @@ async def test_a_model_is_replaced_by_turning_a_link(folder, other, manage, tick
     assert await manager.factor() == 9
 
 
-async def test_a_version_that_vanishes_before_it_is_read_leaves_what_serves(
+async def test_a_version_that_vanishes_before_it_is_read_keeps_the_serving_one(
     polled, folder, ticker, backend
 ):
     folder.version("m", 2, "3")

@@ -1,4 +1,4 @@
-"""What a model that is being loaded says of it: to requests, in the index, in the log."""
+"""The progress of a loading model: in responses, in the index, in the log."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ def refused(manager, *args):
     return error.value
 
 
-async def test_a_model_that_loads_says_how_far_it_is(folder, started, config, backend, gate):
+async def test_a_loading_model_reports_its_progress(folder, started, config, backend, gate):
     folder.model("m", (1, 2), config + "version_policy { all { } }", "2")
     manager = await started(model_load_thread_count=1)
     load = asyncio.create_task(manager.load("m", {}))
@@ -62,7 +62,9 @@ async def test_a_model_that_loads_says_how_far_it_is(folder, started, config, ba
     assert manager.reason("m", 1) == ""
 
 
-async def test_an_ensemble_says_for_which_models_it_waits(folder, manage, config, backend, gate):
+async def test_an_ensemble_reports_the_models_for_which_it_waits(
+    folder, manage, config, backend, gate
+):
     folder.model("m", (1,), config, "2")
     folder.model("e", (1,), ENSEMBLE)
     manager = manage("none")
@@ -78,7 +80,7 @@ async def test_an_ensemble_says_for_which_models_it_waits(folder, manage, config
     assert manager.resolve("e").version == 1
 
 
-async def test_a_model_that_loads_beside_what_serves_disturbs_nobody(
+async def test_a_loading_model_does_not_disturb_serving_ones(
     folder, started, config, backend, gate
 ):
     gate.set()

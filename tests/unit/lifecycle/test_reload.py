@@ -1,4 +1,4 @@
-"""A reload: the old version serves until the new one is ready, and finishes what it has begun."""
+"""A reload: the old version serves until the new one is ready, and finishes its accepted requests."""
 
 import asyncio
 import threading

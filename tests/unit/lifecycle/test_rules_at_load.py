@@ -1,6 +1,6 @@
-"""What is refused only when a model is loaded: by its backend's absence, or by the models of its steps."""
+"""Refusals at load: for a missing backend, or for the models of an ensemble's steps."""
 
-# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+# ruff: noqa: E501 (a searchable text stays on one line)
 
 import numpy as np
 import pytest
@@ -128,9 +128,7 @@ async def test_answers_of_a_decoupled_step_are_not_cached(loaded):
 
 @pytest.mark.parametrize(("model", "decoupled"), [("flat", False), ("many", True)])
 @pytest.mark.parametrize("said", ["", "model_transaction_policy { decoupled: true }"])
-async def test_an_ensemble_is_decoupled_if_a_step_is_whatever_it_says(
-    loaded, model, decoupled, said
-):
+async def test_an_ensemble_is_decoupled_if_a_step_is(loaded, model, decoupled, said):
     version = (await loaded(ensemble(model, rest=said))).resolve("e")
 
     assert version.config.model_transaction_policy.decoupled is decoupled
@@ -147,7 +145,7 @@ async def test_an_ensemble_is_decoupled_if_a_step_is_whatever_it_says(
         ('backend: "test" max_batch_size: -1', "'max_batch_size' must be non-negative value for m"),
     ],
 )
-async def test_no_backend_is_asked_for_what_is_wrong_in_any_case(
+async def test_an_always_invalid_configuration_opens_no_backend(
     folder, manage, backend, config, expected
 ):
     folder.model("m", config=config)
@@ -162,7 +160,7 @@ async def test_no_backend_is_asked_for_what_is_wrong_in_any_case(
     assert backend.calls == []
 
 
-async def test_a_parameter_that_its_backend_does_not_know_is_told_and_the_model_serves(
+async def test_a_parameter_that_its_backend_does_not_know_is_logged_and_the_model_serves(
     folder, backend, manage, caplog
 ):
     backend.known_parameters = ("threads",)

@@ -136,7 +136,7 @@ async def test_a_model_without_a_version_shows_in_the_table(folder, manage, conf
     assert not manager.all_ready()
 
 
-async def test_as_many_models_load_at_a_time_as_the_options_say(models, manage, backend):
+async def test_concurrent_loads_are_limited_by_the_options(models, manage, backend):
     backend.gate = threading.Event()
     manager = manage("none", model_load_thread_count=2)
     start = asyncio.ensure_future(manager.start())
@@ -168,7 +168,9 @@ async def test_stop_unloads_everything(models, manage, backend, ticker):
     assert backend.calls[-1] == "close backend"
 
 
-async def test_stop_waits_for_the_last_reply_and_says_so(models, manage, backend, ticker, caplog):
+async def test_stop_waits_for_the_last_reply_and_returns_zero(
+    models, manage, backend, ticker, caplog
+):
     caplog.set_level(logging.INFO, "core")
     manager = await started(manage("none"))
     backend.go.clear()
@@ -206,7 +208,7 @@ async def test_a_model_can_still_ask_another_while_the_server_stops(
     assert await stop == 0
 
 
-async def test_stop_gives_up_after_its_time_and_counts_what_is_left(
+async def test_stop_ends_after_its_time_and_counts_busy_versions(
     models, manage, backend, ticker, caplog
 ):
     caplog.set_level(logging.INFO, "core")

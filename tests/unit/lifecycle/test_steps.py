@@ -150,7 +150,7 @@ def test_a_reshape_of_the_ensemble_is_done_before_its_steps():
     )
 
 
-def test_ranks_are_told_where_only_one_side_batches():
+def test_ranks_are_compared_if_only_one_side_batches():
     batching = signature("n", "a FP32 4", "b FP32 4", BATCHING)
     found = steps("m a=x > b=t", "n a=t > b=y")
 

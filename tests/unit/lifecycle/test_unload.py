@@ -1,4 +1,4 @@
-"""Explicit unload: what it answers, what ends and what goes on."""
+"""Explicit unload: its response, the ended and the continuing requests."""
 
 import gc
 import weakref
@@ -60,7 +60,7 @@ async def test_an_unload_that_raises_ends_all_the_same(folder, started, config, 
     assert backend.calls[-1] == "close backend"
 
 
-async def test_unload_of_what_nobody_knows_succeeds(folder, started, config):
+async def test_unload_of_an_unknown_model_succeeds(folder, started, config):
     folder.model("m", config=config)
     manager = await started()
 

@@ -35,7 +35,7 @@ def test_a_mapping_is_the_file_itself(file):
     assert mapping.address == np.frombuffer(mapping, np.uint8).ctypes.data
 
 
-def test_what_the_system_refuses_is_an_error(file):
+def test_an_error_of_the_system_is_an_error(file):
     with pytest.raises(OSError, match="Invalid argument"):
         Mapping(file, 1, PAGE)
 
@@ -52,7 +52,7 @@ def test_bytes_that_are_gone_are_zeros(file):
     assert mapping.lost
 
 
-def test_what_is_written_there_goes_nowhere(file):
+def test_writes_there_have_no_effect(file):
     mapping = Mapping(file, 0, 4 * PAGE)
 
     os.ftruncate(file, 2 * PAGE)

@@ -182,7 +182,7 @@ class TestViews:
 
         assert text == "Unable to find shared memory region: 'r'"
 
-    def test_texts_say_which_bound_is_passed(self, regions, client):
+    def test_texts_name_the_exceeded_bound(self, regions, client):
         regions.register("r", client.create(), 0, 64)
 
         assert refusal(regions.view, "r", 64, 0) == ("Invalid offset for shared memory region: 'r'")

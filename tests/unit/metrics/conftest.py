@@ -1,4 +1,4 @@
-"""The exposition of a server that has everything there is to tell."""
+"""The exposition of a server with all metric families."""
 
 import numpy as np
 import pytest

@@ -87,7 +87,7 @@ def labels_of(exposition, catalog):
     return found
 
 
-def test_what_is_asked_for_is_there(labels_of):
+def test_queried_families_exist(labels_of):
     missing = []
     for name, query in QUERIES:
         asked = list(selectors(promql_parser.parse(query)))
@@ -103,7 +103,7 @@ def test_what_is_asked_for_is_there(labels_of):
     assert missing == []
 
 
-def test_what_is_grouped_by_is_a_label(labels_of):
+def test_group_labels_exist(labels_of):
     for name, query in QUERIES:
         asked = selectors(promql_parser.parse(query))
         known = set().union(*(labels_of[each.name] for each in asked))
@@ -111,14 +111,14 @@ def test_what_is_grouped_by_is_a_label(labels_of):
             assert set(re.split(r",\s*", by)) <= known, f"{name}: {by}"
 
 
-def test_a_query_for_what_is_not_there_is_found(labels_of):
+def test_a_query_of_an_unknown_family_is_found(labels_of):
     (selector,) = selectors(promql_parser.parse('sum(rate(nv_inference_cuont{model="m"}[5m]))'))
 
     assert selector.name not in labels_of
     assert [each.name for each in selector.matchers.matchers] == ["model"]
 
 
-def test_a_counter_is_asked_for_how_fast_it_grows(catalog):
+def test_a_counter_is_queried_with_a_rate(catalog):
     for name, query in QUERIES:
         for counter in (each.name for each in catalog.values() if each.kind == "counter"):
             for place in re.finditer(rf"\b{counter}\b", query):
@@ -139,7 +139,7 @@ class TestDashboards:
         assert len(ids) == len(set(ids))
 
     @pytest.mark.parametrize("path", BOARDS, ids=lambda path: path.stem)
-    def test_every_panel_has_a_place_of_its_own(self, path):
+    def test_panels_do_not_overlap(self, path):
         taken = set()
         for each in board(path)["panels"]:
             place = each["gridPos"]
@@ -173,17 +173,17 @@ class TestDashboards:
 
 
 class TestRules:
-    def test_the_page_says_what_to_do_about_every_alert(self):
+    def test_the_page_has_advice_for_every_alert(self):
         page = (ROOT / "docs" / "metrics.md").read_text()
 
         assert [name for name in ALERTS if f"| `{name}` |" not in page] == []
 
-    def test_an_alert_says_how_bad_it_is_and_what(self):
+    def test_an_alert_has_a_severity_and_a_description(self):
         for rule in ALERTS.values():
             assert rule["labels"]["severity"] in ("warning", "critical")
             assert set(rule["annotations"]) == {"summary", "description"}
 
-    def test_the_words_of_an_alert_name_labels_that_it_has(self, labels_of):
+    def test_the_text_of_an_alert_uses_labels_that_it_has(self, labels_of):
         for name, rule in ALERTS.items():
             known = set()
             for selector in selectors(promql_parser.parse(rule["expr"])):

@@ -42,7 +42,7 @@ def counts(statistics):
     }
 
 
-def test_who_does_not_ask_gets_the_plain_ones():
+def test_without_histograms_and_summaries_statistics_are_plain():
     assert type(statistics_of(MetricSettings(), config())) is Statistics
 
 
@@ -110,7 +110,7 @@ def test_without_streams_the_last_answer_is_the_first():
     assert statistics.first_response.counts() == [0, 1, 0, 0, 0]
 
 
-def test_with_streams_first_answers_are_told_as_they_come():
+def test_with_streams_first_responses_are_observed_separately():
     streams = config()
     streams.model_transaction_policy.decoupled = True
     statistics = statistics_of(BOTH, streams)

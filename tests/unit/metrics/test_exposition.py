@@ -1,4 +1,4 @@
-"""Everything that the server can tell, as text: read back by the parser of prometheus_client."""
+"""All metrics of a server as text, read back by the parser of prometheus_client."""
 
 import math
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ def parsed(exposition):
     return {family.name: family for family in text_string_to_metric_families(exposition)}
 
 
-def test_all_of_the_catalog_is_told_and_nothing_else(families, catalog):
+def test_all_families_of_the_catalog_are_exposed_and_no_others(families, catalog):
     told = {each.name for each in families if each.samples}
 
     assert told == set(catalog)
@@ -31,7 +31,7 @@ def test_every_family_has_its_kind_and_help(parsed, catalog):
     }
 
 
-def test_what_triton_tells_has_its_names_kinds_and_words(exposition):
+def test_families_of_triton_have_its_names_kinds_and_help(exposition):
     wanted = (Path(__file__).parent / "triton.txt").read_text().splitlines()
 
     assert set(wanted) - set(exposition.splitlines()) == set()
@@ -46,7 +46,7 @@ def test_every_sample_has_the_labels_of_the_catalog(families, catalog):
             assert labels - ({"worker"} if own else set()) == set(entry.labels), family.name
 
 
-def test_no_series_is_told_twice(exposition):
+def test_no_series_is_exposed_twice(exposition):
     series = Counter(
         line.rpartition(" ")[0] for line in exposition.splitlines() if not line.startswith("#")
     )
@@ -79,7 +79,7 @@ def test_buckets_of_a_histogram_rise_to_its_count(parsed):
             assert rows[-1] == (math.inf, counts[labels])
 
 
-def test_what_tells_samples_of_one_metric_apart_comes_last(exposition):
+def test_le_and_quantile_are_the_last_labels(exposition):
     assert (
         'nv_inference_queue_summary_us{_team="a b",model="double",version="1",quantile="0.5"}'
         in exposition

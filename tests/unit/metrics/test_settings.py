@@ -5,7 +5,7 @@ import pytest
 from core.telemetry.metrics.settings import QUANTILES, MetricSettings
 
 
-def test_counters_are_told_and_nothing_else():
+def test_only_counters_are_exposed_by_default():
     assert MetricSettings.of({}) == MetricSettings(True, False, False, QUANTILES)
 
 
@@ -26,7 +26,7 @@ def test_quantiles_come_with_their_errors():
 
 
 @pytest.mark.parametrize("pair", ["0.5", "half:0.1", "0.5:", "1.5:0.1", "-0.1:0", "nan:0", "0.5:2"])
-def test_what_is_no_quantile_is_left_out_and_named(pair):
+def test_an_invalid_quantile_is_skipped_and_reported(pair):
     found = MetricSettings.of({"summary_quantiles": f"0.9:0.01,{pair}"})
 
     assert found.quantiles == (0.9,)
@@ -40,7 +40,7 @@ def test_without_a_quantile_that_can_be_meant_there_are_those_of_before():
     assert MetricSettings.of({"summary_quantiles": "0.5"}).quantiles == QUANTILES
 
 
-def test_a_quantile_is_told_once():
+def test_a_repeated_quantile_is_exposed_once():
     assert MetricSettings.of({"summary_quantiles": "0.5:0.1,0.50:0.2"}).quantiles == (0.5,)
 
 

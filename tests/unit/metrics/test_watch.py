@@ -46,7 +46,7 @@ def buckets(lag):
 
 
 class TestLoopLag:
-    def test_a_timer_says_how_late_the_loop_was(self):
+    def test_a_timer_measures_the_lag_of_the_loop(self):
         loop, lag = Loop(), LoopLag()
         lag.start(loop)
 
@@ -88,7 +88,7 @@ class TestProcess:
             family.name.removeprefix("core_process_"): family.samples[0].value for family in found
         }
 
-    def test_this_process_is_told(self):
+    def test_this_process_is_measured(self):
         found = self.values()
 
         assert found["cpu_seconds"] > 0
@@ -97,7 +97,7 @@ class TestProcess:
         assert 3 <= found["open_descriptors"] <= found["most_descriptors"]
         assert found["start_time_seconds"] > 1e9
 
-    def test_a_name_of_a_program_may_hold_anything(self, tmp_path):
+    def test_a_program_name_may_have_any_characters(self, tmp_path):
         (tmp_path / "fd").mkdir()
         (tmp_path / "statm").write_text("10 3 1 1 0 1 0")
         numbers = " ".join(map(str, range(4, 40)))
@@ -108,7 +108,7 @@ class TestProcess:
         assert found["threads"] == 20
         assert found["resident_memory_bytes"] == 3 * os.sysconf("SC_PAGE_SIZE")
 
-    def test_where_nobody_tells_less_is_told(self, tmp_path):
+    def test_without_proc_fewer_values_are_exposed(self, tmp_path):
         assert set(self.values(tmp_path / "absent")) == {
             "cpu_seconds", "most_descriptors", "start_time_seconds",
         }  # fmt: skip
@@ -186,7 +186,7 @@ def names(watch):
 
 
 class TestPlugins:
-    def test_a_source_of_a_plugin_is_asked_in_each_scrape(self, disk):
+    def test_a_source_of_a_plugin_is_read_at_each_scrape(self, disk):
         watch = Watch(Options.defaults())
 
         (family,) = [each for each in watch.families() if each.name == "disk_free_bytes"]
@@ -235,7 +235,7 @@ class TestPlugins:
         with pytest.raises(CoreError, match="'disk_free_bytes' cannot be the name"):
             registry.family("disk_free_bytes", "Mine", "gauge")
 
-    def test_what_is_no_source_is_refused(self):
+    def test_a_hook_result_of_another_type_is_refused(self):
         disk = Disk()
         disk.core_open_metric_source = core.hookimpl(lambda: 7)
 

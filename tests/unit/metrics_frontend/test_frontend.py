@@ -70,7 +70,7 @@ async def test_other_methods_are_refused(frontend, method):
 
 
 async def told(frontend, *pieces):
-    """All that the server says, on a connection for each piece, to its end; the others stay open."""
+    """Return all data from the server, on one connection for each piece; the others stay open."""
     streams = [await asyncio.open_connection("127.0.0.1", frontend.port) for _ in pieces]
     try:
         for (_, writer), piece in zip(streams, pieces, strict=True):
@@ -97,7 +97,7 @@ async def test_there_are_as_many_connections_as_over_http(bounded):
     assert (await told(bounded, b"", b"")).startswith(b"HTTP/1.1 503 ")
 
 
-async def test_what_is_no_request_is_refused_and_no_news_for_the_log(frontend, caplog):
+async def test_an_invalid_request_is_refused_and_not_logged(frontend, caplog):
     answer = await told(frontend, b"GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n")
 
     assert answer.startswith(b"HTTP/1.1 400 ")
@@ -132,7 +132,7 @@ async def test_it_can_be_turned_off():
     assert not MetricsFrontend(server(allow_metrics=False)).enabled
 
 
-async def test_nothing_listens_after_the_end(frontend):
+async def test_no_listener_stays_after_the_end(frontend):
     port = frontend.port
 
     await frontend.stop(1.0)
@@ -155,7 +155,7 @@ async def _answers(options, path="/metrics", **headers):
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/", "/anything"])
-async def test_with_a_gate_every_path_is_for_who_may_read(tmp_path, path):
+async def test_with_an_access_policy_every_path_needs_read_permission(tmp_path, path):
     (tmp_path / "tokens").write_text("\n".join(line_of(r, [r], r) for r in ("infer", "read")))
     options = {"auth_tokens": str(tmp_path / "tokens")}
 

@@ -41,7 +41,7 @@ TEXTS = st.text(
     st.dictionaries(st.sampled_from(["a", "_b", "c1"]), TEXTS),
     st.floats() | st.integers(-(2**60), 2**60),
 )
-def test_what_is_written_is_what_is_read(labels, value):
+def test_written_entries_are_read_back(labels, value):
     text = render([Family("own", "gauge", "Help with \\ and\nlines", [Sample(labels, value)])])
 
     ((family,), (sample,)) = (

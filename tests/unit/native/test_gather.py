@@ -66,7 +66,7 @@ def test_large_parts_are_copied_too():
 
 
 @pytest.mark.parametrize("offset", [-1, 5, 100])
-def test_parts_that_do_not_fit_are_refused_and_nothing_is_written(offset):
+def test_parts_that_do_not_fit_are_refused_and_not_written(offset):
     out = bytearray(8)
 
     with pytest.raises(ValueError, match="do not fit into 8 bytes"):

@@ -1,4 +1,4 @@
-"""Work for a thread, and what it tells the loop: in order, nothing lost, whoever of both sleeps."""
+"""Work for a thread, and its results for the loop: in order, nothing lost, whichever side sleeps."""
 
 import asyncio
 import gc
@@ -44,7 +44,7 @@ def run(request):
 
 
 class Workplace:
-    """A thread that tells the square of each number that it is given; 0 is an error, None its end."""
+    """A thread that returns the square of each number; 0 is an error, None its end."""
 
     def __init__(self, loop):
         self.thread_queue = ThreadQueue(loop)
@@ -180,7 +180,7 @@ def test_finished_work_is_freed(run):
         place.thread_queue.put(work)
         await place.until(1)
         place.told.clear()
-        place.thread_queue.put(2)  # the thread holds what it has done until the next
+        place.thread_queue.put(2)  # the thread keeps its result until the next one
         await place.until(1)
         del work
         await place.close()

@@ -15,7 +15,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def serve(tmp_path, library):
-    """serve(player, …): a Served whose model `example` it plays, loaded; see playing.write_model."""
+    """Return serve(player, …), which returns a Served with the loaded model `example`; see write_model."""
     with ExitStack() as running:
 
         def start(player, *, change=None, backend=None, **model):

@@ -1,4 +1,4 @@
-"""core_abi.h: its structs as compilers lay them out, and who is refused because of another version."""
+"""core_abi.h: its structs in the layout of compilers, and the refusal of other versions."""
 
 import ctypes
 import re
@@ -66,7 +66,7 @@ def test_the_layout_of_a_version_stays(tmp_path, language):
     assert done.stdout.splitlines() == expected
 
 
-def test_cython_declares_what_the_header_has():
+def test_cython_declares_the_names_of_the_header():
     for struct in LAYOUT:
         body = re.search(rf"ctypedef struct {struct}:\n((?: {{8}}.*\n|\n)+)", DECLARED)[1]
         wanted = {name for name, _ in members(struct)} - {"sizeof", "reserved"}
@@ -80,7 +80,7 @@ def test_cython_declares_every_constant_of_the_header():
 
 
 def refusal(library, change):
-    """How a model is refused whose backend hands over what `change` has made of it."""
+    """Return the refusal of a model whose backend returns a struct modified by `change`."""
     instance = playing.backend_of(library, "copy", change).instance()
     instance.open()
     with pytest.raises(CoreError) as refused:

@@ -1,4 +1,4 @@
-"""What native backends answer is what a Python backend would: values, shapes, rows, text."""
+"""Responses of native backends equal those of a Python backend: values, shapes, rows, text."""
 
 from contextlib import ExitStack
 
@@ -17,7 +17,7 @@ NUMBERS = [dtype for dtype in dtypes.ALL if dtype not in (dtypes.BYTES, dtypes.B
 
 
 class Python(core.ModelInstance):
-    """The oracle: y = x by way of Python."""
+    """The oracle: y = x in Python."""
 
     def execute(self, batch):
         return {"y": batch["x"]}

@@ -1,4 +1,4 @@
-"""A native backend may answer whatever it likes: its requests get an error that says so, and the next batch
+"""A native backend may return invalid responses: its requests get a clear error, and the next batch
 is answered.
 """
 
@@ -166,5 +166,5 @@ def test_metrics_and_log_lines_of_a_backend_appear_in_the_server(serve, caplog):
     families = {family.name: family for family in found}
     (sample,) = families["players_batches"].samples
     assert (dict(sample.labels), sample.value) == ({"kind": "test"}, 2)
-    assert "players_gauge" not in families  # it was given back
+    assert "players_gauge" not in families  # it was released
     assert "a line of a native backend" in caplog.text

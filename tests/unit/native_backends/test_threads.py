@@ -118,7 +118,7 @@ def test_the_common_output_skips_requests_with_their_own_response(serve):
 
 
 class Message(bytearray):
-    """Bytes whose end can be seen."""
+    """Bytes whose release is visible."""
 
 
 def test_no_batch_is_kept_after_all_responses(serve, library):

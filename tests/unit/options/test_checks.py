@@ -88,7 +88,7 @@ def test_triton_flags_of_a_plugin_that_is_not_installed_are_accepted():
         ("--trace-log-frequency=5", "trace_config", {"triton": [("log-frequency", "5")]}),
     ],
 )
-def test_an_old_flag_means_what_it_meant_and_says_so(old, field, value):
+def test_an_old_flag_keeps_its_meaning_and_logs_a_warning(old, field, value):
     said = []
 
     options = parse([old], warn=said.append)

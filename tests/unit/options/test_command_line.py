@@ -26,16 +26,16 @@ def test_a_value_may_hold_equals_signs_and_dashes():
 
 
 @pytest.mark.parametrize("word", ["true", "TRUE", "on", "On", "1"])
-def test_words_for_yes(word):
+def test_texts_for_true(word):
     assert parsed(f"--model-namespacing={word}").model_namespacing is True
 
 
 @pytest.mark.parametrize("word", ["false", "False", "off", "OFF", "0"])
-def test_words_for_no(word):
+def test_texts_for_false(word):
     assert parsed(f"--allow-http={word}").allow_http is False
 
 
-def test_another_word_is_neither():
+def test_another_text_is_neither():
     assert refused("--allow-http=maybe") == (
         'Bad option: "--allow-http".\ninvalid value for bool option: maybe'
     )
@@ -54,7 +54,7 @@ def test_the_beginning_of_a_name_is_enough_when_only_one_begins_so():
     assert parsed("--model-rep=x").model_repository == ["x"]
 
 
-def test_an_ambiguous_beginning_is_refused_with_what_it_may_mean():
+def test_an_ambiguous_prefix_is_refused_with_the_candidates():
     text = refused("--http-p=1", "--http-m=2")
     assert "option '--http-m=2' is ambiguous" in text
     assert "'--http-max-body-size' '--http-max-connections'" in text
@@ -65,7 +65,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_one():
     assert text == "unrecognized option '--http-prot=1'; did you mean '--http-port'?"
 
 
-def test_a_word_without_dashes_is_refused():
+def test_an_argument_without_dashes_is_refused():
     assert refused("models/") == "Unexpected argument: models/"
     assert refused("--", "--id=x") == "Unexpected argument: --id=x"
 
@@ -101,7 +101,7 @@ def test_a_number_that_cannot_be_is_refused_with_its_text(argument):
     assert refused(argument).startswith(f'Bad option: "{flag}".\nInvalid option value. Got {text}')
 
 
-def test_a_word_that_is_no_choice_is_refused_with_the_choices():
+def test_an_unknown_choice_is_refused_with_the_choices():
     text = refused("--model-control-mode=sometimes")
     assert text.startswith(
         'Bad option: "--model-control-mode".\ninvalid argument for --model-control-mode'
@@ -109,7 +109,7 @@ def test_a_word_that_is_no_choice_is_refused_with_the_choices():
     assert "none, poll, explicit" in text
 
 
-def test_verbosity_is_a_number_or_a_word():
+def test_verbosity_is_a_number_or_a_boolean():
     assert parsed("--log-verbose=3").log_verbose == 3
     assert parsed("--log-verbose=true").log_verbose == 1
 
@@ -118,7 +118,7 @@ def test_a_pattern_that_is_no_regular_expression_is_refused():
     assert "invalid regular expression '('" in refused("--http-header-forward-pattern=(")
 
 
-def test_metrics_listen_where_http_does_unless_told():
+def test_metrics_listen_at_the_address_of_http_by_default():
     assert parsed("--http-address=127.0.0.1").metrics_address == "127.0.0.1"
     assert parsed("--metrics-address=::1").metrics_address == "::1"
     assert Options.defaults(http_address="x").metrics_address == "x"

@@ -1,4 +1,4 @@
-"""Options for platforms that run containers, and what these say through the environment."""
+"""Options for container platforms, and the settings in their environment variables."""
 
 import pytest
 
@@ -12,7 +12,7 @@ SAGEMAKER = "--allow-sagemaker=true"
 VERTEX = "--allow-vertex-ai=true"
 
 
-def test_vertex_ai_says_where_to_listen_and_where_the_models_are(monkeypatch):
+def test_vertex_ai_sets_port_and_model_repository(monkeypatch):
     for name, value in [("MODE", "PREDICTION"), ("HTTP_PORT", "9090"), ("STORAGE_URI", "gs://b/m")]:
         monkeypatch.setenv(f"AIP_{name}", value)
 
@@ -25,7 +25,7 @@ def test_vertex_ai_says_where_to_listen_and_where_the_models_are(monkeypatch):
     assert options.model_repository == ["gs://b/m"]
 
 
-def test_flags_go_before_what_it_says(monkeypatch):
+def test_flags_take_precedence_over_its_variables(monkeypatch):
     for name, value in [("MODE", "PREDICTION"), ("HTTP_PORT", "9090"), ("STORAGE_URI", "gs://b/m")]:
         monkeypatch.setenv(f"AIP_{name}", value)
 
@@ -83,7 +83,7 @@ def test_others_listen_in_the_safe_range_of_sagemaker_only():
 
 
 @pytest.mark.parametrize("flag", [SAGEMAKER, VERTEX])
-def test_a_secure_server_has_ports_without_tls_only_where_somebody_says_so(tmp_path, flag):
+def test_a_secure_server_has_ports_without_tls_only_if_allowed_explicitly(tmp_path, flag):
     tokens = tmp_path / "tokens"
     tokens.touch()
     secure = ["--secure", f"--auth-tokens={tokens}", "--model-repository=/m", flag]
@@ -94,7 +94,7 @@ def test_a_secure_server_has_ports_without_tls_only_where_somebody_says_so(tmp_p
     check_server(parse([*secure, "--secure-without-tls"]))
 
 
-def test_certificates_of_clients_do_not_say_who_calls_through_a_platform():
+def test_client_certificates_do_not_identify_callers_behind_a_platform():
     mutual = ["--http-use-ssl-mutual=1", "--grpc-use-ssl-mutual=1", "--secure-without-tls"]
     secure = ["--secure", "--model-repository=/m", *mutual]
 

@@ -1,4 +1,4 @@
-"""--secure: what it changes, what it leaves, and what it will not start without."""
+"""--secure: the options that it changes, keeps, and requires."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ def refusal(*flags):
     return caught.value.message
 
 
-def test_without_flags_it_is_for_this_machine_and_changes_nothing():
+def test_without_flags_it_is_for_this_machine_and_changes_no_option():
     options = parse(["--secure", *NEEDED])
 
     check_server(options)
@@ -30,7 +30,7 @@ def test_without_flags_it_is_for_this_machine_and_changes_nothing():
     assert not (options.allow_client_shm or options.allow_remote_settings)
 
 
-def test_a_flag_that_is_given_stays_and_the_log_says_so():
+def test_a_given_flag_stays_and_is_logged():
     options = parse(["--secure", *NEEDED, "--allow-client-shm=true", "--model-control=explicit"])
 
     assert (options.allow_client_shm, options.model_control_mode) == (True, "explicit")
@@ -42,7 +42,7 @@ def test_a_flag_that_is_given_stays_and_the_log_says_so():
     )
 
 
-def test_without_it_nothing_is_changed():
+def test_without_it_options_are_unchanged():
     assert parse(NEEDED) == parse([*NEEDED, "--http-address=0.0.0.0"])
     assert parse(NEEDED).hardened == ()
 
@@ -54,7 +54,7 @@ def test_metrics_do_not_follow_http_to_other_machines():
     assert options.metrics_address == "127.0.0.1"
 
 
-def test_somebody_must_be_known():
+def test_at_least_one_caller_must_be_known():
     text = refusal()
 
     assert "--secure needs to know who calls" in text
@@ -71,7 +71,7 @@ def test_somebody_must_be_known():
         ["--http-use-ssl-mutual=true", "--allow-grpc=false"],
     ],
 )
-def test_each_way_to_know_somebody_is_enough(flags):
+def test_each_way_to_identify_callers_is_enough(flags):
     check_server(parse(["--secure", "--model-repository=models", *flags]))
 
 
@@ -92,7 +92,7 @@ def test_other_machines_are_served_over_tls_only(name):
     check_server(parse(["--secure", *NEEDED, served[0], f"--allow-{name}=false"]))
 
 
-def test_the_waiver_alone_means_nothing():
+def test_the_waiver_alone_has_no_effect():
     with pytest.raises(CoreError, match="--secure-without-tls has a meaning with --secure only"):
         check_server(parse([*NEEDED, "--secure-without-tls"]))
 
@@ -129,7 +129,7 @@ def test_a_server_in_a_program_knows_the_profile():
     assert (options.http_address, options.allow_remote_settings) == ("127.0.0.1", False)
 
 
-def test_a_program_names_what_is_open_as_a_list():
+def test_a_program_gives_the_open_ports_as_a_list():
     from frontends.in_process.options import options_of
 
     assert options_of({"auth_open": ["health", "metrics"]}).auth_open == ("health", "metrics")

@@ -1,4 +1,4 @@
-"""What a model takes and what it refuses, with Triton's words."""
+"""Accepted and refused requests of a model, with Triton's texts."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_a_refusal_begins_with_the_id_of_the_request(signature):
     assert refused(signature(PAIR), a()).startswith("[request id: <id_unknown>] ")
 
 
-def test_missing_inputs_are_named(signature):
+def test_missing_inputs_and_outputs_are_named(signature):
     assert refused(signature(PAIR), a()).endswith(
         "expected 2 inputs but got 1 inputs for model 'm'. Got input(s) ['a'], but missing required "
         "input(s) ['b']. Please provide all required input(s)."

@@ -1,4 +1,4 @@
-"""Tensors that a model gave are what its configuration says, or an error that says what is wrong."""
+"""Outputs of a model match its configuration, or are an error with the difference."""
 
 import numpy as np
 import pytest

@@ -94,7 +94,7 @@ class Bound(Placed):
 
 
 @pytest.mark.parametrize("placement", ["thread", "inline", "auto"])
-async def test_an_instance_with_a_host_policy_runs_on_a_thread_of_its_own_and_on_its_cores(
+async def test_an_instance_with_a_host_policy_runs_on_a_separate_thread_and_its_cores(
     bound, placement
 ):
     number, policies = bound
@@ -146,7 +146,7 @@ async def test_cores_that_the_system_refuses_fail_the_load():
 
 
 class Elsewhere(Placed):
-    """Its executions end when the test says."""
+    """Its executions end on command of the test."""
 
     placement = "callback"
 

@@ -26,7 +26,7 @@ def test_core_imports_no_frontend_before_the_server_is_used():
     assert done.stdout == "False frontends.in_process.server\n"
 
 
-def test_without_its_entry_point_the_error_names_what_is_missing(monkeypatch):
+def test_without_its_entry_point_the_error_names_the_missing_part(monkeypatch):
     monkeypatch.setenv("CORE_BLOCK", "Server")
 
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""What is built in is asked after plugins, and what is missing is installed by an extra of core."""
+"""Built-in parts come after plugins, and an extra of core installs a missing one."""
 
 import os
 import subprocess
@@ -67,7 +67,7 @@ def agent():
     "opened, built_in",
     [(cache, LocalCache), (repository, FolderRepository), (agent, ChecksumAgent)],
 )
-def test_a_plugin_goes_before_what_is_built_in(opened, built_in, request, monkeypatch):
+def test_a_plugin_takes_precedence_over_a_built_in_part(opened, built_in, request, monkeypatch):
     monkeypatch.setattr(known, "_found", {})
     assert type(opened()) is built_in
     known._found.clear()

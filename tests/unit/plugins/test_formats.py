@@ -15,7 +15,7 @@ def declared(file):
     return [each for each in plugins.formats() if each.file == file]
 
 
-def test_a_file_belongs_to_the_backend_that_its_distribution_says(install):
+def test_a_file_belongs_to_the_backend_of_its_distribution(install):
     install(
         "backend-plug",
         "[core.backends]\nplug = plug_format:backend\n[core.formats]\nmodel.plug = plug\n",
@@ -45,7 +45,7 @@ def test_a_file_belongs_to_the_backend_that_its_distribution_says(install):
         ("plug-in:word", Format("model.plug", "plug-in", "word")),
     ],
 )
-def test_a_value_says_what_the_model_may_be_and_what_triton_calls_it(install, value, expected):
+def test_an_entry_point_declares_file_kind_and_platform(install, value, expected):
     install("backend-plug", f"[core.formats]\nmodel.plug = {value}\n", {})
 
     assert declared("model.plug") == [expected]
@@ -86,7 +86,7 @@ def test_two_backends_of_one_file_leave_the_choice_to_the_configuration(install)
         fill(parse_text("", "test"), "m", plugins.formats(), ["model.plug"])
 
 
-def test_a_file_of_a_backend_that_is_not_installed_is_unknown_and_the_error_says_what_to_install(
+def test_a_file_of_a_missing_backend_is_unknown_and_the_error_names_the_package(
     monkeypatch,
 ):
     monkeypatch.setenv("CORE_BLOCK", "backend-onnx,onnxruntime,onnx")

@@ -1,4 +1,4 @@
-"""Who calls hooks gets what plugins give, or an error that names the plugin."""
+"""Callers of hooks get the results of plugins, or an error that names the plugin."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ def plugin():
 
 
 class SimpleNamespaceById(SimpleNamespace):
-    """Plugins are told apart by what they are, not by what they hold."""
+    """Plugins are compared by identity, not by content."""
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
@@ -55,10 +55,10 @@ def test_the_hooks_are_those_of_the_page():
 
 
 @pytest.mark.parametrize("name", HOOKS)
-def test_every_hook_says_when_it_is_called_and_on_which_thread(name):
+def test_every_hook_documents_its_call_and_its_thread(name):
     text = getattr(hookspecs, name).__doc__
 
-    assert any(word in text for word in ("Once", "Each time", "After each", "An error that"))
+    assert "Called" in text
     assert "thread" in text
 
 
@@ -75,7 +75,7 @@ def test_an_exception_names_the_plugin_that_raised_it(plugin):
     )
 
 
-def test_an_error_that_a_plugin_has_words_for_comes_as_it_is(plugin):
+def test_a_core_error_of_a_plugin_is_raised_unchanged(plugin):
     def refuse(server):
         raise unavailable("not today")
 
@@ -85,7 +85,7 @@ def test_an_error_that_a_plugin_has_words_for_comes_as_it_is(plugin):
         plugins.ask("core_server_starting", server=None)
 
 
-def test_who_is_told_after_a_broken_plugin_is_told_all_the_same(plugin, caplog):
+def test_plugins_after_a_broken_one_are_still_called(plugin, caplog):
     seen = []
     plugin("last", core_server_stopping=lambda server: seen.append("last"))
     plugin("bad", core_server_stopping=lambda server: 1 / 0)
@@ -98,7 +98,7 @@ def test_who_is_told_after_a_broken_plugin_is_told_all_the_same(plugin, caplog):
     assert "plugin 'bad' failed in core_server_stopping: ZeroDivisionError" in caplog.text
 
 
-def test_nobody_listens_until_somebody_does(plugin):
+def test_there_is_no_listener_before_the_first_plugin(plugin):
     assert not plugins.listens("core_failed")
     assert plugins.teller_of("core_failed") is None
 
@@ -107,7 +107,7 @@ def test_nobody_listens_until_somebody_does(plugin):
     assert plugins.listens("core_failed")
 
 
-def test_errors_that_are_only_in_the_log_are_told(plugin):
+def test_errors_that_are_only_logged_reach_the_hook(plugin):
     seen = []
     plugin("mine", core_failed=lambda error, where: seen.append((str(error), where)))
     plugins.load_hooks()
@@ -121,7 +121,7 @@ def test_errors_that_are_only_in_the_log_are_told(plugin):
     assert seen == [("lost", "closing instance 'm_0' failed")]
 
 
-def test_a_task_that_nobody_waits_for_is_told_too(plugin):
+def test_errors_of_tasks_without_a_waiter_reach_the_hook(plugin):
     seen = []
     plugin("mine", core_failed=lambda error: seen.append(str(error)))
     plugins.load_hooks()
@@ -220,7 +220,7 @@ def test_a_flag_that_cannot_be_is_refused(name, default, text):
         AddedFlags().add(name, default, "Wrong.")
 
 
-def test_a_plugin_that_fails_to_add_its_flags_ends_the_start_in_words(plugin, capsys):
+def test_a_plugin_that_fails_to_add_its_flags_ends_the_start_with_its_name(plugin, capsys):
     plugin("bad", core_add_options=lambda parser: parser.add("help", "", "Wrong."))
 
     assert serve.main(["--model-repository=/m"]) == 1

@@ -32,7 +32,7 @@ def test_a_backend_is_found_by_the_name_of_its_entry_point(install):
     assert plugins.backend("plug") is found
 
 
-def test_a_backend_is_imported_when_it_is_asked_for_and_not_before(install):
+def test_a_backend_is_imported_on_first_use(install):
     install("backend-plug", "[core.backends]\nplug = plug_b:backend\n", {"plug_b": BACKEND})
 
     assert "plug" in plugins.available_backends()
@@ -57,7 +57,7 @@ def test_two_names_of_one_backend_are_one_backend(install):
     assert plugins.aliases("absent") == ["absent"]
 
 
-def test_an_unknown_backend_says_what_is_installed_and_what_to_do(install):
+def test_an_unknown_backend_lists_the_installed_ones_and_advice(install):
     install("backend-plug", "[core.backends]\nplug = plug_d:backend\n", {"plug_d": BACKEND})
 
     error = refused("dali")
@@ -86,7 +86,7 @@ def test_an_unknown_backend_says_what_is_installed_and_what_to_do(install):
         ("whatever", ""),
     ],
 )
-def test_what_is_said_of_a_backend_names_only_distributions_of_this_project(name, text):
+def test_advice_for_a_backend_names_only_distributions_of_this_project(name, text):
     assert missing.hint(name, ["plug_near"]) == text
 
 
@@ -125,14 +125,14 @@ def test_the_extras_of_core_name_every_backend_and_all_formats_of_this_project()
         ),
     ],
 )
-def test_what_may_be_installed_for_files_that_no_backend_knows(monkeypatch, names, text):
+def test_packages_for_files_of_unknown_formats_are_named(monkeypatch, names, text):
     absent = {"backend-onnx", "backend-tensorrt"}
     monkeypatch.setattr(missing, "_is_installed", lambda name: name not in absent)
 
     assert missing.advice(names) == text
 
 
-def test_nothing_is_advised_where_every_format_is_installed(monkeypatch):
+def test_without_missing_formats_there_is_no_advice(monkeypatch):
     monkeypatch.setattr(missing, "_is_installed", lambda name: True)
 
     assert missing.advice(["model.onnx"]) == ""

@@ -1,4 +1,4 @@
-"""A process host that a stranger's distribution brings, and what is said where there is none."""
+"""A process host in another distribution, and the error without one."""
 
 import pytest
 
@@ -46,7 +46,9 @@ def other():
     return found
 
 
-def test_a_model_of_another_backend_runs_where_the_process_host_says(install, without_ours, other):
+def test_a_model_of_another_backend_runs_in_the_configured_process_host(
+    install, without_ours, other
+):
     install("host-plug", PROCESS, {"plug_host": HOST})
 
     found = plugins.isolate(other)
@@ -55,7 +57,7 @@ def test_a_model_of_another_backend_runs_where_the_process_host_says(install, wi
     assert plugins.isolated_by(found) is other and plugins.isolated_by(other) is None
 
 
-def test_the_file_in_a_folder_says_which_process_host_runs_it(install, tmp_path):
+def test_the_file_in_a_folder_names_the_process_host_that_runs_it(install, tmp_path):
     install("host-plug", FOLDERS, {"plug_host": HOST})
     (tmp_path / "plug_folder").mkdir()
     (tmp_path / "plug_folder/model.plug").touch()

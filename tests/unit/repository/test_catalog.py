@@ -1,4 +1,4 @@
-"""What the repositories hold, model by model."""
+"""The content of the repositories, model by model."""
 
 import os
 
@@ -32,7 +32,7 @@ def test_every_folder_is_a_model_and_a_file_is_none(folder, catalog):
     assert list(catalog.names()) == [".hidden", "a", "link"]
 
 
-def test_a_folder_whose_name_is_no_text_is_no_model(folder, catalog):
+def test_a_folder_whose_name_is_no_valid_text_is_no_model(folder, catalog):
     os.mkdir(os.fsencode(folder.path) + b"/\xff")
     folder.model("v1..2")
 
@@ -151,7 +151,7 @@ def test_a_named_config_goes_before_config_pbtxt(folder):
     assert catalog.survey("n").config.backend == "test"
 
 
-def test_a_config_that_cannot_be_parsed_says_where(folder, catalog):
+def test_a_parse_error_of_a_configuration_has_its_position(folder, catalog):
     folder.model("m", config="backend: \n input [")
 
     error = refusal(catalog.survey, "m")
@@ -201,7 +201,7 @@ def test_a_step_cannot_name_a_path_outside_of_the_repository(folder, other, cata
 
 
 @pytest.mark.parametrize("override", [None, Override("{}", {})])
-def test_a_machine_without_room_for_a_model_is_an_error_in_words(folder, override):
+def test_a_machine_without_memory_for_a_model_is_a_clear_error(folder, override):
     class Full(FolderRepository):
         def directory(self, name):
             raise OSError("cannot keep files in '/full'")

@@ -22,7 +22,7 @@ def refusal(parameters):
     return error.value.message
 
 
-def test_a_load_without_parameters_overrides_nothing():
+def test_a_load_without_parameters_has_no_override():
     assert Override.of({}) is None
 
 

@@ -1,4 +1,4 @@
-"""Folders of core's own: who may enter them, and that none is left behind."""
+"""Private folders of core: their permissions, and their removal."""
 
 import errno
 import multiprocessing
@@ -90,7 +90,7 @@ def test_that_of_a_killed_process_is_removed_by_the_next(tmp_path):
 
 
 def test_a_file_system_without_locks_gets_one_folder_and_loses_none(tmp_path, monkeypatch):
-    """NFS locks what is open for writing, which a folder never is."""
+    """NFS locks only files that are open for writing, which a folder never is."""
 
     def refuse(*_):
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -106,7 +106,7 @@ def test_a_file_system_without_locks_gets_one_folder_and_loses_none(tmp_path, mo
     assert folders(tmp_path) == [left]
 
 
-def test_what_has_the_name_and_is_no_folder_is_left_alone(tmp_path):
+def test_files_and_links_with_the_prefix_are_not_removed(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / f"{PREFIX}file").write_text("x")
     (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "elsewhere")
@@ -122,7 +122,7 @@ def _end():
     os._exit(0)
 
 
-def test_a_forked_child_does_not_remove_what_is_its_parents(tmp_path):
+def test_a_forked_child_does_not_remove_folders_of_its_parent(tmp_path):
     made = PrivateDirectory(tmp_path)
 
     child = multiprocessing.get_context("fork").Process(target=_end)

@@ -25,7 +25,7 @@ def changed(before, after):
     return [name for name, old, new in zip(names, before, after, strict=True) if old != new]
 
 
-def test_nothing_changes_by_looking(catalog, model):
+def test_unchanged_files_have_unchanged_stamps(catalog, model):
     assert stamps(catalog) == stamps(catalog)
 
 
@@ -52,14 +52,14 @@ def test_a_file_more_and_a_file_less_are_changes(catalog, model):
     assert changed(before, stamps(catalog)) == ["version 1", "version 2"]
 
 
-def test_a_label_file_changes_what_all_versions_share(catalog, model):
+def test_a_label_file_changes_the_stamp_of_the_shared_files(catalog, model):
     before = stamps(catalog)
     touch(model / "labels.txt")
 
     assert changed(before, stamps(catalog)) == ["shared"]
 
 
-def test_the_configuration_has_a_stamp_of_its_own(catalog, model):
+def test_the_configuration_has_a_separate_stamp(catalog, model):
     before = stamps(catalog)
     touch(model / "config.pbtxt")
 
@@ -90,7 +90,7 @@ def test_files_behind_links_count(catalog, model, tmp_path):
     assert changed(before, stamps(catalog)) == ["version 1"]
 
 
-def test_links_in_a_circle_and_links_to_nothing_do_no_harm(catalog, model):
+def test_circular_and_broken_links_are_harmless(catalog, model):
     (model / "1" / "up").symlink_to(model)
     (model / "1" / "nothing").symlink_to(model / "absent")
 

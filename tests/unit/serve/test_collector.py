@@ -26,7 +26,7 @@ def test_a_batch_of_requests_does_not_bring_the_collector():
 
 
 @pytest.mark.parametrize("chosen", [0, 50_000])
-def test_who_wants_it_less_often_or_never_is_left_alone(chosen):
+def test_higher_or_disabled_gc_thresholds_are_kept(chosen):
     gc.set_threshold(chosen)
 
     assert process.run_on_loop(young()) == chosen

@@ -1,4 +1,4 @@
-"""A start imports what it needs; every module more costs each server time and memory."""
+"""A start imports only needed modules; every other module costs each server time and memory."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def printed(script):
 
 @pytest.fixture(scope="module")
 def imported():
-    """What a fresh process has imported when its frontends are there, and no model."""
+    """Return the modules that a new process has imported with its frontends and without a model."""
     return printed(START)
 
 
@@ -46,7 +46,7 @@ def test_a_plain_start_leaves_out(imported, module):
     assert module not in imported
 
 
-def test_a_start_needs_nothing_that_only_unix_has():
+def test_a_start_needs_no_unix_only_module():
     """What Windows lacks is taken away before: files are not locked then, memory is not lent."""
     script = """
 import sys, socket

@@ -152,7 +152,7 @@ def test_a_signal_ends_the_server_with_status_0(run, tmp_path, number):
     assert "Traceback" not in log
 
 
-def test_the_tables_show_what_was_asked_for(run, tmp_path):
+def test_the_tables_show_the_options(run, tmp_path):
     (tmp_path / "broken" / "1").mkdir(parents=True)
     (tmp_path / "broken" / "config.pbtxt").write_text('backend: "nowhere"\n')
     server = run(f"--model-repository={tmp_path}", "--exit-on-error=false", "--id=mine")

@@ -1,4 +1,4 @@
-"""The soak finds what it looks for: answers that are lost, wrong, given twice, refused without a reason."""
+"""The soak finds responses that are lost, wrong, given twice or refused without a reason."""
 
 import pytest
 from soak.http_client import parsed
@@ -91,7 +91,7 @@ def test_a_plan_is_the_same_for_the_same_seed_and_lets_everything_happen():
     assert [step.at_s for step in steps] == sorted(step.at_s for step in steps)
 
 
-def test_an_answer_ends_where_its_length_says():
+def test_a_response_ends_at_its_content_length():
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"
 
     assert parsed(bytearray(answer[:-1])) is None

@@ -1,4 +1,4 @@
-"""What the metrics say of model versions."""
+"""The metrics of model versions."""
 
 from types import SimpleNamespace
 
@@ -252,7 +252,7 @@ def test_sizes_of_batches_have_the_buckets_that_a_model_chooses():
     assert [each.labels.get("le") for each in samples] == ["5", "+Inf", None, None]
 
 
-def test_requests_that_wait_are_told_by_priority():
+def test_pending_requests_are_exposed_by_priority():
     found = collected(version(pending=3, pending_by_priority={1: 1, 2: 2}, in_flight=5))
 
     assert values(found["core_inference_pending_by_priority"]) == [
@@ -262,7 +262,7 @@ def test_requests_that_wait_are_told_by_priority():
     assert found["core_inference_in_flight"].samples[0].value == 5
 
 
-def test_the_wait_is_estimated_from_what_executions_took():
+def test_the_wait_estimate_follows_execution_times():
     busy = version(pending=6, instances=2)
     busy.statistics.executed(4, 0, 2_000_000_000, 0)
     for _ in range(4):
@@ -307,14 +307,14 @@ def test_loads_and_unloads_have_their_results():
     assert values(found["core_model_unloads"]) == [({"model": "m", "result": "success"}, 1)]
 
 
-def test_models_of_a_namespace_say_so():
+def test_models_of_a_namespace_have_its_label():
     found = collected(version(namespace="/models/a"))
 
     names = {"namespace": "/models/a", "model": "m", "version": "1"}
     assert values(found["nv_inference_count"]) == [(names, 0)]
 
 
-def test_the_local_cache_tells_what_tritons_does():
+def test_the_local_cache_exposes_tritons_metrics():
     found = collected(cache_config={"local": {"size": "100"}})
 
     assert {name: found[name].kind for name in found if name.startswith("nv_cache_")} == {
@@ -348,7 +348,7 @@ def on_gpus(*numbers, kind=ModelInstanceGroup.KIND_GPU):
         (version(), {}),
     ],
 )
-def test_what_runs_on_one_gpu_is_told_with_its_uuid(each, expected):
+def test_values_of_one_gpu_have_its_uuid(each, expected):
     found = collected(each, uuids=("GPU-a", "GPU-b"))
 
     labels = {"model": "m", "version": "1"}

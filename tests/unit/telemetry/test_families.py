@@ -11,7 +11,7 @@ from core.telemetry.families import histogram_samples
     ("bounds", "counts"), [((1.0, 2.0), [3, 4, 5]), ((1.0, 2.0, math.inf), [3, 4, 5, 0])]
 )
 def test_every_histogram_has_one_bucket_for_all(bounds, counts):
-    """Also one whose configuration names it: a second one would be counted twice where workers are summed."""
+    """Also if the configuration names infinity: a second bucket would count twice in sums over workers."""
     found = histogram_samples({"model": "m"}, bounds, counts, 9.0)
 
     assert [(each.labels.get("le"), each.value, each.suffix) for each in found] == [

@@ -1,6 +1,6 @@
-"""A disk that is full: the server goes on, says so once in a while, and what is in its files stays readable.
+"""A full disk: the server continues and reports it at intervals, and the content of its files stays readable.
 
-In processes of their own a limit for the size of files stands for the disk: it ends a write in the middle.
+In separate processes a limit for the size of files replaces the disk: it ends a write in the middle.
 """
 
 import json
@@ -55,7 +55,7 @@ def stderr_of(path, script):
     return found.stderr.splitlines()
 
 
-def test_the_log_says_once_on_stderr_what_a_full_disk_costs(tmp_path):
+def test_lost_lines_of_a_full_disk_are_reported_once_on_stderr(tmp_path):
     path = tmp_path / "server.log"
 
     said = stderr_of(
@@ -80,7 +80,7 @@ def test_the_log_says_once_on_stderr_what_a_full_disk_costs(tmp_path):
     assert re.match(r"I\d{4} .*\"after\"$", after)
 
 
-def test_a_log_file_whose_folder_has_gone_costs_lines_and_raises_nothing(tmp_path, capfd):
+def test_a_log_file_without_its_folder_loses_lines_and_raises_no_error(tmp_path, capfd):
     folder = tmp_path / "logs"
     folder.mkdir()
     handler = LogFile(str(folder / "server.log"))
@@ -98,7 +98,7 @@ def test_a_log_file_whose_folder_has_gone_costs_lines_and_raises_nothing(tmp_pat
     assert len(capfd.readouterr().err.splitlines()) == 1
 
 
-def test_the_access_log_counts_what_a_full_disk_costs(tmp_path):
+def test_the_access_log_counts_lines_lost_to_a_full_disk(tmp_path):
     path = tmp_path / "access.log"
 
     said = stderr_of(
@@ -160,7 +160,7 @@ def test_a_trace_file_stays_complete_on_a_full_disk(tmp_path):
     assert len(said) == 1 and "failed to write the trace file" in said[0]
 
 
-def test_losses_are_said_at_most_once_in_a_while_with_their_count():
+def test_losses_are_reported_at_intervals_with_their_count():
     said = []
     now = [0.0]
     found = Losses(said.append, "lines are", lambda: now[0])

@@ -52,7 +52,7 @@ def test_the_other_form_has_the_time_of_iso_8601(lines):
     )
 
 
-def test_no_text_can_look_like_a_line_of_its_own(lines):
+def test_a_text_cannot_forge_a_log_line(lines):
     written = lines()
 
     logger.info("model 'a\nI0101 00:00:00.000000 1 server.py:1] \"fine\"\x1b[2J\x85\u2028' é")
@@ -105,7 +105,7 @@ def test_other_libraries_write_in_the_same_form(lines):
     assert written()[0].startswith("E")
 
 
-def test_a_block_is_written_as_it_is_with_a_blank_line_after_it(lines):
+def test_a_block_is_written_unescaped_with_a_blank_line_after_it(lines):
     written = lines()
 
     log.block("+--+\n|  |")
@@ -148,7 +148,7 @@ def test_a_change_is_in_effect_with_the_next_line(lines):
     ]
 
 
-def test_with_every_severity_off_nothing_is_written(lines):
+def test_with_every_severity_off_the_log_is_empty(lines):
     written = lines()
 
     log.change({"log_info": False, "log_warning": False, "log_error": False})
@@ -158,7 +158,7 @@ def test_with_every_severity_off_nothing_is_written(lines):
     assert written() == []
 
 
-def test_a_change_that_cannot_be_changes_nothing(lines):
+def test_an_invalid_change_has_no_effect(lines):
     written = lines(log_verbose=2)
     before = log.current()
 

@@ -28,7 +28,7 @@ def test_the_command_line_comes_first():
     }
 
 
-def test_only_what_is_named_changes():
+def test_only_named_settings_change():
     before = LogSettings(log_warning=False)
 
     after = before.changed({"log_verbose_level": 2**32 - 1, "log_info": None, "log_file": None})

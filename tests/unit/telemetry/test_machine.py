@@ -55,7 +55,7 @@ def test_it_looks_once_in_an_interval(proc):
     assert values(machine)["nv_cpu_utilization"] == 1.0
 
 
-def test_memory_in_use_is_what_is_not_available(proc):
+def test_memory_in_use_is_total_minus_available(proc):
     found = values(Machine(2.0, proc.path, Clock()))
 
     assert found["nv_cpu_memory_total_bytes"] == 1000 * 1024

@@ -1,4 +1,4 @@
-"""Metrics that models keep of their own."""
+"""Custom metrics of models."""
 
 import threading
 
@@ -73,7 +73,7 @@ def test_a_histogram_counts_into_cumulative_buckets(registry):
         ("histogram", "increment"),
     ],
 )
-def test_a_metric_refuses_what_its_kind_cannot(registry, kind, method):
+def test_a_metric_refuses_operations_of_other_kinds(registry, kind, method):
     metric = registry.family("x", "X", kind).metric({}, [1] if kind == "histogram" else None)
 
     with pytest.raises(CoreError, match=f"{kind} metrics do not support '{method}'"):
@@ -90,7 +90,7 @@ def test_equal_labels_are_one_metric(registry):
     assert family.metric({"a": "2"}).value() == 0
 
 
-def test_a_metric_is_gone_when_everybody_gave_it_back(registry):
+def test_a_metric_is_removed_when_all_users_have_released_it(registry):
     family = registry.family("items", "Items", "counter")
     first, second = family.metric(), family.metric()
 
@@ -100,7 +100,7 @@ def test_a_metric_is_gone_when_everybody_gave_it_back(registry):
     assert samples(registry) == []
 
 
-def test_a_family_is_gone_when_everybody_gave_it_back(registry):
+def test_a_family_is_removed_when_all_users_have_released_it(registry):
     first = registry.family("items", "Items", "counter")
     second = registry.family("items", "Items", "counter")
     assert first is second

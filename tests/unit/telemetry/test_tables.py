@@ -43,7 +43,7 @@ def test_a_very_narrow_terminal_still_gets_every_character():
     assert [line[2] + line[6] for line in text.splitlines()[8:-1]] == ["ad", "be", "cf", " g"]
 
 
-def test_options_are_shown_in_their_words():
+def test_settings_are_shown_in_the_form_of_the_options():
     options = Options.defaults(
         model_repository=["a", "b"],
         model_control_mode="explicit",

@@ -1,4 +1,4 @@
-"""W3C Trace Context: what a client's headers say, and what models pass on."""
+"""W3C Trace Context: the headers of a client, and the context that models pass on."""
 
 import json
 
@@ -20,7 +20,7 @@ def test_a_traceparent_names_a_trace_and_a_span():
 
 
 @pytest.mark.parametrize("flags", ["00", "01", "03", "ff"])
-def test_flags_change_nothing(flags):
+def test_flags_of_a_traceparent_are_ignored(flags):
     assert parsed(PARENT[:-2] + flags) == SpanContext(TRACE, SPAN)
 
 
@@ -44,7 +44,7 @@ def test_a_version_to_come_may_have_more_behind_its_flags():
         PARENT[:-2] + "0x",
     ],
 )
-def test_what_is_no_traceparent_tells_nothing(text):
+def test_an_invalid_traceparent_is_ignored(text):
     assert parsed(text, "a=b") is None
 
 
@@ -71,7 +71,7 @@ _DIGITS = st.sampled_from("0123456789abcdef")
 
 
 def _field(size):
-    """Mostly so many digits; sometimes zeros, or what is near."""
+    """Mostly so many digits; sometimes zeros, or a near miss."""
     near = st.text("0123456789abcdefABg", min_size=size - 1, max_size=size + 1)
     right = st.text(_DIGITS, min_size=size, max_size=size)
     return st.one_of(right, right, right, st.just("0" * size), near)
@@ -106,7 +106,7 @@ def test_a_child_is_another_span_of_the_same_trace():
     assert child.span_id not in (0, SPAN)
 
 
-def test_a_carrier_is_what_the_next_server_reads():
+def test_a_carrier_is_readable_by_the_next_server():
     context = SpanContext(TRACE, SPAN, "a=b")
 
     told = json.loads(context.carrier())
@@ -116,5 +116,5 @@ def test_a_carrier_is_what_the_next_server_reads():
     assert json.loads(SpanContext(TRACE, SPAN).carrier()) == {"traceparent": PARENT}
 
 
-def test_traces_that_nobody_began_differ():
+def test_new_traces_have_different_ids():
     assert first() != first()

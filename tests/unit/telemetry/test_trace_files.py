@@ -1,4 +1,4 @@
-"""Which requests are sampled, and what is in which trace file."""
+"""The sampling of requests, and the content of trace files."""
 
 import json
 import logging
@@ -59,7 +59,7 @@ def test_no_more_than_count_are_taken(sampler):
 
 
 @pytest.mark.parametrize("off", [{"count": 0}, {"rate": 0}])
-def test_settings_under_which_nothing_is_taken(sampler, off):
+def test_settings_that_trace_no_request(sampler, off):
     assert not sampler(**{"rate": 1, **off}).take()
 
 
@@ -112,7 +112,7 @@ async def test_a_trace_that_is_under_way_when_settings_change_is_written(sampler
     assert ids(tmp_path / "trace.0") == [1]
 
 
-async def test_what_comes_after_the_end_changes_no_file(sampler, tmp_path):
+async def test_traces_after_the_end_change_no_file(sampler, tmp_path):
     one = sampler(rate=1)
     run(one, 1)
     await end(one)
@@ -123,7 +123,7 @@ async def test_what_comes_after_the_end_changes_no_file(sampler, tmp_path):
     assert ids(tmp_path / "trace") == [1]
 
 
-async def test_a_file_that_cannot_be_written_is_said_at_first_and_at_the_end(tmp_path, caplog):
+async def test_an_unwritable_file_is_reported_at_first_and_at_the_end(tmp_path, caplog):
     files = TraceFiles()
 
     with caplog.at_level(logging.ERROR, "core"):
@@ -147,7 +147,7 @@ def test_a_trace_names_its_request_and_its_parent():
     ]
 
 
-def test_times_are_in_order_whenever_they_were_told():
+def test_times_are_sorted_regardless_of_the_order_of_calls():
     told = trace(1)
     told.stamp("COMPUTE_END", 30)
     told.stamp("COMPUTE_START", 20)
@@ -162,7 +162,7 @@ def test_times_are_in_order_whenever_they_were_told():
     "level,kinds",
     [(("TIMESTAMPS",), {"timestamps"}), (("TENSORS",), {"activity", "tensor"})],
 )
-def test_only_what_the_level_says_is_kept(level, kinds):
+def test_only_events_of_the_level_are_kept(level, kinds):
     told = Trace(1, "m", 1, "", level)
     told.stamp("REQUEST_START")
     told.tensors("TENSOR_QUEUE_INPUT", [Tensor.of("x", np.ones(1, np.float32))])

@@ -14,7 +14,7 @@ def of(*flags):
     return TraceSettings.of(parse(["--model-repository=/m", *flags]))
 
 
-def test_nothing_is_traced_unless_somebody_says_so():
+def test_tracing_is_off_by_default():
     settings = of()
 
     assert settings == TraceSettings()
@@ -65,7 +65,7 @@ def test_a_number_of_the_command_line_that_cannot_be_is_refused(flag):
     assert caught.value.kind is Kind.INVALID
 
 
-def test_an_unknown_setting_of_the_command_line_is_said_to_have_no_effect(caplog):
+def test_an_unknown_setting_of_the_command_line_logs_a_warning(caplog):
     with caplog.at_level(logging.WARNING, "core"):
         of("--trace-config=triton,log_frequency=1", "--trace-config=speed=9")
 
@@ -105,7 +105,7 @@ def test_clients_may_make_no_settings_without_a_file():
     assert caught.value.message == (
         "Attempting to set invalid trace setting :trace file name is not given"
     )
-    TraceSettings(rate=0).check()  # what is off may be anything
+    TraceSettings(rate=0).check()  # settings that are off need not be valid
 
 
 def test_changes_become_values():
@@ -125,7 +125,7 @@ def test_changes_become_values():
 
 
 @pytest.mark.parametrize("levels", [["LOUD"], []])
-def test_unknown_names_and_levels_change_nothing(levels):
+def test_unknown_names_and_levels_have_no_effect(levels):
     assert parsed({"colour": "red", "trace_level": levels}) == {}
 
 

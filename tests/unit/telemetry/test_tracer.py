@@ -110,7 +110,7 @@ async def traced(tracer, model="m", context=None):
     return request.trace is not None
 
 
-def test_a_server_that_traces_nothing_is_off(tracer):
+def test_a_server_without_tracing_is_off(tracer):
     assert not tracer().on
     assert not tracer(*ON, file=False).on
     assert tracer(*ON).on
@@ -126,7 +126,7 @@ async def test_changes_turn_it_on_and_off(tracer):
     assert not found.on
 
 
-def test_a_refused_change_changes_nothing(tracer):
+def test_a_refused_change_has_no_effect(tracer):
     found = tracer()
     before = found.settings()
 
@@ -264,7 +264,7 @@ def test_a_change_without_a_trace_file_is_refused(tracer):
     assert found.settings("m")["trace_level"] == ["OFF"]
 
 
-def test_a_rate_of_zero_is_refused_unless_nothing_is_traced(tracer):
+def test_a_rate_of_zero_is_refused_unless_tracing_is_off(tracer):
     found = tracer(*ON)
 
     with pytest.raises(CoreError):
@@ -317,7 +317,7 @@ async def test_a_plugin_takes_precedence_over_trace_files(tracer, offer, tmp_pat
 
 
 @pytest.mark.parametrize("config", [{"": [("mode", "bad")]}, {"bad": [("file", "x")]}])
-def test_a_mode_that_nothing_has_is_refused(config):
+def test_an_unknown_mode_is_refused(config):
     with pytest.raises(CoreError) as caught:
         new(config)
 
@@ -325,7 +325,7 @@ def test_a_mode_that_nothing_has_is_refused(config):
     assert "invalid value for trace mode option: bad." in caught.value.message
 
 
-def test_a_mode_without_its_plugin_is_refused_with_what_to_install(tracer, monkeypatch):
+def test_a_mode_without_its_plugin_is_refused_with_the_package_to_install(tracer, monkeypatch):
     monkeypatch.setattr(
         sys.modules["core.plugins.extras"], "extras", lambda: {"spans": ["core-spans"]}
     )
@@ -340,7 +340,7 @@ def test_a_mode_without_its_plugin_is_refused_with_what_to_install(tracer, monke
     )
 
 
-def test_what_is_no_exporter_is_refused(tracer, offer):
+def test_a_hook_result_of_another_type_is_refused(tracer, offer):
     offer("kept", object())
 
     with pytest.raises(CoreError) as caught:
@@ -350,7 +350,7 @@ def test_what_is_no_exporter_is_refused(tracer, offer):
     assert "the plugin of trace mode 'kept' made a object" in caught.value.message
 
 
-async def test_a_context_makes_a_request_traced_whatever_rate_and_count_say(exporting):
+async def test_a_context_makes_a_request_traced_regardless_of_rate_and_count(exporting):
     found, exporter = exporting(("level", "TIMESTAMPS"), ("rate", "0"), ("count", "0"))
 
     assert found.on and found.takes_context
@@ -369,7 +369,7 @@ async def test_requests_with_a_context_are_counted_with_the_others(exporting):
     assert found.settings()["trace_count"] == "0"
 
 
-async def test_a_context_changes_nothing_where_nothing_is_traced(exporting):
+async def test_a_context_has_no_effect_if_tracing_is_off(exporting):
     found, exporter = exporting(("level", "TIMESTAMPS"), ("rate", "0"))
     found.change({"trace_level": ["OFF"]}, "m")
 
@@ -377,7 +377,7 @@ async def test_a_context_changes_nothing_where_nothing_is_traced(exporting):
     assert exporter.traces == []
 
 
-def test_what_is_no_context_is_none(exporting, tracer):
+def test_an_invalid_context_is_ignored(exporting, tracer):
     found, _ = exporting(*ON)
 
     assert found.context("00-1-2-01", []) is None

@@ -1,4 +1,4 @@
-"""Models of other backends in processes of their own keep the contract of theirs."""
+"""Models of other backends in child processes keep the contract of their backends."""
 
 import pytest
 from backend_testing import conformance as native
@@ -20,7 +20,7 @@ class Apart(Kit):
 
     @pytest.fixture(autouse=True)
     def _named(self, example):
-        plugins.backend(example.backend.name or "identity")  # it has its name once somebody asks
+        plugins.backend(example.backend.name or "identity")  # sets its name on first use
 
     @pytest.fixture
     def calls(self):

@@ -1,4 +1,4 @@
-"""What breaks a model of another backend in a process of its own breaks nothing else."""
+"""A crash of a model of another backend in a child process affects no other model."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ CONFIG = 'backend: "crashing"\ninstance_group { count: 1 kind: KIND_CPU }\n'
 
 @pytest.fixture(scope="module", autouse=True)
 def installed(tmp_path_factory):
-    """A backend that can crash, in a distribution of its own."""
+    """A backend that can crash, in a separate distribution."""
     folder = tmp_path_factory.mktemp("installed")
     info = folder / "backend_crashing-1.dist-info"
     info.mkdir()
@@ -110,7 +110,7 @@ def until_it_answers(server, name, within_s=20):
             time.sleep(0.02)
 
 
-def test_a_model_answers_from_a_process_of_its_own_with_its_backends_settings(serve):
+def test_a_model_runs_in_a_child_process_with_its_backends_settings(serve):
     with serve(m=APART) as server:
         answer = server.infer("m", x(1, 2))
 

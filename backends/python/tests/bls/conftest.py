@@ -1,4 +1,4 @@
-"""Servers whose Python models call each other."""
+"""Servers with Python models that call each other."""
 
 import asyncio
 import textwrap

@@ -1,4 +1,4 @@
-"""Calls of models that answer any number of times, and calls that somebody gives up."""
+"""Calls of models with any number of responses, and abandoned calls."""
 
 import asyncio
 import os

@@ -34,7 +34,7 @@ async def test_a_call_gives_the_other_models_answer(serve, mode):
 
 
 async def test_the_client_may_name_the_model_and_its_output(serve):
-    # Elements of BYTES tensors are bytes, and are handed on as they are.
+    # Elements of BYTES tensors are bytes, and are passed on unchanged.
     body = """
     def execute(self, requests):
         name = x_of(requests[0])[0]
@@ -127,7 +127,7 @@ async def test_all_fields_of_a_call_reach_the_called_model(serve, mode):
 
 
 @pytest.mark.parametrize("mode", EVERY_MODE)
-async def test_a_call_is_traced_with_the_request_whose_trace_it_carries(serve, tmp_path, mode):
+async def test_a_call_with_a_trace_context_is_traced_with_that_request(serve, tmp_path, mode):
     body = """
     async def execute(self, requests):
         x = x_of(requests[0])

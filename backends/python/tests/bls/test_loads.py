@@ -75,7 +75,7 @@ def execute(self, requests):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_model_that_unloads_answers_the_call_in_flight_and_no_more(serve, mode):
+async def test_an_unloading_model_answers_the_running_call_and_no_more(serve, mode):
     body = """
     def execute(self, requests):
         first = y_of(call("slow", x_of(requests[0])).exec())
@@ -96,7 +96,7 @@ async def test_a_model_that_unloads_answers_the_call_in_flight_and_no_more(serve
     assert await asked == [4, 1]
 
 
-async def test_a_call_waits_for_a_model_whose_child_is_started_again(serve, tmp_path):
+async def test_a_call_waits_for_a_model_whose_child_restarts(serve, tmp_path):
     body = """
     def initialize(self, args):
         while os.path.exists(os.path.join(pb_utils.get_model_dir(), "wait")):

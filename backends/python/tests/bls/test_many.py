@@ -1,4 +1,4 @@
-"""Calls by the thousand, calls within calls, and what is left of them."""
+"""Thousands of calls, calls within calls, and their remaining objects."""
 
 import asyncio
 
@@ -170,5 +170,5 @@ async def test_no_region_is_left_when_all_calls_are_over(serve):
 
     for size in (100, 100_000):
         (in_child,) = await models.ask("caller", size)
-        assert in_child <= 2  # of the last call, told with the next message
+        assert in_child <= 2  # of the last call, released with the next message
         assert models.child("caller").inputs.used <= 1

@@ -16,7 +16,7 @@ from core.tensor import Tensor
 MODES = ["process", "shared", "thread"]
 CANCELLED = "7 the request that this call belongs to was cancelled"
 DEADLINE = "7 Deadline Exceeded"
-# Tells when it has begun, and how it ended.
+# Writes its start and its end.
 POLLS = """
 def execute(self, requests):
     tell("inner begins")
@@ -33,7 +33,7 @@ def execute(self, requests):
         time.sleep(0.002)
     return [respond(0 * x_of(request)) for request in requests]
 """
-# What a calling model does for a request: an expression for the response of the called model.
+# A calling model for a request: an expression for the response of the called model.
 CALLS = {
     "exec": "inner(request).exec()",
     "on a thread": "on_thread(lambda: inner(request).exec())",
@@ -79,7 +79,7 @@ EVERY += [("inline", call) for call in CALLS if "await" in CALLS[call]]
 
 
 class Told:
-    """What models have told, in a file."""
+    """The lines that models have written, in a file."""
 
     def __init__(self, path):
         self.path = path
@@ -118,7 +118,7 @@ def caller(serve, told):
 
 
 def with_tell(body, told):
-    """The body of a model whose `tell` writes a line; STOP is a file that the test makes."""
+    """Return the body of a model whose `tell` writes a line; STOP is a file that the test makes."""
     write = f"(lambda line: open({str(told.path)!r}, 'a').write(line + chr(10)))("
     return body.replace("tell(", write).replace("STOP", repr(f"{told.path}.stop"))
 

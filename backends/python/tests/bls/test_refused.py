@@ -1,4 +1,4 @@
-"""What models must not call, and when; and a child that calls in no language."""
+"""Refused calls of models; and a child that sends invalid calls."""
 
 import pytest
 

@@ -26,7 +26,7 @@ def numpy_alone(folder):
 
 
 def venv(folder, python=sys.executable, path=()):
-    """A virtual environment without pip, which also finds what is in the folders of `path`."""
+    """Return a virtual environment without pip, which also searches the folders of `path`."""
     subprocess.run([python, "-m", "venv", "--without-pip", "--copies", str(folder)], check=True)
     (site,) = folder.glob("lib/python3*/site-packages")
     (site / "more.pth").write_text("".join(f"{each}\n" for each in path))
@@ -39,7 +39,7 @@ def _interpreter():
 
 
 def interpreter(version):
-    """A Python of that version on this machine, None if there is none."""
+    """Return a Python of that version on this machine, None if there is none."""
     pyenv = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
     for found in (*map(str, pyenv), shutil.which(f"python{version}"), f"/usr/bin/python{version}"):
         if found and Path(found).exists() and version in _version(found):
@@ -141,7 +141,7 @@ TELLS = """
 
 @pytest.fixture
 def told(serve):
-    """What a model with that configuration tells of where it runs."""
+    """Return a model's description of its interpreter, with that configuration."""
 
     async def told(more):
         model = await serve(TELLS, more, datatype="BYTES")

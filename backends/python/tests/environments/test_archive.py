@@ -63,7 +63,7 @@ def test_files_come_out_with_content_time_and_whether_they_run(pack, to, mode):
 
 def test_links_within_the_archive_are_made(pack, to):
     archive = pack(
-        link("bin/python", "python3.11"),  # before what it leads to
+        link("bin/python", "python3.11"),  # before its target
         entry("bin/python3.11", content=b"#!"),
         entry("lib/a", content=b"a"),
         link("lib64", "lib"),
@@ -113,7 +113,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("entries", OUTSIDE.values(), ids=OUTSIDE)
-def test_what_lies_or_leads_outside_is_refused(pack, to, entries):
+def test_paths_and_links_to_the_outside_are_refused(pack, to, entries):
     with pytest.raises(Unusable, match="outside of"):
         unpack(pack(*entries), to, PLENTY)
 
@@ -148,7 +148,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("entries,text", REFUSED.values(), ids=REFUSED)
-def test_what_no_environment_has_is_refused(pack, to, entries, text):
+def test_an_archive_with_unsupported_entries_is_refused(pack, to, entries, text):
     with pytest.raises(Unusable, match=text):
         unpack(pack(*entries), to, PLENTY)
 
@@ -166,7 +166,7 @@ def test_an_archive_may_hold_so_many_bytes_and_no_more(pack, to, tmp_path):
 @pytest.mark.parametrize(
     "kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK]
 )
-def test_what_describes_an_entry_is_bounded(tmp_path, to, kind):
+def test_metadata_of_an_entry_is_limited(tmp_path, to, kind):
     """A bomb of a few kilobytes: names and headers are held in memory, and no limit of files counts them."""
     info = tarfile.TarInfo("large")
     info.type, info.size = kind, 1 << 31

@@ -1,4 +1,4 @@
-"""The cache of environments: made once, kept while somebody uses it."""
+"""The cache of environments: each is made once, and kept while it is in use."""
 
 import multiprocessing
 import os
@@ -66,8 +66,8 @@ def test_threads_that_want_the_same_wait_for_the_first():
     cache.close()
 
 
-def test_who_saw_the_first_at_work_takes_what_he_made():
-    # Both have seen that there is nothing when the first begins; he still uses it when the second goes on.
+def test_a_caller_that_waits_for_another_uses_its_result():
+    # Both have seen no entry when the first begins; it still uses the entry when the second continues.
     cache, seen, made = Cache(None), threading.Barrier(2), []
     ask = cache._make
 
@@ -88,7 +88,7 @@ def test_who_saw_the_first_at_work_takes_what_he_made():
     cache.close()
 
 
-def test_what_is_temporary_goes_with_the_last_who_uses_it(temporary):
+def test_a_temporary_folder_is_removed_with_its_last_user(temporary):
     first, second = Cache(None), Cache(None)
     path = first.entry("key", "", make())
     second.entry("key", "", never)
@@ -100,7 +100,7 @@ def test_what_is_temporary_goes_with_the_last_who_uses_it(temporary):
     assert inside(temporary) == []
 
 
-def test_what_has_a_folder_of_its_own_stays(tmp_path):
+def test_a_permanent_folder_stays(tmp_path):
     folder = tmp_path / "cache"
     cache = Cache(folder)
     path = cache.entry("key", "an archive", make())
@@ -111,7 +111,7 @@ def test_what_has_a_folder_of_its_own_stays(tmp_path):
     assert Cache(folder).entry("key", "", never) == path
 
 
-def test_what_could_not_be_made_leaves_nothing_and_is_tried_again(tmp_path):
+def test_a_failed_environment_leaves_no_files_and_is_retried(tmp_path):
     cache = Cache(tmp_path / "cache")
 
     def half(folder):
@@ -132,7 +132,7 @@ def die(folder):
     os._exit(0)
 
 
-def test_what_somebody_was_making_when_he_died_is_made_anew(tmp_path):
+def test_an_environment_of_a_dead_process_is_made_again(tmp_path):
     cache = Cache(tmp_path / "cache")
     maker = FORK.Process(target=cache.entry, args=("key", "", die))
     maker.start()
@@ -149,7 +149,7 @@ def use_and_die(cache):
     os._exit(0)
 
 
-def test_what_a_server_that_was_killed_has_left_is_removed_by_the_next(temporary):
+def test_files_of_a_killed_server_are_removed_by_the_next(temporary):
     user = FORK.Process(target=use_and_die, args=(Cache(None),))
     user.start()
     user.join()
@@ -170,7 +170,7 @@ def use_until_told(pipe):
     cache.close()
 
 
-def test_what_another_process_uses_stays(temporary):
+def test_files_of_another_process_stay(temporary):
     ours, theirs = FORK.Pipe()
     other = FORK.Process(target=use_until_told, args=(theirs,))
     other.start()

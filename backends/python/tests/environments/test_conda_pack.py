@@ -14,7 +14,7 @@ conda_pack = pytest.importorskip("conda_pack")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:conda_pack")
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
-# What a model needs none of; the rest is packed faster.
+# Files that no model needs; without them the archive is packed faster.
 LEFT_OUT = shutil.ignore_patterns(
     *("test", "tests", "idlelib", "ensurepip", "tkinter", "lib2to3", "turtledemo", "pydoc_data"),
     *("config-*", "site-packages", "__pycache__", "*.a", "*.pyi", "*.h", "lib*_debug*"),
@@ -22,7 +22,7 @@ LEFT_OUT = shutil.ignore_patterns(
 
 
 def conda_environment(folder, python, version, packages):
-    """A folder as conda leaves it: its Python is its own, and conda-meta says what is installed."""
+    """A folder like conda's: its Python is inside, and conda-meta lists the installed packages."""
     told = subprocess.run(
         [python, "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True
     )

@@ -162,7 +162,7 @@ async def test_calls_streams_and_logs_work_in_an_environment(serve, same, caplog
     assert "from elsewhere" in caplog.text
 
 
-async def test_exceptions_are_told_as_in_the_servers_interpreter(serve, same, runs_in):
+async def test_exceptions_have_the_same_text_as_in_the_servers_interpreter(serve, same, runs_in):
     model = await serve("    def execute(self, requests): raise ValueError('no')", runs_in(same))
 
     with pytest.raises(CoreError, match=r"ValueError: no\n\nAt:\n  .*model.py\(\d+\): execute\n$"):

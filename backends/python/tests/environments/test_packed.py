@@ -165,7 +165,7 @@ async def test_an_archive_that_is_too_large_is_refused(
     assert "holds more than 1000 bytes" in message
 
 
-async def test_what_was_unpacked_stays_while_models_come_and_go_and_ends_with_the_server(
+async def test_unpacked_files_stay_across_loads_and_end_with_the_server(
     write, same, tmp_path, runs_in, monkeypatch
 ):
     temporary = tmp_path / "temporary"

@@ -1,4 +1,4 @@
-"""Environments that models cannot run in, and what is said about them."""
+"""Environments in which models cannot run, and their errors."""
 
 import sys
 
@@ -13,7 +13,7 @@ async def test_a_path_that_is_not_there_is_named(runs_in, refused):
     )
 
 
-async def test_a_folder_without_an_interpreter_is_named_with_what_it_has(
+async def test_a_folder_without_an_interpreter_is_an_error_with_its_entries(
     tmp_path, runs_in, refused
 ):
     (tmp_path / "env/include").mkdir(parents=True)
@@ -24,7 +24,9 @@ async def test_a_folder_without_an_interpreter_is_named_with_what_it_has(
     )
 
 
-async def test_an_interpreter_that_may_not_run_is_told_with_what_to_do(tmp_path, runs_in, refused):
+async def test_an_interpreter_without_permission_is_an_error_with_advice(
+    tmp_path, runs_in, refused
+):
     python = tmp_path / "env/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text("")
@@ -52,7 +54,7 @@ async def test_a_program_that_is_no_python_is_named(runs_in, refused):
     )
 
 
-async def test_an_environment_without_numpy_says_so(tmp_path, runs_in, venv, refused):
+async def test_an_environment_without_numpy_is_an_error(tmp_path, runs_in, venv, refused):
     bare = venv(tmp_path / "bare")
 
     assert await refused(runs_in(bare)) == (
@@ -62,7 +64,7 @@ async def test_an_environment_without_numpy_says_so(tmp_path, runs_in, venv, ref
     )
 
 
-async def test_a_numpy_that_cannot_be_imported_is_told_as_such(tmp_path, runs_in, venv, refused):
+async def test_a_numpy_that_cannot_be_imported_is_an_error(tmp_path, runs_in, venv, refused):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken/numpy.py").write_text("import nothing_like_that")
     environment = venv(tmp_path / "env", path=[tmp_path / "broken"])
@@ -73,7 +75,7 @@ async def test_a_numpy_that_cannot_be_imported_is_told_as_such(tmp_path, runs_in
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.7", "3.8"])
-async def test_an_interpreter_that_is_too_old_says_so(version, runs_in, interpreter, refused):
+async def test_an_interpreter_that_is_too_old_is_an_error(version, runs_in, interpreter, refused):
     python = interpreter(version)
     if python is None:
         pytest.skip(f"there is no Python {version} here")

@@ -65,7 +65,7 @@ def wheels(tmp_path_factory):
 
 @pytest.fixture
 def needs(folder, wheels):
-    """Write requirements, by default those of GREETS, beside model.py or where it is said."""
+    """Write requirements, by default those of GREETS, beside model.py or to another place."""
 
     def needs(*lines, at="1/requirements.txt"):
         file = folder / at
@@ -100,7 +100,7 @@ def installer(request):
     return request.param
 
 
-async def test_what_a_model_requires_is_installed_and_it_runs(
+async def test_requirements_of_a_model_are_installed_and_it_runs(
     serve, needs, installs, cache, installer, caplog
 ):
     caplog.set_level(logging.INFO)
@@ -154,7 +154,9 @@ def test_equal_requirements_are_installed_once(
     assert len(list(cache.glob("requirements-*/"))) == 1
 
 
-async def test_an_installer_that_fails_is_told_with_its_last_lines(needs, installs, cache, refused):
+async def test_a_failed_installation_is_an_error_with_its_last_lines(
+    needs, installs, cache, refused
+):
     file = needs("numpy", "nothing-like-that==7")
 
     message = await refused(installs)
@@ -174,7 +176,7 @@ async def test_requirements_without_numpy_are_refused(needs, installs, cache, re
     assert "cannot run models: it has no numpy" in message
 
 
-async def test_a_file_that_nobody_asked_for_is_not_installed(serve, needs, cache):
+async def test_a_file_that_is_not_enabled_is_not_installed(serve, needs, cache):
     needs("nothing-like-that")
 
     model = await serve("def execute(self, requests): return []")
@@ -184,7 +186,9 @@ async def test_a_file_that_nobody_asked_for_is_not_installed(serve, needs, cache
 
 
 @pytest.mark.parametrize("at", ["1/requirements.txt", "requirements.txt"])
-async def test_the_server_may_be_told_to_install_all_files(needs, cache, refused, monkeypatch, at):
+async def test_the_server_may_be_configured_to_install_all_files(
+    needs, cache, refused, monkeypatch, at
+):
     monkeypatch.setitem(backend.config, "install-requirements", "true")
     file = needs("nothing-like-that", at=at)
 
@@ -245,7 +249,7 @@ def test_an_environment_is_found_again(file):
 @pytest.mark.parametrize(
     "changed", ["requirements.txt", "more.txt", "limits.txt", "package/module.py"]
 )
-def test_what_changes_is_installed_anew(file, tmp_path, changed):
+def test_changed_requirements_are_installed_again(file, tmp_path, changed):
     before = requirements.key(file, BASE)
 
     with (tmp_path / changed).open("a") as text:

@@ -75,7 +75,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("entries,text", REFUSED.values(), ids=REFUSED)
-def test_what_no_environment_has_is_refused(pack, to, entries, text):
+def test_an_archive_with_unsupported_entries_is_refused(pack, to, entries, text):
     with pytest.raises(Unusable, match=text):
         unpack(pack(*entries), to, PLENTY)
 
@@ -90,7 +90,7 @@ def test_an_archive_may_hold_so_many_bytes_and_no_more(pack, to, tmp_path):
     assert not (tmp_path / "other/b").exists()
 
 
-def test_a_file_gives_no_more_bytes_than_its_entry_says(pack, to):
+def test_a_file_has_at_most_the_bytes_of_its_entry(pack, to):
     archive = pack(entry("a", bytes(5000)))
     content = archive.read_bytes()
     told, wrong = (size.to_bytes(4, "little") for size in (5000, 10))

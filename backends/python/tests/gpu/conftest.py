@@ -1,4 +1,4 @@
-"""Servers whose models have GPU tensors, in processes of their own that are real, on a GPU that is played."""
+"""Servers whose models have GPU tensors, in real child processes, on a played GPU."""
 
 import gc
 import os
@@ -52,7 +52,7 @@ class TritonPythonModel:
 
 @pytest.fixture(scope="module", autouse=True)
 def played(tmp_path_factory):
-    """The played GPU in this process; the file of what it is asked to do."""
+    """The played GPU in this process; yields the file of its calls."""
     path = tmp_path_factory.mktemp("gpu") / "asked"
     path.touch()
     with pytest.MonkeyPatch.context() as patch:
@@ -65,7 +65,7 @@ def played(tmp_path_factory):
 
 @pytest.fixture
 def log(played):
-    """What the GPU has been asked by this test, in all processes."""
+    """Return the calls on the GPU by this test, in all processes."""
     begin = played.stat().st_size
 
     def read(pid=None):
@@ -79,7 +79,7 @@ def log(played):
 
 @pytest.fixture(autouse=True)
 def nothing_is_left():
-    """What is lent in a test comes back before its end."""
+    """Check that all memory lent in a test is returned before its end."""
     yield
     gc.collect()
     assert leftovers.settles(lambda: loans.known.counts == (0, 0))

@@ -1,8 +1,8 @@
-"""A GPU for tests on machines that have none. Its memory are files without names, which processes really
-share by "handles". It stands in the place of `api/cuda.py`: in the server by `monkeypatch`, in a child
-because its model says so.
+"""A GPU for tests on machines without one. Its memory are files without names, which processes really share
+by "handles". It replaces `api/cuda.py`: in the server by `monkeypatch`, in a child because its model does
+so.
 
-What it is asked to do is written to the file that PLAYED_GPU_LOG names, a line for each: process id, what.
+Its calls are written to the file that PLAYED_GPU_LOG names, a line for each: process id, call.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def release(address):
 
 
 class Memory:
-    """An allocation that goes with the last who holds it."""
+    """An allocation that is freed with its last reference."""
 
     def __init__(self, shareable=True):
         self.address = memory(SIZE, shareable=shareable)

@@ -1,4 +1,4 @@
-"""What one process lends another: who keeps it, how it comes back, and what is refused. The GPU is played."""
+"""Memory that one process lends another: its lifetime, its return, and refusals. The GPU is played."""
 
 import gc
 import os
@@ -16,7 +16,7 @@ from core_testing import leftovers
 
 
 class Kept:
-    """What keeps memory, and is gone with it."""
+    """An object that keeps memory, and is released with it."""
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def told(place, number=1):
     return LOAN.pack(place.handle, place.device, number | LOANS, place.offset, place.size)
 
 
-def test_who_lends_keeps_the_memory_until_it_comes_back(own):
+def test_the_lender_keeps_the_memory_until_it_is_returned(own):
     place, _ = own
     lender, kept = Lender(), Kept()
     number, _ = lender.lend(place, kept)
@@ -51,7 +51,7 @@ def test_who_lends_keeps_the_memory_until_it_comes_back(own):
     assert len(lender) == 0 and len(gc.get_referrers(kept)) == referrers - 1
 
 
-def test_what_is_not_lent_cannot_come_back(own):
+def test_memory_that_is_not_lent_cannot_be_returned(own):
     lender = Lender()
     number, _ = lender.lend(own[0], None)
     lender.returned(number)
@@ -87,7 +87,7 @@ def test_loans_come_back_with_the_regions_of_an_arena(own):
     os.close(fd)
 
 
-def test_a_loan_goes_back_when_nobody_holds_it(own, borrower, returned):
+def test_a_loan_is_returned_without_references(own, borrower, returned):
     loan = borrower.take(told(own[0]))
     assert len(borrower) == 1 and not returned
 
@@ -118,7 +118,7 @@ def test_one_handle_is_open_once_and_closed_with_its_last_loan(borrower, log):
         theirs.end()
 
 
-def test_what_lies_in_memory_of_another_process_is_handed_on_by_its_handle(borrower):
+def test_memory_of_another_process_is_passed_on_by_its_handle(borrower):
     theirs = _other_process()
     try:
         loan = borrower.take(told(theirs.place))
@@ -165,7 +165,7 @@ def test_a_loan_of_a_process_that_has_ended_is_of_no_use(own, borrower, returned
     with pytest.raises(TritonModelException, match="in the memory of 'm_0', whose process"):
         loan.address()
     del loan
-    assert not returned  # there is nobody to be told
+    assert not returned  # the lender has ended
 
 
 def test_a_loan_on_a_gpu_that_this_process_does_not_see_is_refused(own, borrower):
@@ -184,7 +184,7 @@ def test_a_handle_of_nothing_is_refused(own, borrower):
         loan.address()
 
 
-def test_an_allocation_that_is_smaller_than_told_is_refused(borrower):
+def test_an_allocation_smaller_than_announced_is_refused(borrower):
     theirs = _other_process()
     try:
         loan = borrower.take(told(theirs.place._replace(size=1 << 20)))
@@ -207,7 +207,7 @@ def test_a_loan_that_makes_no_sense_is_refused(own, borrower, wrong):
     del held
 
 
-def test_who_ends_can_wait_until_all_has_come_back(own, borrower):
+def test_the_lender_can_wait_until_all_loans_are_returned(own, borrower):
     loan = [borrower.take(told(own[0]))]
     assert not borrower.wait_returned(0)
     waiting = threading.Thread(target=borrower.wait_returned, args=(60,))
@@ -218,7 +218,7 @@ def test_who_ends_can_wait_until_all_has_come_back(own, borrower):
     assert leftovers.settles(lambda: not waiting.is_alive())
 
 
-def test_a_layout_says_what_is_lent():
+def test_a_layout_lists_lent_memory():
     entries = [["a", 11, [2], 8], ["b", 11, [3], 128, 1], ["c", 11, [3], 140, 2]]
 
     (places,) = layout.request_places([entries], 1024)
@@ -232,7 +232,7 @@ def test_a_layout_says_what_is_lent():
     [["a", 11, [3], 12, 1], ["a", 13, [3], 128, 1], ["a", 11, [3], 128, 3], ["a", 11, [3], 128, 2]],
     ids=["its bytes", "text", "in no known way", "without its copy"],
 )
-def test_a_layout_that_lends_what_cannot_be_lent_is_refused(entry):
+def test_a_layout_with_memory_that_cannot_be_lent_is_refused(entry):
     with pytest.raises(ProtocolError):
         layout.request_places([[entry]], 1024)
 

@@ -1,4 +1,4 @@
-"""Where tensors of models in processes of their own go, and when they are let go. The GPU is played."""
+"""Tensors of models in child processes: their places and their release. The GPU is played."""
 
 import gc
 import os
@@ -27,14 +27,14 @@ def test_between_steps_in_two_processes_a_tensor_stays_on_the_gpu(models, log):
     assert log(models.pid("other"))["opened"] == 1
 
 
-def test_a_process_gets_back_what_it_has_made(models, log):
+def test_a_process_gets_its_own_memory_back(models, log):
     found = models.infer("again", {"x": X})["z"]
 
     assert np.array_equal(found, (X * 2) * 2 + 100)
     assert log()["to host"] == 1 and log()["opened"] == 0
 
 
-def test_all_is_let_go_when_the_answer_has_gone(models, log):
+def test_all_memory_is_released_with_the_response(models, log):
     for _ in range(3):
         models.infer("both", {"x": X})
 
@@ -63,14 +63,14 @@ def test_children_with_an_interpreter_of_their_own_do_the_same(serve, log):
     assert log(models.pid("own"))["to host"] == log(models.pid("twice"))["to host"] == 0
 
 
-def test_a_step_in_the_servers_process_takes_what_a_child_has_made(models, log):
+def test_a_step_in_the_servers_process_takes_memory_of_a_child(models, log):
     found = models.infer("to_here", {"x": X})["z"]
 
     assert np.array_equal(found, (X * 2) * 2 + 100)
     assert log(os.getpid())["opened"] == 1 and log()["to host"] == 1
 
 
-def test_a_child_takes_what_a_step_in_the_servers_process_has_made(models, log):
+def test_a_child_takes_memory_of_a_step_in_the_servers_process(models, log):
     found = models.infer("from_here", {"x": X})["z"]
 
     assert np.array_equal(found, (X * 2) * 2 + 100)
@@ -99,7 +99,7 @@ def test_a_tensor_that_is_handed_on_unseen_is_not_opened(models, log):
     assert log(os.getpid())["to host"] == 1
 
 
-def test_a_view_of_what_is_lent_is_lent_by_the_same_handle(models, log):
+def test_a_view_of_lent_memory_has_the_same_handle(models, log):
     found = models.infer("to_view", {"x": X}, outputs=[DeviceOutput("z")])
 
     assert np.array_equal(found.tensor("z").array, X * 2)
@@ -123,7 +123,7 @@ def test_rows_of_requests_that_share_a_batch_stay_apart(models, log):
 
 
 class Given:
-    """What a program has on the GPU."""
+    """An array of a program on the GPU."""
 
     def __init__(self, values, **how):
         self.shape, self.dtype = values.shape, values.dtype
@@ -136,7 +136,7 @@ class Given:
         return played_gpu.array(self._values, **self._how)
 
 
-def test_an_input_of_a_program_comes_to_a_child_as_it_is(models, log):
+def test_an_input_of_a_program_reaches_a_child_without_a_copy(models, log):
     found = models.infer("twice", {"x": Given(X)})["y"]
 
     assert np.array_equal(found, X * 2 + 100)
@@ -203,7 +203,7 @@ def test_an_output_goes_into_the_memory_of_a_client_on_the_gpu(models, log, monk
     assert log(os.getpid())["opened"] == 1
 
 
-def test_a_tensor_of_a_model_that_has_died_says_so(serve, log):
+def test_a_tensor_of_a_dead_model_raises_an_error(serve, log):
     models = serve()
     held = models.infer("twice", {"x": X}, outputs=[DeviceOutput("y")])
 
@@ -236,7 +236,7 @@ def test_a_child_that_dies_holds_nothing_any_more(serve, log):
     assert leftovers.settles(lambda: log(models.pid("twice"))["freed"] == 2)
 
 
-def test_what_a_program_lets_go_of_is_freed_at_once(models, log):
+def test_memory_released_by_a_program_is_freed_at_once(models, log):
     held = models.infer("twice", {"x": X}, outputs=[DeviceOutput("y")])
     assert models.lent("twice") == (0, 1) and log()["freed"] == 0
 
@@ -246,7 +246,7 @@ def test_what_a_program_lets_go_of_is_freed_at_once(models, log):
     assert leftovers.settles(lambda: log(models.pid("twice"))["freed"] == 1)
 
 
-def test_what_a_model_lets_go_of_after_its_answer_is_freed_at_once(serve, log):
+def test_memory_released_by_a_model_after_its_response_is_freed_at_once(serve, log):
     keeps = """
     def execute(self, requests):
         kept = list(map(x_of, requests))

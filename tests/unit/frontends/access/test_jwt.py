@@ -114,7 +114,7 @@ def test_a_good_token_has_a_subject_and_roles(open_policy, key):
         ({"iss": None}, "the token has no claim 'iss'"),
     ],
 )
-def test_a_token_that_says_something_else_is_refused(open_policy, key, claims, reason):
+def test_a_token_with_other_claims_is_refused(open_policy, key, claims, reason):
     assert refusal(open_policy(), key.token(**claims)) == reason
 
 
@@ -161,7 +161,7 @@ def test_a_token_with_another_signature_is_refused(open_policy, key):
 @pytest.mark.parametrize(
     "head", ["\udcff", "ÿ", base64.urlsafe_b64encode(b"[" * 9000).decode()], ids=ascii
 )
-def test_what_is_no_token_at_all_is_refused(open_policy, head):
+def test_an_invalid_token_is_refused(open_policy, head):
     """A header of HTTP may hold bytes that are no text: they come as lone surrogates."""
     assert refusal(open_policy(), f"{head}.b.c") == "the token has no valid signature"
 
@@ -201,7 +201,7 @@ def test_a_token_without_a_key_id_is_of_the_only_key(open_policy, key, path, oth
         ("roles", {"roles": [1, None, "read"]}, {}, {"read"}),
     ],
 )
-def test_roles_are_where_the_flags_say(open_policy, key, claim, claims, mapping, expected):
+def test_roles_are_in_the_configured_claim(open_policy, key, claim, claims, mapping, expected):
     policy = open_policy(auth_jwt_roles_claim=claim, auth_jwt_role=mapping)
 
     assert policy.identify(Credentials(key.token(**claims))).roles == expected
@@ -228,7 +228,7 @@ async def test_new_keys_are_read_and_older_ones_count_no_more(open_policy, key, 
     assert policy.identify(Credentials(other.token())).known
 
 
-async def test_a_broken_set_of_keys_changes_nothing(open_policy, key, path, caplog):
+async def test_a_broken_set_of_keys_has_no_effect(open_policy, key, path, caplog):
     policy, files = open_policy(), WatchedFiles(0)
     policy.watch(files)
 
@@ -276,7 +276,7 @@ def test_an_api_key_may_be_a_token_of_the_issuer_too(open_policy, key):
     assert open_policy().identify(Credentials.of([], [token])).roles == {"read"}
 
 
-def test_without_pyjwt_the_start_says_what_to_install(path, monkeypatch):
+def test_without_pyjwt_the_start_fails_with_the_package_to_install(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jwt", None)
     monkeypatch.delitem(sys.modules, "frontends.shared.access.jwt", raising=False)
 

@@ -42,7 +42,7 @@ def taken(allowance, most=1000):
     return most
 
 
-def test_a_full_bucket_lets_a_burst_in_and_fills_with_the_rate(clock):
+def test_a_full_token_bucket_admits_a_burst_and_refills_at_the_rate(clock):
     allowance = allowance_of("a", Limits(rate=10, burst=25), clock)
 
     assert taken(allowance) == 25
@@ -57,7 +57,7 @@ def test_without_a_burst_it_is_the_rate_and_at_least_one(clock):
     assert taken(allowance_of("a", Limits(rate=0.1), clock)) == 1
 
 
-def test_a_refusal_says_who_which_limit_and_when_to_come_again(clock):
+def test_a_refusal_names_the_caller_the_limit_and_the_retry_time(clock):
     allowance = allowance_of("a", Limits(rate=0.25, burst=1), clock)
     allowance.enter()
     clock.s += 1
@@ -72,7 +72,7 @@ def test_a_refusal_says_who_which_limit_and_when_to_come_again(clock):
     assert caught.value.retry_after_s == pytest.approx(3.0)
 
 
-def test_so_many_requests_are_in_flight_and_no_more(clock):
+def test_the_number_of_concurrent_requests_is_limited(clock):
     allowance = allowance_of("a", Limits(concurrent=2), clock)
     slot = allowance.enter()
     allowance.enter()
@@ -83,7 +83,7 @@ def test_so_many_requests_are_in_flight_and_no_more(clock):
     allowance.enter()
 
 
-def test_a_request_that_is_refused_for_those_in_flight_costs_no_token(clock):
+def test_a_request_refused_for_concurrency_costs_no_token(clock):
     allowance = allowance_of("a", Limits(rate=1, burst=2, concurrent=1), clock)
     slot = allowance.enter()
     for _ in range(5):
@@ -154,7 +154,7 @@ def test_many_addresses_together_get_no_more_than_the_buckets_that_there_are(clo
     assert FEW.addresses <= let_in <= FEW.addresses + FEW.networks + 16
 
 
-def test_who_finds_no_place_shares_the_bucket_of_the_network_and_is_told_so(clock):
+def test_a_caller_without_a_slot_shares_the_bucket_of_its_network(clock):
     limits = Limits(rate=0.1)
     networks = Sizes(callers=16, addresses=0, networks=4096)
     first, second, other = of_addresses(
@@ -191,13 +191,13 @@ def test_addresses_do_not_take_the_places_of_callers_that_are_known(clock):
                 allowances.of(name, limits, known=True).enter()
 
 
-def test_a_place_is_free_again_when_its_bucket_is_full_and_nothing_is_in_flight(clock):
+def test_a_slot_is_free_when_its_bucket_is_full_and_no_request_runs(clock):
     limits = Limits(rate=0.1, concurrent=1)
     allowances = Allowances(clock, BucketTable(sizes=Sizes(0, 1, 0)))
     first = allowances.of("10.0.0.1", limits, known=False)
     slot = first.enter()
     clock.s += 10
-    allowances.of("unix", limits, known=False).enter()  # shares: the first is in flight
+    allowances.of("unix", limits, known=False).enter()  # shares: the first request still runs
     first.leave(slot)
 
     second = allowances.of("10.0.0.2", limits, known=False)
@@ -233,7 +233,7 @@ def workers(clock):
     os.close(file)
 
 
-def test_all_workers_together_let_in_what_the_limits_say(workers):
+def test_all_workers_together_admit_up_to_the_limits(workers):
     (one, two), _ = workers
     limits = Limits(rate=0.1, burst=5)
 
@@ -242,7 +242,7 @@ def test_all_workers_together_let_in_what_the_limits_say(workers):
     assert [taken(both[0], 3), taken(both[1]), taken(both[0])] == [3, 2, 0]
 
 
-def test_requests_in_flight_are_counted_of_all_workers(workers):
+def test_concurrent_requests_are_counted_over_all_workers(workers):
     (one, two), _ = workers
     limits = Limits(concurrent=2)
     here, there = (each.of("a", limits, known=True) for each in (one, two))
@@ -255,7 +255,7 @@ def test_requests_in_flight_are_counted_of_all_workers(workers):
     there.enter()
 
 
-def test_what_a_worker_had_in_flight_when_it_died_is_given_back(workers):
+def test_running_requests_of_a_dead_worker_are_released(workers):
     (one, two), supervisor = workers
     limits = Limits(concurrent=2)
     here, there = (each.of("a", limits, known=True) for each in (one, two))
@@ -269,7 +269,7 @@ def test_what_a_worker_had_in_flight_when_it_died_is_given_back(workers):
         here.enter()
 
 
-def test_processes_that_count_at_the_same_time_let_in_exactly_the_limit(tmp_path):
+def test_processes_that_count_at_the_same_time_admit_exactly_the_limit(tmp_path):
     file = BucketTable.create_file(4)
     program = textwrap.dedent(f"""
         import os, sys, time

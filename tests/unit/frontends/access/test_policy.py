@@ -52,7 +52,7 @@ def test_without_tokens_and_limits_there_is_no_gate():
     assert AccessPolicy.of(Options.defaults()) is None
 
 
-# (category, changes): what each role may, and nobody else
+# (category, changes): permissions of each role, which other callers do not have
 MAY = {
     ("health", False): {"infer", "read", "manage"},
     ("health", True): {"infer", "read", "manage"},
@@ -83,13 +83,13 @@ def test_the_table_of_roles_has_every_category():
 
 @pytest.mark.parametrize("category,changes", MAY)
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_may_what_the_table_says(policy, category, changes, role):
+def test_a_role_has_the_permissions_of_the_table(policy, category, changes, role):
     expected = role in MAY[category, changes] or category == "health"
     assert may(policy, role, category, changes) is (None if expected else Kind.FORBIDDEN)
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_who_shows_nothing_may_only_ask_about_health(policy, category):
+def test_an_anonymous_caller_may_only_check_health(policy, category):
     assert may(policy, "", category) is (None if category == "health" else Kind.UNAUTHENTICATED)
 
 
@@ -102,7 +102,7 @@ def test_health_can_be_closed_and_others_opened(path):
     assert may(policy, "wrong", "inference") is Kind.UNAUTHENTICATED
 
 
-def test_a_category_that_nobody_thought_of_is_none():
+def test_an_unknown_category_is_refused():
     with pytest.raises(KeyError):
         requirement("secrets", changes=False)
 
@@ -117,12 +117,12 @@ def test_a_refusal_names_caller_and_role_and_no_secret(policy):
     assert (caught.value.message, caught.value.shown) == ("the token is not known", True)
 
 
-def test_a_secret_is_in_no_text_of_what_holds_it(policy):
+def test_a_secret_is_in_no_text_of_its_objects(policy):
     shown = Credentials("hush", "1.2.3.4")
     assert "hush" not in repr(shown) + str(shown)
 
 
-def test_who_was_verified_is_verified_again_only_after_a_while(policy, clock, monkeypatch):
+def test_a_verified_caller_is_verified_again_after_some_time(policy, clock, monkeypatch):
     first = policy.identify(Credentials("infer"))
     assert policy.identify(Credentials("infer")) is first
 
@@ -145,7 +145,7 @@ async def test_a_changed_file_takes_tokens_away_and_brings_others(policy, path):
 
 
 async def test_a_request_within_a_call_is_of_a_caller_that_still_may(policy, path, clock):
-    """The call goes on, and what comes in it later has the roles of then."""
+    """The call continues; later requests in it have the current roles."""
     active_calls = []
     for secret in ("infer", "manage"):
         shown, wanted = Credentials(secret), requirement("inference", changes=True)
@@ -167,7 +167,7 @@ async def test_a_request_within_a_call_is_of_a_caller_that_still_may(policy, pat
     assert active_calls[1].caller.name == "now"
 
 
-async def test_a_broken_file_changes_nothing_and_the_log_says_so(policy, path, caplog):
+async def test_a_broken_file_has_no_effect_and_is_logged(policy, path, caplog):
     files = WatchedFiles(0)
     policy.watch(files)
 
@@ -179,7 +179,7 @@ async def test_a_broken_file_changes_nothing_and_the_log_says_so(policy, path, c
     assert "what was read before stays in use" in caplog.text
 
 
-async def test_what_nobody_expected_of_a_file_keeps_no_other_from_being_looked_at(path, caplog):
+async def test_an_unexpected_error_of_one_file_does_not_stop_the_watch_of_others(path, caplog):
     files, renewed = WatchedFiles(0.01), asyncio.Event()
 
     def fail():
@@ -187,7 +187,7 @@ async def test_what_nobody_expected_of_a_file_keeps_no_other_from_being_looked_a
 
     files.add("this", [str(path)], fail)
     files.add("that", [str(path)], renewed.set)
-    for times in ((1, 1), (2, 2)):  # the second time shows that the timer goes on
+    for times in ((1, 1), (2, 2)):  # the second time shows that the timer continues
         os.utime(path, times)
         await asyncio.wait_for(renewed.wait(), 10)
         renewed.clear()
@@ -197,7 +197,7 @@ async def test_what_nobody_expected_of_a_file_keeps_no_other_from_being_looked_a
 
 
 async def test_files_are_looked_at_as_time_goes_by(path):
-    """The loop's own timer, with a short interval: an event says that it was heard."""
+    """Use the loop's timer with a short interval; an event reports a check."""
     files, renewed = WatchedFiles(0.01), asyncio.Event()
     files.add("it", [str(path)], renewed.set)
     path.write_text("other")
@@ -207,7 +207,7 @@ async def test_files_are_looked_at_as_time_goes_by(path):
     files.close()
 
 
-async def test_unchanged_files_are_read_again_only_when_somebody_says_so(path):
+async def test_unchanged_files_are_read_again_only_on_request(path):
     files, count = WatchedFiles(0), []
     files.add("it", [str(path)], lambda: count.append(1))
 
@@ -217,7 +217,7 @@ async def test_unchanged_files_are_read_again_only_when_somebody_says_so(path):
     assert count == [1]
 
 
-async def test_what_a_link_leads_to_is_watched(tmp_path):
+async def test_the_target_of_a_link_is_watched(tmp_path):
     """As Kubernetes changes mounted secrets."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -281,7 +281,7 @@ def test_without_tokens_callers_are_known_by_their_addresses(clock):
     ],
 )
 def test_an_address_of_ipv6_is_known_by_its_network(clock, first, second, same):
-    """Who has one has 2^64 of them."""
+    """The owner of one address has 2^64 of them."""
     policy = AccessPolicy(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
     policy.identify(Credentials("", first)).begin_call()
 
@@ -304,7 +304,7 @@ def test_an_address_of_ipv6_is_known_by_its_network(clock, first, second, same):
         ([], ["x" * 20_000], "the one shown has 20000"),
     ],
 )
-def test_what_is_shown_in_another_form_is_refused(authorizations, keys, reason):
+def test_credentials_in_another_form_are_refused(authorizations, keys, reason):
     with pytest.raises(Unauthenticated, match=reason) as caught:
         Credentials.of(authorizations, keys)
     assert "dTpw" not in caught.value.message

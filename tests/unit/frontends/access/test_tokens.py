@@ -13,7 +13,7 @@ from frontends.shared.access.tokens import digest_of, line_of, new_token, read_t
 HASH = "sha256:" + hashlib.sha256(b"secret").hexdigest()
 
 
-def test_a_line_says_who_may_do_what():
+def test_a_line_gives_a_caller_and_its_roles():
     found = read_tokens(f"alice infer,read {HASH}\n", "tokens")
 
     holder = found[digest_of("secret")]
@@ -26,7 +26,7 @@ def test_a_line_may_have_limits():
     assert found[digest_of("secret")].limits == Limits(1.5, 20, 8)
 
 
-def test_comments_and_empty_lines_say_nothing():
+def test_comments_and_empty_lines_are_ignored():
     assert read_tokens("# all of them\n\n   \n", "tokens") == {}
     assert len(read_tokens(f"a infer {HASH}  # until May\n", "tokens")) == 1
 
@@ -76,7 +76,7 @@ def test_tokens_are_long_random_and_easy_to_find():
     assert all(token.startswith("core_") and len(token) == 48 for token in tokens)
 
 
-def test_what_the_command_makes_the_server_reads(tmp_path, capsys):
+def test_the_server_reads_the_output_of_the_command(tmp_path, capsys):
     path = tmp_path / "tokens"
     assert main(["token", "alice", "--role", "infer", "--role", "read", "--file", str(path)]) == 0
     first = capsys.readouterr()
@@ -100,7 +100,7 @@ def test_without_a_file_the_line_is_shown_beside_the_token(capsys):
 
 
 @pytest.mark.parametrize("arguments", [["al ice", "--role", "infer"], ["a", "--role", "admin"]])
-def test_a_token_for_nobody_is_not_made(arguments, capsys, tmp_path):
+def test_a_token_without_a_caller_is_refused(arguments, capsys, tmp_path):
     assert main(["token", *arguments, "--file", str(tmp_path / "tokens")]) == 1
 
     shown = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""A connection of the native engine without a socket: a client of its own library, byte for byte."""
+"""A connection of the native engine without a socket: a client of the same library, byte for byte."""
 
 import asyncio
 import importlib.util
@@ -34,9 +34,9 @@ def pytest_collection_modifyitems(items):
 
 
 class Wire:
-    """A transport that keeps what is written.
+    """A transport that keeps the written bytes.
 
-    writes   what each call of write or writelines wrote, as a list of buffers
+    writes   buffers of each call of write or writelines, as a list
     """
 
     def __init__(self, info):
@@ -99,13 +99,13 @@ class UnaryResponse:
 
 
 class Peer:
-    """A client at the other end of one connection.
+    """The client of one connection.
 
-    silent    to say nothing by itself
-    info      what the transport knows of itself
-    answers   stream → what came back
+    silent    send nothing automatically
+    info      extra info of the transport
+    answers   stream → received response
     goaways   every GOAWAY: (error code, last stream, text); goaway is the last one or None
-    reads     whether it lets the server send more as it reads
+    reads     whether it opens its window as it reads
     """
 
     def __init__(self, connection, reads=True, window=None, silent=False, info=None):
@@ -131,7 +131,7 @@ class Peer:
         self.exchange()
 
     def feed(self, data):
-        """Bytes for the server, as they are."""
+        """Pass bytes to the server unchanged."""
         while data:
             view = self.connection.get_buffer(-1)
             piece, data = data[: len(view)], data[len(view) :]
@@ -139,7 +139,7 @@ class Peer:
             self.connection.buffer_updated(len(piece))
 
     def exchange(self):
-        """Everything that either side has to say."""
+        """Exchange all pending data of both sides."""
         while True:
             out, back = self.h2.data_to_send(), self.wire.take()
             if not out and not back:
@@ -237,10 +237,10 @@ class Peer:
 
 
 class Service:
-    """Methods that keep what they saw.
+    """Methods that keep their requests.
 
-    Echo    gives its request, at once          Later   keeps (request, call, done) in `waiting`
-    Task    gives its request, from a task      Chat    a stream that gives what it gets
+    Echo    returns its request, at once        Later   keeps (request, call, done) in `waiting`
+    Task    returns its request, from a task    Chat    a stream that returns its requests
     """
 
     def __init__(self):
@@ -309,7 +309,7 @@ async def connect(port):
 
 @pytest.fixture
 def stranger(port):
-    """Connect somebody who says only what the test feeds."""
+    """Connect a client that sends only the bytes of the test."""
     from frontends.grpc.native.connection import Connection
 
     peers = []

@@ -1,4 +1,4 @@
-"""What a call may cost before it is admitted, and what all calls of a connection hold."""
+"""The cost of a call before its admission, and the memory of all calls of a connection."""
 
 import gzip
 import struct
@@ -75,7 +75,7 @@ class TestEntering:
         assert (answer.status, answer.text) == (UNAUTHENTICATED, "show the secret")
         assert service.calls == service.waiting == []
 
-    async def test_nothing_is_kept_of_what_a_refused_call_sends(self, guarded):
+    async def test_data_of_a_refused_call_is_dropped(self, guarded):
         number = guarded.open("Guarded")
         guarded.h2.send_data(number, PREFIX + bytes(8000))
         guarded.exchange()
@@ -94,7 +94,7 @@ class TestEntering:
         assert answer.status == UNAUTHENTICATED
 
     @pytest.mark.parametrize("method", ["GuardedTask", "GuardedChat"])
-    async def test_who_is_let_in_is_answered_and_leaves_once(self, guarded, method, policy):
+    async def test_an_admitted_call_is_answered_and_leaves_once(self, guarded, method, policy):
         answer = await guarded.ended(guarded.call(method, b"x", SECRET))
 
         assert answer.messages == [(False, b"x")]
@@ -130,7 +130,7 @@ class TestEntering:
         assert len(policy.admitted) == 3
         assert set(policy.ended) == set(policy.admitted)
 
-    async def test_an_error_of_the_door_itself_is_internal(self, connect, service):
+    async def test_an_error_of_the_admission_is_internal(self, connect, service):
         def enter(call):
             raise RuntimeError("no")
 
@@ -157,7 +157,7 @@ class TestAccount:
         assert 5 * MB - 64 * 1024 <= held < 6 * MB
         assert peer.connection.share.held == 0
 
-    async def test_a_message_without_room_is_refused_and_the_connection_goes_on(
+    async def test_a_message_beyond_the_memory_limit_is_refused_and_the_connection_goes_on(
         self, connect, small
     ):
         peer = connect(to=small(8 * MB))
@@ -195,7 +195,7 @@ class TestAccount:
         assert 9 * MB < held < 11 * MB
         assert peer.connection.share.held == 0
 
-    async def test_an_answer_without_room_ends_its_call(self, connect, small, service):
+    async def test_a_response_beyond_the_memory_limit_ends_its_call(self, connect, small, service):
         peer = connect(to=small(8 * MB))
         answer = peer.call("Later")
 
@@ -203,7 +203,7 @@ class TestAccount:
 
         assert (await peer.ended(answer)).status == EXHAUSTED
 
-    async def test_what_a_lost_connection_held_is_free(self, connect, small):
+    async def test_a_lost_connection_releases_its_memory(self, connect, small):
         port = small(64 * MB)
         peer = connect(to=port)
         peer.send_bytes(peer.open("Later"), PREFIX + bytes(5 * MB))
@@ -216,7 +216,7 @@ class TestAccount:
 
 
 class TestUnpacking:
-    async def test_what_unpacks_far_beyond_its_size_is_refused(self, connect, small):
+    async def test_decompression_far_beyond_the_size_is_refused(self, connect, small):
         peer = connect(to=small(0, unpaid_memory_byte_size=8 * MB))
         bomb = gzip.compress(bytes(16 * MB))
 
@@ -226,7 +226,7 @@ class TestUnpacking:
         assert "--unpaid-memory-byte-size" in answer.text
         assert peer.connection.share.unpaid == 0
 
-    async def test_what_its_size_pays_for_is_not(self, connect, small):
+    async def test_decompression_within_the_ratio_is_accepted(self, connect, small):
         peer = connect(to=small(0, unpaid_memory_byte_size=0))
         message = b"".join(b"%08d" % number for number in range(500_000))
         packed = gzip.compress(message)
@@ -265,7 +265,7 @@ class TestTime:
         assert "--grpc-message-timeout-secs" in answer.text and "4 of 10485760 bytes" in answer.text
         assert (await peer.ended(peer.call("Echo", b"x"))).status == OK
 
-    async def test_a_unary_call_that_sends_nothing_ends_too(self, connect):
+    async def test_a_unary_call_without_a_message_ends_too(self, connect):
         peer = connect(grpc_message_timeout_secs=1)
         number = peer.open("Task")
         peer.exchange()
@@ -324,7 +324,7 @@ class TestDeadlines:
         assert answer.reset is None
         assert answer.status == OK
 
-    async def test_an_end_that_says_cancelled_at_the_deadline_is_the_deadline(self, peer, service):
+    async def test_a_cancellation_at_the_deadline_is_the_deadline(self, peer, service):
         answer = peer.call("Later")
         service.waiting[0][2](DeadlineExceeded())
 

@@ -1,4 +1,4 @@
-"""Calls of the native engine: what a request is, what is refused, what is answered."""
+"""Calls of the native engine: requests, refusals and responses."""
 
 import asyncio
 import base64
@@ -88,9 +88,7 @@ class TestUnary:
         assert not answer.data and not answer.trailers
 
     @pytest.mark.parametrize("with_task", [False, True])
-    async def test_an_error_nobody_thought_of_is_internal_and_logged(
-        self, connect, with_task, caplog
-    ):
+    async def test_an_unexpected_error_is_internal_and_logged(self, connect, with_task, caplog):
         def begin(request, call, done):
             raise ZeroDivisionError("nobody thought of it")
 
@@ -131,7 +129,7 @@ class TestUnary:
         assert urllib.parse.unquote(answer.text) == text
 
     @pytest.mark.parametrize("method", ["Echo", "Task", "Chat"])
-    async def test_a_call_leaves_nothing_for_the_garbage_collector(self, peer, service, method):
+    async def test_a_call_leaves_no_garbage(self, peer, service, method):
         await peer.ended(peer.call(method, b"x"))
         for _ in range(5):
             await asyncio.sleep(0)
@@ -157,7 +155,7 @@ class TestWhatIsNoCall:
         assert answer.headers[":status"] == str(http)
 
     @pytest.mark.parametrize("kind", ["application/grpc+proto", "application/grpc;v=1"])
-    async def test_the_content_type_may_say_more(self, peer, kind):
+    async def test_the_content_type_may_have_a_suffix(self, peer, kind):
         assert (await peer.ended(peer.call("Echo", content_type=kind))).status == OK
 
     @pytest.mark.parametrize(
@@ -205,7 +203,7 @@ class TestWhatIsNoCall:
         assert answer.status == status
         assert not service.calls
 
-    async def test_a_refused_call_is_told_to_send_no_more(self, peer):
+    async def test_a_refused_call_gets_a_reset_to_send_no_more(self, peer):
         number = peer.open("Nothing")
         peer.exchange()
 
@@ -214,14 +212,14 @@ class TestWhatIsNoCall:
 
 
 class TestMetadata:
-    async def test_the_method_sees_what_the_client_sent(self, peer, service):
+    async def test_the_method_gets_the_clients_bytes(self, peer, service):
         peer.call("Later", b"", ("name", "a"), ("name", "b"), ("user-agent", "test"))
 
         call = service.waiting[0][1]
         assert list(call.metadata) == [("name", "a"), ("name", "b"), ("user-agent", "test")]
         assert call.value("name") == "b"
 
-    async def test_it_may_be_asked_for_as_long_as_the_call_runs(self, peer, service):
+    async def test_it_can_be_called_during_the_whole_call(self, peer, service):
         peer.call("Later", b"", ("name", "late"))
         _, call, done = service.waiting[0]
         peer.call("Later", b"", ("name", "other"))
@@ -390,7 +388,7 @@ class TestCompression:
         assert answer.messages == [(False, bytes(1000))]
         assert "grpc-encoding" not in answer.headers
 
-    async def test_what_would_become_larger_stays_as_it_is(self, connect):
+    async def test_data_that_would_grow_is_not_compressed(self, connect):
         peer = connect(level=9)
 
         answer = await peer.ended(peer.call("Echo", b"x", grpc_accept_encoding="gzip"))

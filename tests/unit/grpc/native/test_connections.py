@@ -50,7 +50,7 @@ class TestNoise:
             *("continuation of nothing", "data of nothing", "no HPACK", "large frame"),
         ],
     )
-    async def test_what_is_no_http2_ends_the_connection(self, stranger, noise):
+    async def test_invalid_http2_ends_the_connection(self, stranger, noise):
         peer = stranger()
 
         peer.feed(noise)
@@ -60,14 +60,14 @@ class TestNoise:
 
 @pytest.fixture
 async def raw(connect):
-    """A client that speaks in frames of its own."""
+    """A client that sends raw frames."""
     peer = connect()
     peer.exchange()
     return peer
 
 
 def ends_calmly(peer):
-    """Whether the server has asked the client to calm down, and closed the connection."""
+    """Return whether the server has sent ENHANCE_YOUR_CALM and closed the connection."""
     peer.without_goaway(peer.wire.take())
     return peer.wire.closed and peer.goaway is not None and peer.goaway[0] == ENHANCE_YOUR_CALM
 
@@ -96,7 +96,7 @@ class TestFloods:
         ],
         ids=["settings", "acks", "priorities", "windows", "empty data"],
     )
-    async def test_frames_that_carry_nothing_are_counted(self, raw, flood):
+    async def test_empty_frames_are_counted(self, raw, flood):
         raw.feed(request(1))
 
         for _ in range(300):
@@ -160,7 +160,7 @@ class TestFloods:
         raw.feed(request(3))
         assert 3 not in resets(raw)
 
-    async def test_no_more_calls_at_a_time_than_was_said(self, raw):
+    async def test_calls_are_limited_to_the_announced_number(self, raw):
         for number in range(1, 2 * 4096, 2):
             raw.feed(request(number))
         assert not raw.wire.closed
@@ -242,7 +242,7 @@ class TestPings:
         peer.heard = hear
         return found
 
-    async def test_a_quiet_client_is_asked_whether_it_is_there(self, connect):
+    async def test_an_idle_client_gets_a_ping(self, connect):
         peer = connect(grpc_keepalive_time=20, grpc_keepalive_permit_without_calls=True)
         pings = self.pings(peer)
 
@@ -259,7 +259,7 @@ class TestPings:
 
         assert b"keepaliv" in peer.wire.take()
 
-    async def test_without_calls_only_an_option_asks(self, connect):
+    async def test_without_calls_only_an_option_sends_pings(self, connect):
         peer = connect(grpc_keepalive_time=1, grpc_keepalive_timeout=20_000)
         pings = self.pings(peer)
         answer = peer.call("Later", grpc_timeout="60m")
@@ -318,7 +318,7 @@ class TestAge:
 class TestStop:
     @pytest.fixture
     async def stopping(self, port, connect):
-        """A port, a client of it, and what tells that its last connection is gone."""
+        """A port, a client of it, and an event for the end of its last connection."""
         shared = port()
         return shared, connect(to=shared), asyncio.Event()
 

@@ -55,7 +55,7 @@ class TestStreams:
         assert (answer.status, answer.text) == (3, "enough")
         await peer.until(lambda: answer.reset == 0)  # nobody listens to what the client still sends
 
-    async def test_an_error_nobody_thought_of_is_internal(self, connect, caplog):
+    async def test_an_unexpected_error_is_internal(self, connect, caplog):
         async def broken(requests, call):
             async for each in requests:
                 raise ZeroDivisionError("nobody thought of it")
@@ -70,7 +70,7 @@ class TestStreams:
         assert "nobody thought of it" in caplog.text
 
     @pytest.mark.parametrize("end", ["reset", "lost", "deadline"])
-    async def test_a_stream_that_nobody_waits_for_is_cancelled(self, connect, end):
+    async def test_a_stream_without_a_client_is_cancelled(self, connect, end):
         ended = asyncio.Event()
         calls = []
 
@@ -108,7 +108,7 @@ class TestStreams:
 
 
 class TestWindowOfTheServer:
-    """What a client may send ahead."""
+    """Data that a client may send ahead."""
 
     async def test_a_method_that_does_not_read_stops_the_client(self, connect):
         going_on = asyncio.Event()
@@ -180,7 +180,7 @@ class TestWindowOfTheServer:
 
 
 class TestWindowOfTheClient:
-    """What the server may send ahead."""
+    """Data that the server may send ahead."""
 
     async def test_a_tiny_window_gets_everything(self, connect):
         peer = connect(window=7)
@@ -220,7 +220,7 @@ class TestWindowOfTheClient:
         await peer.until(lambda: all(peer.answers[n].ended for n in (first, second)))
         assert order.index(second) < len(order) - 1 - order[::-1].index(first)
 
-    async def test_a_stream_waits_for_room(self, connect):
+    async def test_a_stream_waits_for_window_space(self, connect):
         given = []
 
         async def flood(requests, call):
@@ -241,7 +241,7 @@ class TestWindowOfTheClient:
         await peer.ended(answer)
         assert (len(answer.messages), len(given)) == (200, 200)
 
-    async def test_a_deadline_ends_a_call_whose_answer_is_not_read(self, connect):
+    async def test_a_deadline_ends_a_call_whose_response_is_not_read(self, connect):
         peer = connect(reads=False, window=1000)
 
         answer = peer.call("Echo", bytes(MIB), grpc_timeout="50m")
@@ -251,7 +251,7 @@ class TestWindowOfTheClient:
 
 
 class TestLargeAnswers:
-    async def test_buffers_are_handed_over_as_they_are(self, connect, service):
+    async def test_buffers_are_passed_on_without_a_copy(self, connect, service):
         peer = connect()
         peer.open_windows()
         array = np.arange(4_000_000, dtype=np.float32)
@@ -290,7 +290,7 @@ class TestLargeAnswers:
         peer.wire.taken = 0
         assert alive() is None
 
-    async def test_a_transport_that_is_full_gets_nothing_more(self, connect, service):
+    async def test_a_full_transport_gets_no_more_data(self, connect, service):
         peer = connect()
         peer.open_windows()
         answer = peer.call("Later")

@@ -13,7 +13,7 @@ def model(folder):
 
 @pytest.fixture
 def seen(model):
-    """What an agent sees of the model, with these parameters; given back at the end."""
+    """Return an agent's view of the model, with these parameters; released at the end."""
     made = []
 
     def seen(**parameters):

@@ -28,7 +28,7 @@ def refusal(seen):
         {"MD5:./1//model.txt": WEIGHTS_MD5},
     ],
 )
-def test_files_with_the_digests_of_the_configuration_are_let_through(seen, parameters):
+def test_files_with_the_configured_digests_are_accepted(seen, parameters):
     ChecksumAgent().load(seen(**parameters))
 
 

@@ -6,7 +6,7 @@ import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
-    """Tells in which execution a request ran, and with how many others.
+    """Returns the execution of a request, and the size of its batch.
 
     ROWS is the size of the whole batch, REQUESTS the number of requests in
     it, EXECUTION the number of the execution. Each execution sleeps for

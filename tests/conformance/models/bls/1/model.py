@@ -5,7 +5,7 @@ import triton_python_backend_utils as pb_utils
 class TritonPythonModel:
     """Calls other models in the way that MODE names.
 
-    OUTPUT0 holds the numbers that the call gave, TEXT what there is to tell.
+    OUTPUT0 has the numbers of the call's response, TEXT its description.
     """
 
     def execute(self, requests):

@@ -3,7 +3,7 @@ import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
-    """Tells how often it was executed, so that a cached answer shows."""
+    """Returns its number of executions, so that a cached response is visible."""
 
     def initialize(self, args):
         self.executions = 0

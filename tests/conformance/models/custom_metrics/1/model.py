@@ -3,7 +3,7 @@ import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
-    """Keeps a counter and a gauge of its own."""
+    """Has a custom counter and gauge."""
 
     def initialize(self, args):
         self.counters = pb_utils.MetricFamily(

@@ -5,7 +5,7 @@ import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
-    """Tells what the request and the model's arguments hold, as JSON."""
+    """Returns the content of the request and of the model's arguments as JSON."""
 
     def initialize(self, args):
         self.args = {key: args[key] for key in args if key != "model_config"}

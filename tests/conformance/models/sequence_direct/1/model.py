@@ -3,7 +3,7 @@ import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
-    """Sums the inputs of a sequence; tells the control tensors that it got.
+    """Sums the inputs of a sequence; returns its control tensors.
 
     OUTPUT is the running sum. TRACE names the correlation ID, the START, END
     and READY values, and the slot of the batch in which the request came.
