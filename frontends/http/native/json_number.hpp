@@ -85,6 +85,32 @@ inline bool read_exponent(const char*& at, const char* end, int64_t& exponent) {
   return at != first;
 }
 
+// Skip a number by its form. Return what is wrong with it, with `at` there, or null. NaN and its like have no
+// form. The grammar and the names of its mistakes are RapidJSON's.
+inline const char* skip_number(const char*& at, const char* end, bool& integral) {
+  const auto take_digits = [&] {
+    const char* const first = at;
+    while (at < end && is_digit(*at)) ++at;
+    return at != first;
+  };
+  integral = true;
+  at += at < end && *at == '-';
+  if (at < end && *at == '0') ++at;
+  else if (!take_digits()) return "Invalid value";
+  if (at < end && *at == '.') {
+    integral = false;
+    ++at;
+    if (!take_digits()) return "Miss fraction part in number";
+  }
+  if (at < end && (*at == 'e' || *at == 'E')) {
+    integral = false;
+    ++at;
+    at += at < end && (*at == '-' || *at == '+');
+    if (!take_digits()) return "Miss exponent in number";
+  }
+  return nullptr;
+}
+
 // A number as double. The text must be of the form of JSON; whoever calls looks at what follows.
 inline bool read_real(const char*& at, const char* end, double& value) {
   const char* const begin = at;
