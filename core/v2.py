@@ -3,7 +3,7 @@
     HTTP, gRPC, a call in the process, a call of a model ─► [v2] ─► InferenceRequest
 
 A reader of a wire checks the type of a value, and words that error itself; this module says what a parameter
-means. The compiled readers (infer_request.hpp of HTTP, infer_codec.pyx of gRPC) hold the same rules.
+means. The compiled readers (infer_request.hpp of HTTP, infer_request.pyx of gRPC) hold the same rules.
 """
 
 from __future__ import annotations

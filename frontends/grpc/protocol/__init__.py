@@ -2,7 +2,7 @@
 
     bytes ─► decode ─► parse ─► InferenceRequest        InferenceResponse ─► render ─► bytes
 
-Ordinary messages of inference go through frontends/grpc/native/infer_codec.pyx; what it leaves goes
+Ordinary messages of inference go through frontends/grpc/native/infer_request.pyx; what it leaves goes
 this way.
 
 messages.py health_messages.py   the message classes, from the .proto files here

@@ -1,7 +1,7 @@
 """ModelInferRequest → InferenceRequest, the long way.
 
 bytes ─► [read] ─► message ─► [parse] ─► InferenceRequest ─► core.  Most requests are read by
-native/infer_codec.pyx and never come here; those that do have an error to be told, lie in shared
+native/infer_request.pyx and never come here; those that do have an error to be told, lie in shared
 memory or are rare. Only the form is checked; whether the model takes these inputs is admit's matter,
 except for a datatype that does not exist. The texts are Triton's, since clients and their tests look
 for them.

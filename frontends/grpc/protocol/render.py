@@ -1,6 +1,6 @@
 """InferenceResponse → bytes of a ModelInferResponse or a ModelStreamInferResponse.
 
-native/infer_codec.pyx writes them; the long way, with protobuf, is here for answers that it leaves,
+native/infer_response.pyx writes them; the long way, with protobuf, is here for answers that it leaves,
 so that the error tells what is wrong with them. Either way the message is encoded without its
 tensors, which follow as they are: `raw_output_contents` is the last field, so the result is what an
 encoder of the whole would write.
@@ -12,7 +12,7 @@ from core.errors import CoreError
 from core.request import InferenceRequest, Parameter
 from core.response import InferenceResponse
 from core.tensor import Buffer
-from frontends.grpc.native import infer_codec
+from frontends.grpc.native import infer_response
 from frontends.grpc.protocol import parameters
 from frontends.grpc.protocol.messages import ModelInferResponse, ModelStreamInferResponse
 from frontends.grpc.status import utf8
@@ -28,7 +28,7 @@ def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | li
 
     Raises CoreError(INTERNAL) for a parameter that has no form.
     """
-    message = infer_codec.response(answer, request)
+    message = infer_response.response(answer, request)
     return message if message is not None else response_by_protobuf(answer, request)
 
 
@@ -42,7 +42,7 @@ def stream_response(answer: InferenceResponse, request: InferenceRequest, final:
 
     Raises CoreError(INTERNAL) for a parameter that has no form.
     """
-    message = infer_codec.stream_response(answer, request, final)
+    message = infer_response.stream_response(answer, request, final)
     return message if message is not None else stream_response_by_protobuf(answer, request, final)
 
 
