@@ -5,7 +5,7 @@ requests to aiohttp. Without one, aiohttp handles the whole connection.
 
 The metrics port uses it too, without a fast path, and so has the same limits.
 
-Only this file, listener.py and their helpers in this package import aiohttp.
+Only this file, listener.py, aiohttp_connection.py and their helpers in this package import aiohttp.
 """
 
 from __future__ import annotations
@@ -17,29 +17,19 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
 
 from core.account import Share
 from core.errors import CoreError
 from core.server import InferenceServer
-from frontends.http.access_log import client_of, write_malformed
-from frontends.http.aiohttp_web import HttpVersion11, web
-from frontends.http.errors import refusal
+from frontends.http.access_log import client_of
+from frontends.http.aiohttp_connection import AiohttpConnection, connection_of
+from frontends.http.aiohttp_web import web
 from frontends.http.interceptors import HttpInterceptors
 from frontends.http.message import HttpRequest
 from frontends.http.native.fast_connection import FastConnection
-from frontends.http.native.framing import Framing
 from frontends.http.native.listener_context import ListenerContext
-from frontends.http.request_timeouts import (
-    TOO_MANY,
-    TOO_SLOW,
-    RequestTimeouts,
-    TimedConnection,
-    UnfinishedRequest,
-)
-from frontends.http.sending import response_of
+from frontends.http.request_timeouts import TOO_MANY, RequestTimeouts, TimedConnection
 from frontends.http.websocket import WebSocketSession
-from frontends.shared.access import ActiveCall
 from frontends.shared.access_log import AccessLog, AccessLogEntry
 from frontends.shared.connection_limit import most_connections
 from frontends.shared.shutdown import GOODBYE_S, not_done
@@ -82,9 +72,8 @@ class Connections(web.Server):
             keepalive_timeout=_NEVER_S if has_fast_path else KEEP_ALIVE_S,
         )
         self._handler = handler
-        self._open: set[_Connection | FastConnection] = (
-            set()
-        )  # no guests: their connections are there
+        # A connection behind a FastConnection is not in it: the FastConnection is.
+        self._open: set[AiohttpConnection | FastConnection] = set()
         self._all_closed = asyncio.Event()
         self._conversations: set[WebSocketSession] = set()
         self._most = most_connections(options.http_max_connections)
@@ -117,14 +106,16 @@ class Connections(web.Server):
             return FastConnection(self._context)
         return self._fallback(self._account.share())
 
-    def _fallback(self, share: Share) -> _Connection:
+    def _fallback(self, share: Share) -> AiohttpConnection:
         is_fallback = self._context is not None
-        return _Connection(self, share, is_fallback=is_fallback, loop=self._loop, **self._kwargs)
+        return AiohttpConnection(
+            self, share, is_fallback=is_fallback, loop=self._loop, **self._kwargs
+        )
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
         if self._context is None:
-            assert isinstance(handler, _Connection)
+            assert isinstance(handler, AiohttpConnection)
             self._opened(handler, transport)
 
     def connection_lost(
@@ -132,11 +123,11 @@ class Connections(web.Server):
     ) -> None:
         super().connection_lost(handler, exc)
         if self._context is None:
-            assert isinstance(handler, _Connection)
+            assert isinstance(handler, AiohttpConnection)
             self._lost(handler)
 
     def _opened(
-        self, connection: _Connection | FastConnection, transport: asyncio.Transport
+        self, connection: AiohttpConnection | FastConnection, transport: asyncio.Transport
     ) -> None:
         # The system then notices a client that vanished without closing its connection.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -154,11 +145,11 @@ class Connections(web.Server):
 
     def _too_slow(self, connection: TimedConnection) -> None:
         if self.access_log is not None:
-            assert isinstance(connection, _Connection | FastConnection)
+            assert isinstance(connection, AiohttpConnection | FastConnection)
             client = client_of(connection.transport)
             self.access_log.write(AccessLogEntry("http", client, ""), HTTPStatus.REQUEST_TIMEOUT, 0)
 
-    def _lost(self, connection: _Connection | FastConnection) -> None:
+    def _lost(self, connection: AiohttpConnection | FastConnection) -> None:
         self._open.discard(connection)
         self._refusing = self._refusing and len(self._open) >= self._most
         if not self._open:
@@ -214,7 +205,7 @@ class Connections(web.Server):
         replies = [
             call.reply
             for connection in self.connections
-            if isinstance(connection, _Connection)
+            if isinstance(connection, AiohttpConnection)
             and (call := connection.call) is not None
             and call.reply is not None
         ]
@@ -224,165 +215,3 @@ class Connections(web.Server):
         if replies:
             with suppress(asyncio.TimeoutError):  # a client that does not read
                 await asyncio.wait_for(self._all_closed.wait(), GOODBYE_S)
-
-
-class _Connection(web.RequestHandler):
-    """One connection. Malformed HTTP is refused in the form of the protocol's errors.
-
-    busy   whether it has a request without a response
-    used   time.monotonic() when its last request ended; 0.0 before
-    call   the request that is being answered; None for none
-    active  call that is being answered; None for none, and without an access policy
-    came   bytes received
-    heard  of these, the bytes received when its last request ended
-    share  its part of the memory that all connections may hold
-    drops_followers  whether it had a request with a body after which the engine drops all further data
-    """
-
-    __slots__ = (
-        "_framing",
-        "_unread",
-        "active",
-        "busy",
-        "call",
-        "came",
-        "drops_followers",
-        "heard",
-        "is_fallback",
-        "share",
-        "used",
-    )
-
-    def __init__(self, manager: Connections, share: Share, *, is_fallback: bool, **options: Any):
-        super().__init__(manager, **options)
-        self.share = share
-        self.is_fallback = is_fallback
-        self.drops_followers = False
-        self._framing = Framing()  # the fast path does the same for a fallback connection
-        self._unread = 0  # bytes counted for the write buffer of the transport
-        self.busy = False
-        self.used = 0.0
-        self.call: HttpRequest | None = None
-        self.active: ActiveCall | None = None
-        self.came = self.heard = 0
-
-    def data_received(self, data: bytes) -> None:
-        self.came += len(data)
-        if self.is_fallback or not data:
-            self._feed(data)
-            return
-        at = 0
-        while at < len(data) and self.transport is not None:
-            end = self._framing.next_part(data, at, self.idle)
-            self.drops_followers = self.drops_followers or self._framing.drops_followers()
-            self._feed(data[at:end])
-            at = end
-
-    def _feed(self, data: bytes) -> None:
-        """Pass a part to the engine. If it is malformed, the reader of an open body gets the error too."""
-        before = len(self._messages)
-        super().data_received(data)
-        messages: Any = self._messages
-        if len(messages) <= before or not hasattr(messages[-1][0], "exc"):
-            return
-        request: Any = self._current_request
-        body: Any = messages[-2][1] if len(messages) > 1 else request and request.content
-        if body is not None and not body.is_eof() and body.exception() is None:
-            body.set_exception(web.RequestPayloadError(messages[-1][0].message))
-
-    @property
-    def finishing(self) -> bool:
-        """Return whether the server is stopping, so that the next response is the last."""
-        manager = self._manager
-        return isinstance(manager, Connections) and manager.finishing
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self.is_fallback or self.transport is None:
-            return  # the fast path counts these bytes
-        size = self.transport.get_write_buffer_size()
-        if self.share.try_take(size):
-            self._unread = size
-        else:
-            self._loop.call_soon(self.abort)  # not within the transport's own call
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._forget_unread()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        self._forget_unread()
-
-    def _forget_unread(self) -> None:
-        self.share.give(self._unread)
-        self._unread = 0
-
-    def abort(self) -> None:
-        """Close now, and drop data that the client has not read."""
-        if self.transport is not None:
-            self.transport.abort()
-
-    def unfinished(self) -> UnfinishedRequest | None:
-        """Return the request of which a part is missing through the client's fault alone; None for none."""
-        request = self._current_request
-        if request is not None and not request.content.is_eof() and not self._reading_paused:
-            return UnfinishedRequest(True, self.used, self.came - self.heard)
-        if self.idle and self.came > self.heard:
-            return UnfinishedRequest(False, self.used, self.came - self.heard)
-        return None
-
-    def give_up(self) -> None:
-        """Close; send a response first if no request has begun."""
-        if self.transport is not None:
-            if not self.busy:
-                self.transport.write(TOO_SLOW)
-            self.force_close()
-
-    @property
-    def idle(self) -> bool:
-        """Return whether it has answered every request whose head it has seen, and waits for the next."""
-        waiter = self._waiter
-        return waiter is not None and not waiter.done() and not self._messages
-
-    def finish(self) -> None:
-        """Close if there is no request. If there is one, pre_shutdown makes it close after the response."""
-        # Bytes already written are still sent.
-        if not self.busy and self.transport is not None:
-            self.transport.close()
-
-    def cut(self) -> None:
-        """Close now, with or without a response."""
-        self.force_close()
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        if isinstance(exc, ConnectionError):
-            raise exc  # the client has disconnected: a response would not be read
-        if request.writer.output_size > 0:
-            if exc is not None:
-                logger.error("HTTP: an answer is cut", exc_info=exc)
-            raise ConnectionError("the answer has begun: no error can be told")
-        if status >= 500:
-            logger.error("HTTP: a request failed", exc_info=exc)
-        text = (message or "Bad Request").strip().splitlines()[0].rstrip(":")
-        # The engine treats a request that it could not read as HTTP/1.0.
-        request._version = HttpVersion11
-        response = response_of(refusal(status, text), request)
-        response.force_close()
-        manager = self._manager
-        if isinstance(manager, Connections) and manager.access_log is not None:
-            write_malformed(manager.access_log, request, status, response)
-        return response
-
-
-def connection_of(request: web.BaseRequest) -> _Connection:
-    """Return the connection of a request."""
-    connection = request.protocol
-    assert isinstance(connection, _Connection)
-    return connection

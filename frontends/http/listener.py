@@ -20,6 +20,7 @@ from core.server import InferenceServer
 from core.telemetry import log
 from core.tensor import Buffer
 from frontends.http.access_log import complete, entry_of, size_of
+from frontends.http.aiohttp_connection import connection_of
 from frontends.http.aiohttp_web import web
 from frontends.http.bodies import read_body
 from frontends.http.codec.limits import (
@@ -29,7 +30,7 @@ from frontends.http.codec.limits import (
     largest_body,
     too_large,
 )
-from frontends.http.connections import Connections, connection_of
+from frontends.http.connections import Connections
 from frontends.http.errors import error_answer, refusal, unexpected
 from frontends.http.interceptors import HttpInterceptors
 from frontends.http.message import HttpRequest, HttpResponse

@@ -1,6 +1,6 @@
 // ModelInferRequest: encoded bytes → a struct of views.
 //
-//   bytes ─► [read] ─► Request (views of the bytes) ─► infer_codec.pyx ─► InferenceRequest
+//   bytes ─► [read] ─► Request (views of the bytes) ─► infer_request.pyx ─► InferenceRequest
 //
 // One pass, no copies. `read` answers yes only for a message that every protobuf runtime reads in the
 // same way and that asks for nothing unusual: no error to tell, no shared memory, no parameter of

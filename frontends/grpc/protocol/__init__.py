@@ -2,7 +2,7 @@
 
     bytes ─► decode ─► parse ─► InferenceRequest        InferenceResponse ─► render ─► bytes
 
-frontends/grpc/native/infer_codec.pyx handles most messages of inference. This package handles the others.
+frontends/grpc/native/infer_request.pyx reads most messages of inference. This package handles the others.
 
 messages.py health_messages.py   the message classes, from the .proto files here
 decode.py                        bytes → message

@@ -16,7 +16,7 @@ from frontends.grpc.native.entries import MessageShape
 M = TypeVar("M", bound=Message)
 
 MOST_PARTS = 100_000  # messages, map entries, texts and unknown fields, at all levels
-# Elements of typed contents in a message that protobuf reads; native/infer_codec.pyx reads any number.
+# Elements of typed contents in a message that protobuf reads; native/infer_request.pyx reads any number.
 MOST_ELEMENTS = 2**20
 
 _ELEMENT_TYPES = ("inference.InferTensorContents",)

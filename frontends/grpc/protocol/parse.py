@@ -1,6 +1,6 @@
 """ModelInferRequest → InferenceRequest, with protobuf.
 
-bytes ─► [read] ─► message ─► [parse] ─► InferenceRequest ─► core.  native/infer_codec.pyx reads most
+bytes ─► [read] ─► message ─► [parse] ─► InferenceRequest ─► core.  native/infer_request.pyx reads most
 requests. This module reads those that are invalid, use shared memory or have rare fields. It checks the form
 of a request and that its datatypes exist; the pipeline checks the inputs against the model. The error texts
 are Triton's, since clients and their tests match them.

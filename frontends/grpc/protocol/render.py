@@ -1,6 +1,6 @@
 """InferenceResponse → bytes of a ModelInferResponse or a ModelStreamInferResponse.
 
-native/infer_codec.pyx encodes most responses. Protobuf encodes the others here, so that an error names the
+native/infer_response.pyx encodes most responses. Protobuf encodes the others here, so that an error names the
 invalid value. Both encode the message without its tensors and append their bytes: `raw_output_contents` is
 the last field, so the result equals the encoding of the whole message.
 """
@@ -11,7 +11,7 @@ from core.errors import CoreError
 from core.request import InferenceRequest, Parameter
 from core.response import InferenceResponse
 from core.tensor import Buffer
-from frontends.grpc.native import infer_codec
+from frontends.grpc.native import infer_response
 from frontends.grpc.protocol import parameters
 from frontends.grpc.protocol.messages import ModelInferResponse, ModelStreamInferResponse
 from frontends.grpc.status import utf8
@@ -27,7 +27,7 @@ def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | li
 
     Raises CoreError(INTERNAL) for a parameter of an invalid type.
     """
-    message = infer_codec.response(answer, request)
+    message = infer_response.response(answer, request)
     return message if message is not None else response_by_protobuf(answer, request)
 
 
@@ -41,7 +41,7 @@ def stream_response(answer: InferenceResponse, request: InferenceRequest, final:
 
     Raises CoreError(INTERNAL) for a parameter of an invalid type.
     """
-    message = infer_codec.stream_response(answer, request, final)
+    message = infer_response.stream_response(answer, request, final)
     return message if message is not None else stream_response_by_protobuf(answer, request, final)
 
 

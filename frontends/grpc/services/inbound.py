@@ -14,7 +14,7 @@ from core.request import InferenceRequest
 from core.server import InferenceServer
 from core.v2 import forward_header
 from frontends.grpc.call import GrpcCall
-from frontends.grpc.native.infer_codec import RequestReader
+from frontends.grpc.native.infer_request import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
 

@@ -6,7 +6,7 @@ from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, ReplyListener, Reply
 from frontends.grpc.call cimport GrpcCall
 from frontends.grpc.requests_in_flight cimport RequestsInFlight
-from frontends.grpc.native.infer_codec cimport response as encoded
+from frontends.grpc.native.infer_response cimport response as encoded
 from frontends.grpc.services.inbound cimport Inbound
 
 

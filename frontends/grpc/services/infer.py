@@ -13,7 +13,7 @@ from core.telemetry.log import failed
 from core.telemetry.tracing import Trace
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.method import Done, Message
-from frontends.grpc.native.infer_codec import response as encoded
+from frontends.grpc.native.infer_response import response as encoded
 from frontends.grpc.protocol import render
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.inbound import Inbound

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 
 from core.errors import CoreError, invalid
-from frontends.http.native.infer_request import natural_number
 
 JSON_SIZE = "Inference-Header-Content-Length"
 MOST_CHUNKS = 65536  # nonempty chunks of one body
@@ -59,6 +58,11 @@ def too_many_chunks() -> CoreError:
         f"Chunked request body exceeds maximum of {MOST_CHUNKS} non-empty chunks. "
         "Send fewer or larger HTTP chunks."
     )
+
+
+def natural_number(text: str) -> int:
+    """Return the number that a text of one to nine ASCII digits is, else -1."""
+    return int(text) if len(text) < 10 and text.isascii() and text.isdigit() else -1
 
 
 def json_size(headers: Mapping[str, str], body_size: int) -> int:

@@ -16,6 +16,7 @@ cdef class BodyReader(ResponseWriter):
 
     cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1
     cdef _receive_elsewhere(self)
+    cdef bytes _leave_receiver(self)
     cdef _refuse(self, error)
     cdef PendingResponse _new_pending(self, body)
     cdef _admit(self, body)

@@ -89,5 +89,12 @@ cdef class BodyReader(ResponseWriter):
         self._admit_alone(body)
         self._receive_elsewhere()
 
+    cdef bytes _leave_receiver(self):
+        """Receive again; returns what a RequestReceiver has got of the next request."""
+        reception, self._receiver = self._receiver, None
+        self._memory.release(self._body_held)
+        self._body_held = 0
+        return reception.leave()
+
     cdef bint _in_body(self) except -1:
         return self._body is not None or self._receiver is not None and self._receiver.in_body

@@ -31,9 +31,6 @@ class OutputForm:
     def binary(self, output: str) -> bool:
         """Whether the output leaves in binary."""
 
-def natural_number(text: str) -> int:
-    """The number that a text of one to nine ASCII digits is, else -1."""
-
 def read(
     model: str,
     version: int,

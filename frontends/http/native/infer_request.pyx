@@ -14,14 +14,16 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp
 from libcpp cimport bool as boolean
-from libcpp.vector cimport vector
 
 from core.dtypes cimport DataType
 from core.request cimport InferenceRequest, RequestedOutput
 from core.tensor cimport Tensor
+from frontends.http.native.infer_json cimport (
+    Input, Memory, Output, Parameter, Request, RequestReader, Text, kBinary, kData, kInteger, kReal, kText,
+)
 
 from core import dtypes
-from core.errors import CoreError, invalid
+from core.errors import CoreError
 from core.request import SEQUENCE_END, SEQUENCE_START
 
 cdef extern from "Python.h":
@@ -33,80 +35,7 @@ cdef extern from "lease.hpp" namespace "http_json" nogil:
         Lease() except +
         Scratch* get()
 
-cdef extern from "infer_request.hpp" namespace "http_json" nogil:
-    ctypedef int NativeDataType "http_json::DataType"
-    const NativeDataType kBytes "http_json::DataType::kBytes"
-
-    ctypedef int Source
-    const Source kData "http_json::Source::kData"
-    const Source kBinary "http_json::Source::kBinary"
-
-    ctypedef int Kind
-    const Kind kText "http_json::Kind::kText"
-    const Kind kInteger "http_json::Kind::kInteger"
-    const Kind kReal "http_json::Kind::kReal"
-
-    cdef cppclass Text:
-        const char* data
-        size_t size
-
-    cdef cppclass Place:
-        Text region
-        uint64_t offset
-        uint64_t byte_size
-
-    cdef cppclass Input:
-        Text name
-        NativeDataType type
-        size_t first_dimension
-        size_t dimension_count
-        Source source
-        uint64_t size
-        void* memory
-        Text numbers
-        Text shape
-        Text binary_size
-        Place place
-
-    cdef cppclass Output:
-        Text name
-        boolean binary
-        uint64_t class_count
-        boolean shared
-        Place place
-
-    cdef cppclass Parameter:
-        Text key
-        Kind kind
-        Text text
-        int64_t integer
-        double real
-
-    cdef cppclass Request:
-        Text id
-        boolean sequence_named
-        Text sequence_name
-        uint64_t sequence_id
-        boolean sequence_start
-        boolean sequence_end
-        uint64_t priority
-        uint64_t timeout_us
-        boolean binary_output
-        vector[Parameter] parameters
-        vector[Input] inputs
-        vector[int64_t] dimensions
-        vector[Output] outputs
-
-    ctypedef char* (*Take)(void*, size_t, void**) noexcept nogil
-
-    cdef cppclass Memory:
-        Take take
-        void* context
-
-    cdef cppclass RequestReader:
-        RequestReader(const char*, size_t, uint64_t, Memory, Request&)
-        boolean read() except +
-
+cdef extern from "json_cursor.hpp" namespace "http_json" nogil:
     uint64_t word_key(Text)
 
 cdef enum:
@@ -124,7 +53,7 @@ cdef list _names = [None] * NAMES  # str or None at each place
 
 
 cdef class OutputForm:
-    """See infer_codec.pyi."""
+    """See infer_request.pyi."""
 
     def __init__(self, default=False, listed=None, placed=None):
         self.default = default
@@ -141,20 +70,6 @@ cdef class OutputForm:
 # Shared by all requests that ask for nothing else; nobody writes to a form that was read.
 cdef OutputForm _IN_JSON = OutputForm(False, {}, _NONE)
 cdef OutputForm _IN_BINARY = OutputForm(True, {}, _NONE)
-
-
-def natural_number(str text not None):
-    """The number that a text of one to nine digits is, else -1; see infer_request.pyi."""
-    cdef int number = 0, digit
-    cdef Py_UCS4 character
-    if not 0 < len(text) < 10:
-        return -1
-    for character in text:
-        digit = <int>character - 48  # the code of "0"
-        if not 0 <= digit <= 9:
-            return -1
-        number = number * 10 + digit
-    return number
 
 
 # Requests ---------------------------------------------------------------------------------
@@ -184,7 +99,7 @@ cdef tuple _read(
     if json_size < 0 or json_size > view.len:
         raise ValueError(f"JSON of {json_size} bytes in a body of {view.len}")
     memory.context = <void*>taken
-    memory.take = _take
+    memory.take = take_elements
     if json_size >= LARGE:
         with nogil:
             understood = RequestReader(json, json_size, most_bytes, memory, found[0]).read()
@@ -229,42 +144,8 @@ cdef size_t _text_bytes(Request* found) noexcept:
     return size
 
 
-cdef list slots_of(bytes json, uint64_t most_bytes):
+cdef char* take_elements(void* context, size_t size, void** memory) noexcept with gil:
     """See infer_request.pxd."""
-    cdef Lease[Request] lease
-    cdef Request* found = lease.get()
-    cdef list taken = [], slots = []
-    cdef Memory memory
-    cdef const char* begin = PyBytes_AS_STRING(json)
-    cdef Input* one
-    cdef size_t i
-    memory.context = <void*>taken
-    memory.take = _take
-    if not RequestReader(begin, PyBytes_GET_SIZE(json), most_bytes, memory, found[0]).read():
-        return None
-    for i in range(found.inputs.size()):
-        one = &found.inputs[i]
-        slots.append(_slot(begin, one.shape, SHAPE))
-        if one.source == kBinary:
-            slots.append(_slot(begin, one.binary_size, SIZE))
-        elif one.source == kData and one.numbers.size:
-            slots.append(_slot(begin, one.numbers, DATA))
-        else:
-            return None
-    if slots != sorted(slots):
-        return None
-    # An id with escapes is not in the JSON as it is.
-    if found.id.size and begin <= found.id.data < begin + PyBytes_GET_SIZE(json):
-        slots.append(_slot(begin, found.id, ID))
-    return sorted(slots)
-
-
-cdef tuple _slot(const char* begin, Text text, SlotKind kind):
-    return text.data - begin, text.data - begin + <Py_ssize_t>text.size, <int>kind
-
-
-cdef char* _take(void* context, size_t size, void** memory) noexcept with gil:
-    """Memory for the elements of a JSON tensor: a bytes object, kept by the list `context`."""
     try:
         elements = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
         (<list>context).append(elements)

@@ -4,13 +4,13 @@
 // found is right; after a false the place is not defined. Nothing is read at or behind `end`.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <deque>
 #include <string>
 
+#include "json_characters.hpp"
 #include "json_number.hpp"
 
 namespace http_json {
@@ -56,65 +56,6 @@ bool equals(Text text, const char (&word)[N]) {
 inline bool is_space(char c) {
   // The first comparison is all that most bytes take.
   return static_cast<unsigned char>(c) <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t');
-}
-
-// Bytes that stand in a string for themselves.
-constexpr std::array<bool, 256> plain_bytes() {
-  std::array<bool, 256> table{};
-  for (size_t i = 0x20; i < 0x80; ++i) table[i] = i != '"' && i != '\\';
-  return table;
-}
-inline constexpr std::array<bool, 256> kPlain = plain_bytes();
-
-// Bytes of the UTF-8 character at `at`, whose first byte is not ASCII; 0 if it is none.
-// Well-formed sequences are those of table 3-7 of the Unicode standard.
-inline size_t utf8_length(const char* at, const char* end) {
-  const auto byte = [at](int i) { return static_cast<unsigned char>(at[i]); };
-  const auto follows = [&](int i) { return (byte(i) & 0xC0) == 0x80; };
-  const ptrdiff_t left = end - at;
-  const unsigned char first = byte(0);
-  if (first >= 0xC2 && first <= 0xDF) return left >= 2 && follows(1) ? 2 : 0;
-  if ((first & 0xF0) == 0xE0) {
-    if (left < 3 || !follows(1) || !follows(2)) return 0;
-    const bool overlong = first == 0xE0 && byte(1) < 0xA0;
-    const bool surrogate = first == 0xED && byte(1) >= 0xA0;
-    return overlong || surrogate ? 0 : 3;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    if (left < 4 || !follows(1) || !follows(2) || !follows(3)) return 0;
-    const bool overlong = first == 0xF0 && byte(1) < 0x90;
-    const bool beyond = first == 0xF4 && byte(1) >= 0x90;
-    return overlong || beyond ? 0 : 4;
-  }
-  return 0;
-}
-
-// Four hexadecimal digits; false for what is none, then the place is not defined.
-inline bool take_hex(const char*& at, const char* end, uint32_t& code) {
-  if (end - at < 4) return false;
-  code = 0;
-  for (int i = 0; i < 4; ++i) {
-    const char c = *at++;
-    const char letter = static_cast<char>(c | 0x20);
-    uint32_t digit;
-    if (c >= '0' && c <= '9') digit = static_cast<uint32_t>(c - '0');
-    else if (letter >= 'a' && letter <= 'f') digit = static_cast<uint32_t>(letter - 'a' + 10);
-    else return false;
-    code = code << 4 | digit;
-  }
-  return true;
-}
-
-// The UTF-8 of a character, and its length.
-inline size_t encode_utf8(uint32_t code, char* to) {
-  const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
-  if (code < 0x80) return to[0] = static_cast<char>(code), 1;
-  if (code < 0x800) return to[0] = static_cast<char>(0xC0 | code >> 6), to[1] = tail(0), 2;
-  if (code < 0x10000) {
-    return to[0] = static_cast<char>(0xE0 | code >> 12), to[1] = tail(6), to[2] = tail(0), 3;
-  }
-  to[0] = static_cast<char>(0xF0 | code >> 18);
-  return to[1] = tail(12), to[2] = tail(6), to[3] = tail(0), 4;
 }
 
 class Cursor {
@@ -268,39 +209,11 @@ class Cursor {
         return true;
       }
       char character[4];
-      const size_t length = take_escape(character);
+      const char* mistake;
+      const size_t length = take_escape(at_, end_, character, mistake);
       if (length == 0) return false;
       to.append(character, length);
     }
-  }
-
-  // The UTF-8 of an escape, and its length; 0 if it is none.
-  size_t take_escape(char* to) {
-    if (end_ - at_ < 2) return 0;
-    const char name = at_[1];
-    at_ += 2;
-    switch (name) {
-      case '"': case '\\': case '/': *to = name; return 1;
-      case 'b': *to = '\b'; return 1;
-      case 'f': *to = '\f'; return 1;
-      case 'n': *to = '\n'; return 1;
-      case 'r': *to = '\r'; return 1;
-      case 't': *to = '\t'; return 1;
-      case 'u': return take_code_point(to);
-      default: return 0;
-    }
-  }
-
-  size_t take_code_point(char* to) {
-    uint32_t code;
-    if (!take_hex(at_, end_, code)) return 0;
-    if (code >= 0xD800 && code < 0xE000) {
-      uint32_t low;
-      if (code >= 0xDC00 || !take_word("\\u") || !take_hex(at_, end_, low)) return 0;
-      if (low < 0xDC00 || low >= 0xE000) return 0;
-      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-    }
-    return encode_utf8(code, to);
   }
 
   bool skip_object(int depth) {

@@ -4,11 +4,13 @@
 // Finite text beyond the range of a double is refused. "-0" is an integer, which has no sign.
 #pragma once
 
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <system_error>
 #include <type_traits>
 
 #include "nearest_double.hpp"
@@ -83,6 +85,32 @@ inline bool read_exponent(const char*& at, const char* end, int64_t& exponent) {
   return at != first;
 }
 
+// Skip a number by its form. Return what is wrong with it, with `at` there, or null. NaN and its like have no
+// form. The grammar and the names of its mistakes are RapidJSON's.
+inline const char* skip_number(const char*& at, const char* end, bool& integral) {
+  const auto take_digits = [&] {
+    const char* const first = at;
+    while (at < end && is_digit(*at)) ++at;
+    return at != first;
+  };
+  integral = true;
+  at += at < end && *at == '-';
+  if (at < end && *at == '0') ++at;
+  else if (!take_digits()) return "Invalid value";
+  if (at < end && *at == '.') {
+    integral = false;
+    ++at;
+    if (!take_digits()) return "Miss fraction part in number";
+  }
+  if (at < end && (*at == 'e' || *at == 'E')) {
+    integral = false;
+    ++at;
+    at += at < end && (*at == '-' || *at == '+');
+    if (!take_digits()) return "Miss exponent in number";
+  }
+  return nullptr;
+}
+
 // A number as double. The text must be of the form of JSON; whoever calls looks at what follows.
 inline bool read_real(const char*& at, const char* end, double& value) {
   const char* const begin = at;
@@ -134,30 +162,16 @@ inline bool read_real(const char*& at, const char* end, double& value) {
 // An integer of the type of `value`, in its range and written as one.
 template <class Integer>
 bool read_integer(const char*& at, const char* end, Integer& value) {
+  constexpr bool kSigned = std::is_signed_v<Integer>;
   const bool negative = at < end && *at == '-';
-  at += negative;
-  const char* first = at;
-  uint64_t digits = 0;
-  while (at < end && is_digit(*at)) {
-    const uint64_t digit = static_cast<uint64_t>(*at - '0');
-    if (at - first >= kSafeDigits &&
-        (digits > (std::numeric_limits<uint64_t>::max() - digit) / 10 || at - first > kSafeDigits)) {
-      return false;
-    }
-    digits = digits * 10 + digit;
-    ++at;
-  }
-  if (at == first || (*first == '0' && at - first > 1)) return false;
+  const char* const first = at + negative;
+  Integer found = 0;
+  const std::from_chars_result result = std::from_chars(kSigned ? at : first, end, found);
+  at = result.ptr;
+  if (result.ec != std::errc() || (*first == '0' && at - first > 1)) return false;
   if (at < end && (*at == '.' || *at == 'e' || *at == 'E')) return false;
-  const uint64_t most = static_cast<uint64_t>(std::numeric_limits<Integer>::max());
-  if constexpr (std::is_signed_v<Integer>) {
-    if (digits > most + negative) return false;
-    value = static_cast<Integer>(negative ? ~digits + 1 : digits);
-    return true;
-  } else {
-    value = static_cast<Integer>(digits);
-    return digits <= most && !(negative && digits != 0);
-  }
+  value = found;
+  return kSigned || !negative || found == 0;
 }
 
 }  // namespace http_json

@@ -106,10 +106,28 @@ class Tape {
     }
   }
 
+  // Read an object or array up to its `close`: `part` reads one of the parts, `length_` says how many there are.
+  template <class Part>
+  bool parts(char close, const char* missing, Part part) {
+    size_t count = 0;
+    ++at_;
+    skip_space();
+    bool closed = at_ < end_ && *at_ == close;
+    at_ += closed;
+    for (; !closed; ++count) {
+      if (!part()) return false;
+      skip_space();
+      if (at_ == end_ || (*at_ != ',' && *at_ != close)) return fail(missing, at_);
+      closed = *at_++ == close;
+      if (!closed) skip_space();
+    }
+    length_ = count;
+    return true;
+  }
+
   bool object(int depth, Role role) {
     if (depth > kMostNesting) return stop(Outcome::kTooDeep);
     const size_t place = items_.size();
-    size_t count = 0;
     Item item;
     item.kind = ItemKind::kObject;
     if (!add(item, kHasObject)) return false;
@@ -117,67 +135,33 @@ class Tape {
     Summary inner;
     Summary* const outer = summary_;
     if (outer != nullptr) summary_ = &inner;
-    ++at_;
-    skip_space();
-    if (at_ < end_ && *at_ == '}') {
+    const auto member = [&] {
+      if (at_ == end_ || *at_ != '"') return fail("Missing a name for object member", at_);
+      Text key;
+      if (!string(false, &key)) return false;
+      skip_space();
+      if (at_ == end_ || *at_ != ':') return fail("Missing a colon after a name of object member", at_);
       ++at_;
-    } else {
-      for (;;) {
-        if (at_ == end_ || *at_ != '"') return fail("Missing a name for object member", at_);
-        Text key;
-        if (!string(false, &key)) return false;
-        skip_space();
-        if (at_ == end_ || *at_ != ':') return fail("Missing a colon after a name of object member", at_);
-        ++at_;
-        skip_space();
-        if (!value(depth, member_role(role, key))) return false;
-        ++count;
-        skip_space();
-        if (at_ < end_ && *at_ == ',') {
-          ++at_;
-          skip_space();
-          continue;
-        }
-        if (at_ == end_ || *at_ != '}') return fail("Missing a comma or } after an object member", at_);
-        ++at_;
-        break;
-      }
-    }
+      skip_space();
+      return value(depth, member_role(role, key));
+    };
+    if (!parts('}', "Missing a comma or } after an object member", member)) return false;
     summary_ = outer;
-    if (outer == nullptr) items_[place].count = count;
+    if (outer == nullptr) items_[place].count = length_;
     return true;
   }
 
   bool array(int depth, Role role) {
     if (depth > kMostNesting) return stop(Outcome::kTooDeep);
     const size_t place = items_.size();
-    size_t count = 0;
     Item item;
     item.kind = ItemKind::kArray;
     if (!add(item, 0)) return false;
     if (summary_ != nullptr) summary_->depth = std::max(summary_->depth, depth - base_);
     const Role inner = role == Role::kInputs ? Role::kInput : Role::kPlain;
-    ++at_;
-    skip_space();
-    if (at_ < end_ && *at_ == ']') {
-      ++at_;
-    } else {
-      for (;;) {
-        if (!value(depth, inner)) return false;
-        ++count;
-        skip_space();
-        if (at_ < end_ && *at_ == ',') {
-          ++at_;
-          skip_space();
-          continue;
-        }
-        if (at_ == end_ || *at_ != ']') return fail("Missing a comma or ] after an array element", at_);
-        ++at_;
-        break;
-      }
-    }
-    length_ = count;
-    if (summary_ == nullptr) items_[place].count = count;
+    const auto element = [&] { return value(depth, inner); };
+    if (!parts(']', "Missing a comma or ] after an array element", element)) return false;
+    if (summary_ == nullptr) items_[place].count = length_;
     return true;
   }
 
@@ -228,8 +212,10 @@ class Tape {
           unescaped = &unescaped_.back();
         }
         char character[4];
-        const size_t length = escape(character);
-        if (length == 0) return false;
+        const char* const escape = at_;
+        const char* mistake;
+        const size_t length = take_escape(at_, end_, character, mistake);
+        if (length == 0) return fail(mistake, escape);
         size += length;
         if (unescaped != nullptr) unescaped->append(character, length);
         continue;
@@ -264,68 +250,16 @@ class Tape {
     return add(item, kHasText);
   }
 
-  // The UTF-8 of the escape at this place, and its length; 0 after a mistake.
-  size_t escape(char* to) {
-    const char* const begin = at_;
-    if (end_ - at_ < 2) return fail("Invalid escape character in string", begin), 0;
-    const char name = at_[1];
-    at_ += 2;
-    switch (name) {
-      case '"': case '\\': case '/': *to = name; return 1;
-      case 'b': *to = '\b'; return 1;
-      case 'f': *to = '\f'; return 1;
-      case 'n': *to = '\n'; return 1;
-      case 'r': *to = '\r'; return 1;
-      case 't': *to = '\t'; return 1;
-      case 'u': break;
-      default: return fail("Invalid escape character in string", begin), 0;
-    }
-    uint32_t code, low;
-    if (!take_hex(at_, end_, code)) return fail("Incorrect hex digit after \\u escape in string", begin), 0;
-    if (code >= 0xD800 && code < 0xE000) {
-      const bool follows = code < 0xDC00 && end_ - at_ >= 2 && at_[0] == '\\' && at_[1] == 'u';
-      if (!follows) return fail("The surrogate pair in string is invalid", begin), 0;
-      at_ += 2;
-      if (!take_hex(at_, end_, low)) return fail("Incorrect hex digit after \\u escape in string", begin), 0;
-      if (low < 0xDC00 || low >= 0xE000) return fail("The surrogate pair in string is invalid", begin), 0;
-      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-    }
-    return encode_utf8(code, to);
-  }
-
-  // Numbers --------------------------------------------------------------------------
-
-  void skip_digits() {
-    while (at_ < end_ && is_digit(*at_)) ++at_;
-  }
-
   bool number() {
     const char* const begin = at_;
-    at_ += *at_ == '-';
+    bool integral;
     Item item;
-    if (at_ == end_ || !is_digit(*at_)) {
+    if (const char* const mistake = skip_number(at_, end_, integral)) {
       const char* place = begin;
-      if (read_real(place, end_, item.real)) {  // NaN, Inf or Infinity
-        at_ = place;
-        item.kind = ItemKind::kReal;
-        return add(item, kHasReal);
-      }
-      return fail("Invalid value", at_);
-    }
-    bool integral = true;
-    if (*at_ == '0') ++at_;
-    else skip_digits();
-    if (at_ < end_ && *at_ == '.') {
-      integral = false;
-      if (++at_ == end_ || !is_digit(*at_)) return fail("Miss fraction part in number", at_);
-      skip_digits();
-    }
-    if (at_ < end_ && (*at_ == 'e' || *at_ == 'E')) {
-      integral = false;
-      ++at_;
-      if (at_ < end_ && (*at_ == '-' || *at_ == '+')) ++at_;
-      if (at_ == end_ || !is_digit(*at_)) return fail("Miss exponent in number", at_);
-      skip_digits();
+      if (at_ > begin + 1 || !read_real(place, end_, item.real)) return fail(mistake, at_);
+      at_ = place;  // NaN, Inf or Infinity
+      item.kind = ItemKind::kReal;
+      return add(item, kHasReal);
     }
     // Whatever has so few digits is within 64 bits, and no array of them is converted twice.
     if (summary_ != nullptr && integral && at_ - begin <= kSafeDigits - 1) return add(item, kHasInteger);
@@ -363,7 +297,7 @@ class Tape {
   Summary* summary_ = nullptr;
   int base_ = 0;        // levels that it is in
   size_t values_ = 0;   // in it
-  size_t length_ = 0;   // elements of the array that has ended last
+  size_t length_ = 0;   // parts of the array or object that has ended last
 };
 
 }  // namespace http_json

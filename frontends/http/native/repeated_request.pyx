@@ -19,11 +19,17 @@ from libc.string cimport memcmp
 from core.native.arrays cimport length
 from core.request cimport InferenceRequest
 from core.tensor cimport Tensor, new_tensor
+from frontends.http.native.infer_json cimport Input, Memory, Request, RequestReader, Text, kBinary, kData
 from frontends.http.native.infer_request cimport (
-    COPIED_UP_TO, DATA, ID, MOST_DIMENSIONS, SHAPE, SIZE, OutputForm, part_of_body, slots_of,
+    COPIED_UP_TO, MOST_DIMENSIONS, OutputForm, part_of_body, take_elements,
 )
 
 from math import prod
+
+cdef extern from "lease.hpp" namespace "http_json" nogil:
+    cdef cppclass Lease[Scratch]:
+        Lease() except +
+        Scratch* get()
 
 cdef extern from "tensor_data.hpp" namespace "http_json" nogil:
     ctypedef int NativeDataType "http_json::DataType"
@@ -36,6 +42,14 @@ cdef extern from "slots.hpp" namespace "http_json" nogil:
     const char* take_shape(const char*, const char*, int64_t*, size_t, uint64_t&)
     const char* take_plain(const char*, const char*)
     const uint64_t kMostElements
+
+cdef enum SlotKind:
+    # A part of a request's JSON that may differ in the next one: the characters of its id, the list of an input's
+    # sizes, the bytes of one in binary, the list of its numbers.
+    ID
+    SHAPE
+    SIZE
+    DATA
 
 cdef object MOST_ELEMENTS = <uint64_t>kMostElements
 
@@ -164,6 +178,44 @@ cdef inline object _part(object body, const char* data, Py_ssize_t at, Py_ssize_
     return part_of_body(body, at, size)
 
 
+cdef list _slots_of(bytes json, uint64_t most_bytes):
+    """Where the parts of a JSON that may differ begin and end, with their kinds, in their order: (begin, end, kind).
+
+    None if an input has no numbers and is not in binary, or tells them before their shape, and for what `read` does
+    not understand.
+    """
+    cdef Lease[Request] lease
+    cdef Request* found = lease.get()
+    cdef list taken = [], slots = []
+    cdef Memory memory
+    cdef const char* begin = PyBytes_AS_STRING(json)
+    cdef Input* one
+    cdef size_t i
+    memory.context = <void*>taken
+    memory.take = take_elements
+    if not RequestReader(begin, PyBytes_GET_SIZE(json), most_bytes, memory, found[0]).read():
+        return None
+    for i in range(found.inputs.size()):
+        one = &found.inputs[i]
+        slots.append(_slot(begin, one.shape, SHAPE))
+        if one.source == kBinary:
+            slots.append(_slot(begin, one.binary_size, SIZE))
+        elif one.source == kData and one.numbers.size:
+            slots.append(_slot(begin, one.numbers, DATA))
+        else:
+            return None
+    if slots != sorted(slots):
+        return None
+    # An id with escapes is not in the JSON as it is.
+    if found.id.size and begin <= found.id.data < begin + PyBytes_GET_SIZE(json):
+        slots.append(_slot(begin, found.id, ID))
+    return sorted(slots)
+
+
+cdef tuple _slot(const char* begin, Text text, SlotKind kind):
+    return text.data - begin, text.data - begin + <Py_ssize_t>text.size, <int>kind
+
+
 cdef RepeatedRequest repeated_request(
     InferenceRequest request, OutputForm form, bytes json, uint64_t most_bytes
 ):
@@ -176,7 +228,7 @@ cdef RepeatedRequest repeated_request(
     for tensor in request.inputs.values():
         if prod(tensor.shape) > MOST_ELEMENTS:
             return None
-    slots = slots_of(json, most_bytes)
+    slots = _slots_of(json, most_bytes)
     if slots is None:
         return None
     for begin, end, kind in slots:

@@ -13,7 +13,6 @@
 
 namespace http_json {
 
-constexpr int kMostDigits = 18;                      // of a number that surely fits into 63 bits
 constexpr uint64_t kMostElements = uint64_t{1} << 40;  // of a tensor; more are counted elsewhere
 
 // A text that is the same each time.
@@ -22,16 +21,9 @@ inline const char* take_text(const char* at, const char* end, const char* text, 
   return at + size;
 }
 
-// A natural number as JSON has it: no sign, and no zero in front of other digits.
+// A natural number as JSON has it.
 inline const char* take_natural(const char* at, const char* end, int64_t& value) {
-  const char* begin = at;
-  value = 0;
-  while (at != end && static_cast<unsigned char>(*at - '0') <= 9) {
-    if (at - begin == kMostDigits) return nullptr;
-    value = value * 10 + (*at++ - '0');
-  }
-  if (at == begin || (*begin == '0' && at - begin > 1)) return nullptr;
-  return at;
+  return read_integer(at, end, value) && value >= 0 ? at : nullptr;
 }
 
 // A list of `count` natural numbers to `sizes`; `elements` is their product, at most kMostElements.

@@ -18,13 +18,12 @@ from core.tensor import Buffer
 from core.v2 import forward_header
 from frontends.http.background import LARGE_BYTES, begin, turn
 from frontends.http.codec import compression
-from frontends.http.codec.limits import JSON_SIZE
+from frontends.http.codec.limits import JSON_SIZE, natural_number
 from frontends.http.codec.parse import OutputForm, parse
 from frontends.http.codec.render import render, render_at_once
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.native.connection_memory import made_bytes
-from frontends.http.native.infer_request import natural_number
 from frontends.http.services.traced import bring_context, received
 
 _UNPACKED = "the unpacked body of a request"

@@ -8,8 +8,8 @@ from core import dtypes
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Tensor
-from frontends.grpc.native import infer_codec
-from frontends.grpc.native.infer_codec import RequestReader
+from frontends.grpc.native import infer_response
+from frontends.grpc.native.infer_request import RequestReader
 from frontends.grpc.protocol import render
 from frontends.grpc.protocol.messages import ModelInferRequest, ModelInferResponse
 
@@ -136,7 +136,7 @@ def responses(draw):
 def test_an_answer_is_written_as_if_it_were_the_first(answers):
     request = InferenceRequest("m", {})
     for response in answers:
-        found = infer_codec.response(response, request)
+        found = infer_response.response(response, request)
 
         expected = render.response_by_protobuf(response, request)
         whole = found if isinstance(found, bytes) else b"".join(map(bytes, found))

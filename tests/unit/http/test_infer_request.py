@@ -477,11 +477,3 @@ def test_a_body_shorter_than_its_json_is_a_slip_of_the_caller():
     for size in (-1, 3):
         with pytest.raises(ValueError):
             infer_request.read("m", -1, b"{}", size, MOST, REGIONS)
-
-
-@given(
-    st.text(alphabet="0123456789+- \u0663\udcffx", max_size=12) | st.integers(0, 10**10).map(str)
-)
-def test_a_natural_number_is_up_to_nine_digits(text):
-    plain = text.isascii() and text.isdigit() and len(text) <= 9
-    assert infer_request.natural_number(text) == (int(text) if plain else -1)

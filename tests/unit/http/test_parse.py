@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from core import dtypes
 from core.config import InputSpec, Signature
 from core.memory import SharedMemoryRegions
+from frontends.http.codec.limits import natural_number
 from frontends.http.codec.parse import parse
 from frontends.http.native.infer_request import COPIED_BYTES
 
@@ -323,3 +324,11 @@ def test_a_raw_request_without_a_known_shape_is_refused(refusal, inputs, text):
 def test_a_raw_input_has_a_limit(refusal):
     text = refusal(b"", bytes(11), {LENGTH: "0"}, most=10)
     assert "Raw input has a byte_size (11 bytes) that exceeds" in text
+
+
+@given(
+    st.text(alphabet="0123456789+- \u0663\udcffx", max_size=12) | st.integers(0, 10**10).map(str)
+)
+def test_a_natural_number_is_up_to_nine_digits(text):
+    plain = text.isascii() and text.isdigit() and len(text) <= 9
+    assert natural_number(text) == (int(text) if plain else -1)

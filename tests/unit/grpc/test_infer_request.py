@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import dtypes
-from frontends.grpc.native.infer_codec import RequestReader
+from frontends.grpc.native.infer_request import RequestReader
 from frontends.grpc.protocol.messages import (
     ModelInferRequest,
 )

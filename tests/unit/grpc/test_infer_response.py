@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.grpc.test_infer_codec import int64s, texts
+from unit.grpc.test_infer_request import int64s, texts
 
 from core import dtypes
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Tensor
-from frontends.grpc.native import infer_codec
+from frontends.grpc.native import infer_response
 from frontends.grpc.protocol import render
 from frontends.grpc.protocol.messages import ModelInferResponse, ModelStreamInferResponse
 
@@ -48,7 +48,7 @@ def joined(message):
 
 @given(responses(), st.sampled_from((PLAIN, SHARED)))
 def test_a_response_equals_that_of_protobuf(answer, request):
-    found = joined(infer_codec.response(answer, request))
+    found = joined(infer_response.response(answer, request))
 
     # Text and not messages: a NaN is not equal to itself.
     assert str(ModelInferResponse.FromString(found)) == str(
@@ -59,7 +59,7 @@ def test_a_response_equals_that_of_protobuf(answer, request):
 
 @given(responses(), st.booleans())
 def test_a_stream_response_equals_that_of_protobuf(answer, final):
-    found = infer_codec.stream_response(answer, PLAIN, final)
+    found = infer_response.stream_response(answer, PLAIN, final)
 
     expected = render.stream_response_by_protobuf(answer, PLAIN, final)
     assert len(found) == len(expected)
@@ -83,28 +83,28 @@ def test_a_stream_response_equals_that_of_protobuf(answer, final):
     ],
 )
 def test_unsupported_parameters_are_left_to_protobuf(answer):
-    assert infer_codec.response(answer, PLAIN) is None
-    assert infer_codec.stream_response(answer, PLAIN, True) is None
+    assert infer_response.response(answer, PLAIN) is None
+    assert infer_response.stream_response(answer, PLAIN, True) is None
 
 
 def test_a_large_tensor_is_a_separate_part():
-    large = bytes(infer_codec.COPIED_BYTES + 1)
+    large = bytes(infer_response.COPIED_BYTES + 1)
     tensors = [
         Tensor(name, dtypes.UINT8, (4,), raw=raw) for name, raw in (("a", large), ("b", b""))
     ]
 
-    parts = infer_codec.response(InferenceResponse("m", 1, tensors), PLAIN)
+    parts = infer_response.response(InferenceResponse("m", 1, tensors), PLAIN)
 
     assert [part is large for part in parts] == [False, True, False]
 
 
 def test_small_tensors_are_copied_into_one_message():
-    tensor = Tensor("a", dtypes.UINT8, (4,), raw=bytes(infer_codec.COPIED_BYTES))
+    tensor = Tensor("a", dtypes.UINT8, (4,), raw=bytes(infer_response.COPIED_BYTES))
 
-    assert type(infer_codec.response(InferenceResponse("m", 1, [tensor]), PLAIN)) is bytes
+    assert type(infer_response.response(InferenceResponse("m", 1, [tensor]), PLAIN)) is bytes
 
 
 def test_memory_of_a_client_is_copied_before_it_may_change():
     tensor = Tensor("a", dtypes.UINT8, (4,), raw=bytes(100_000))
 
-    assert type(infer_codec.response(InferenceResponse("m", 1, [tensor]), SHARED)) is bytes
+    assert type(infer_response.response(InferenceResponse("m", 1, [tensor]), SHARED)) is bytes

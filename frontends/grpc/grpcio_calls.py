@@ -1,0 +1,179 @@
+"""The calls of grpcio: each runs a method and becomes its response or its status. Event loop only.
+
+grpcio ─► [MethodRouter] ─► method.  Requests and responses stay bytes here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NoReturn, TypeAlias
+
+import grpc
+import grpc.aio
+
+from core.account import MemoryAccount, Share
+from core.errors import CoreError, internal
+from frontends.grpc.call import GrpcCall, Metadata
+from frontends.grpc.method import Method, UnaryMethod
+from frontends.grpc.status import Code, code_of, details, unforeseen
+
+Context = Any  # grpc.aio.ServicerContext, whose stubs lack what it inherits
+Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
+
+_STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class MethodRouter(grpc.GenericRpcHandler):
+    """Path of a call → its handler.
+
+    compresses   whether the server compresses responses unless they are excepted
+    """
+
+    def __init__(self, methods: Mapping[str, Method], compresses: bool, account: MemoryAccount):
+        self._handlers = {
+            path: _handler(_Run(each, compresses and not each.compress, account), each)
+            for path, each in methods.items()
+        }
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        return self._handlers.get(handler_call_details.method)
+
+
+class _Source:
+    """What a call knows of itself: its context of grpcio, and what it holds of the server's memory.
+
+    grpcio does not say which calls share a connection, so each call has a share of its own.
+    """
+
+    def __init__(self, context: Context, share: Share):
+        self._context = context
+        self._share = share
+
+    def metadata(self) -> Metadata:
+        return self._context.invocation_metadata() or ()
+
+    def peer(self) -> str:
+        return str(self._context.peer())
+
+    def hold(self, size: int, what: str) -> None:
+        self._share.take(size, what)
+
+    def release(self, size: int) -> None:
+        self._share.give(size)
+
+
+def _handler(run: _Run, method: Method) -> Handler:
+    """Return what grpcio calls for a method; without serializers, so that bytes stay bytes.
+
+    grpcio receives the message of a unary call before it calls the handler. A method with an `enter` is
+    therefore one that streams to grpcio, whose handler decides itself when to receive.
+    """
+    if not isinstance(method, UnaryMethod):
+        return grpc.stream_stream_rpc_method_handler(run.stream)
+    if method.enter is not None:
+        return grpc.stream_stream_rpc_method_handler(run.entered_unary)
+    return grpc.unary_unary_rpc_method_handler(run.unary)
+
+
+class _Run:
+    """Runs the calls of one method.
+
+    plain   whether responses are excepted from the compression of the server
+    """
+
+    def __init__(self, method: Method, plain: bool, account: MemoryAccount):
+        self._method = method
+        self._plain = plain
+        self._account = account
+
+    async def unary(self, request: bytes, context: Context) -> bytes:
+        async with self._running(context) as call:
+            return await self._answered(request, call, context)
+        raise AssertionError("abort raises")
+
+    async def entered_unary(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        async with self._running(context) as call:
+            request = await anext(requests, None)
+            if request is None:
+                raise internal("a unary call has one message")
+            await context.write(await self._answered(request, call, context))
+
+    async def stream(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        function: Any = self._method.function
+        async with (
+            self._running(context) as call,
+            contextlib.aclosing(function(self._noted(requests, call), call)) as responses,
+        ):
+            async for response in responses:
+                if call.active is not None:
+                    call.sent(response)
+                if self._plain:
+                    context.disable_next_message_compression()
+                await context.write(response)
+
+    def _noted(self, requests: AsyncIterator[bytes], call: GrpcCall) -> AsyncIterator[bytes]:
+        """Return the requests of a stream, each of which `Method.received` sees."""
+        received = self._method.received
+        if received is None:
+            return requests
+
+        async def noted() -> AsyncIterator[bytes]:
+            async for request in requests:
+                received(call, request)
+                yield request
+
+        return noted()
+
+    async def _answered(self, request: bytes, call: GrpcCall, context: Context) -> bytes:
+        if self._method.received is not None:
+            self._method.received(call, request)
+        call.hold(len(request), "a message")
+        if self._plain:
+            context.disable_next_message_compression()
+        function: Any = self._method.function
+        answer: bytes = await function(request, call)
+        if call.active is not None:
+            call.sent(answer)
+            call.end(Code.OK)
+        return answer
+
+    @contextlib.asynccontextmanager
+    async def _running(self, context: Context) -> AsyncIterator[GrpcCall]:
+        """A call that entered; what is raised within becomes its status."""
+        share = self._account.share()
+        call = GrpcCall(None, _deadline_ns(context), _Source(context, share))
+        try:
+            if self._method.enter is not None:
+                call.active = self._method.enter(call)
+            yield call
+            call.end(Code.OK)
+        except CoreError as error:
+            call.end(code_of(error))
+            await _abort(context, error)
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        except grpc.aio.InternalError:  # the client went away while it was written to
+            call.cancel()
+            raise asyncio.CancelledError from None
+        except grpc.aio.AbortError:
+            raise
+        except Exception as error:
+            call.end(Code.INTERNAL)
+            await _abort(context, unforeseen(self._method.path, error))
+        finally:
+            call.end(Code.CANCELLED)  # if it has not ended
+            share.close()
+
+
+def _deadline_ns(context: Context) -> int:
+    remaining_s = context.time_remaining()
+    return 0 if remaining_s is None else time.monotonic_ns() + int(remaining_s * 1e9)
+
+
+async def _abort(context: Context, error: CoreError) -> NoReturn:
+    await context.abort(_STATUS_CODES[code_of(error)], details(error.message))
+    raise AssertionError("abort raises")

@@ -1,0 +1,97 @@
+// A v2 inference request as a flat description: what infer_request.hpp reads JSON into.
+//
+// No Python type is here; infer_json.pxd declares these for Cython.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "datatype.hpp"
+#include "json_cursor.hpp"
+
+namespace http_json {
+
+constexpr size_t kKeptBytes = size_t{1} << 20;  // of scratch memory, from one request to the next
+
+enum class Source : int { kNone, kData, kBinary, kShared };
+enum class Kind : int { kText, kInteger, kReal, kTruth };
+
+// A region of shared memory, and what of it. `byte_size` is 0 where it is not said.
+struct Place {
+  Text region;
+  uint64_t offset = 0;
+  uint64_t byte_size = 0;
+};
+
+// dimensions   Request::dimensions[first_dimension] and those after it
+// size         bytes: of `data` in memory, or of the binary tensor
+// memory       what Memory gave for `data`; null if size is 0
+// numbers      the text of `data` from its bracket to its bracket, if they are numbers; else empty
+// shape        the text of the shape, from its bracket to its bracket
+// binary_size  the digits of `binary_data_size`; empty without
+struct Input {
+  Text name;
+  DataType type = DataType::kNone;
+  size_t first_dimension = 0;
+  size_t dimension_count = 0;
+  Source source = Source::kNone;
+  uint64_t size = 0;
+  void* memory = nullptr;
+  Text numbers;
+  Text shape;
+  Text binary_size;
+  Place place;
+};
+
+struct Output {
+  Text name;
+  bool binary = false;
+  uint64_t class_count = 0;
+  bool shared = false;
+  Place place;
+};
+
+// A parameter of the client's own.
+struct Parameter {
+  Text key;
+  Kind kind = Kind::kText;
+  Text text;
+  int64_t integer = 0;  // also a truth
+  double real = 0;
+};
+
+// Texts view the body or `unescaped`: they are good until the body goes or `clear` is called.
+struct Request {
+  Text id;
+  bool sequence_named = false;  // by sequence_name, else by sequence_id
+  Text sequence_name;
+  uint64_t sequence_id = 0;
+  bool sequence_start = false;
+  bool sequence_end = false;
+  uint64_t priority = 0;
+  uint64_t timeout_us = 0;
+  bool binary_output = false;
+  std::vector<Parameter> parameters;
+  std::vector<Input> inputs;
+  std::vector<int64_t> dimensions;
+  std::vector<Output> outputs;
+  std::deque<std::string> unescaped;
+  std::vector<char> strings;  // elements of a BYTES tensor while it is read
+
+  void clear() {
+    id = sequence_name = Text{};
+    sequence_id = priority = timeout_us = 0;
+    sequence_named = sequence_start = sequence_end = binary_output = false;
+    parameters.clear();
+    inputs.clear();
+    dimensions.clear();
+    outputs.clear();
+    if (!unescaped.empty()) unescaped.clear();
+    if (strings.capacity() > kKeptBytes) std::vector<char>().swap(strings);
+  }
+};
+
+}  // namespace http_json
