@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.host_policy import HostPolicy
+from core.system.host_policy import HostPolicy
 
 if TYPE_CHECKING:
     from core.batch import Batch

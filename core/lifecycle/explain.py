@@ -15,7 +15,6 @@ from core import plugins
 from core.backend import Backend, Model, implements
 from core.caches import open_cache
 from core.config import ModelConfig
-from core.host_policy import HostPolicies
 from core.lifecycle.offline import OfflineModel
 from core.options import Options
 from core.pipeline import Chain
@@ -30,6 +29,7 @@ from core.pipeline.instances.specs import InstanceSpec, instance_specs
 from core.pipeline.sequence import SequenceScheduler
 from core.pipeline.services import ChainServices
 from core.request import NEWEST
+from core.system.host_policy import HostPolicies
 
 Line = tuple[str, str, str]
 """Room, where its code is, what it does for this model."""

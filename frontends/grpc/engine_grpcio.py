@@ -18,10 +18,10 @@ import grpc
 import grpc.aio
 
 from core import unix_sockets
-from core.account import MemoryAccount, Share
 from core.errors import CoreError, internal, unavailable
-from core.heap import FreeMemoryWatch
 from core.options import Options
+from core.system.account import MemoryAccount, Share
+from core.system.heap import FreeMemoryWatch
 from frontends.grpc import transport
 from frontends.grpc.call import GrpcCall, Metadata
 from frontends.grpc.method import Method, UnaryMethod

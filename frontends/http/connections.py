@@ -19,9 +19,9 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
-from core.account import Share
 from core.errors import CoreError
 from core.server import InferenceServer
+from core.system.account import Share
 from frontends.http.access_log import client_of, write_malformed
 from frontends.http.aiohttp_web import HttpVersion11, web
 from frontends.http.errors import refusal
