@@ -81,7 +81,7 @@ class Exhausted(CoreError):
 
 
 class MemoryExhausted(Exhausted):
-    """Error of a request for which the memory limit of all connections leaves no room: core.system.account."""
+    """Error of a request that does not fit into the memory limit of all connections (core.system.account)."""
 
     def __init__(self, message: str):
         super().__init__(message, retry_after_s=1.0)

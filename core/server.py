@@ -19,7 +19,7 @@ from core.control.metrics.collect import MetricCollector
 from core.control.metrics.watch import Watch
 from core.control.repository import RepositoryControl
 from core.control.settings import SettingsControl, open_exporter
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.lifecycle import ModelManager
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options

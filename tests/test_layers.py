@@ -17,7 +17,7 @@ LONGEST = 450
 ROOMS = (
     (
         "core.cmake",
-        "core.devices",
+        "core.devices.visible",
         "core.errors",
         "core.hookspecs",
         "core.future_setter",
@@ -29,8 +29,8 @@ ROOMS = (
     ("core.system.host_policy", "core.unix_sockets"),
     ("core.native",),
     ("core.dtypes",),
-    ("core.dlpack",),
-    ("core.device_memory",),
+    ("core.devices.dlpack",),
+    ("core.devices.memory",),
     ("core.tensor",),
     ("core.request",),
     ("core.backlog", "core.v2"),
@@ -40,7 +40,7 @@ ROOMS = (
     ("core.config",),
     ("core.batch", "core.layout", "core.ragged"),
     ("core.backend",),
-    ("core.device_batch", "core.completion", "core.model_file", "core.termination"),
+    ("core.devices", "core.completion", "core.model_file", "core.termination"),
     ("core",),
     ("core.options",),
     ("core.system", "core.plugins", "core.telemetry", "core.repository"),

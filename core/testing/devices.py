@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from core.backend import Device
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.testing import leftovers
 from core.testing.diary import Diary
 from core.testing.example import Example

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import core
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
 from core.testing.fake_device import FakeDevice

@@ -11,7 +11,8 @@ from backend_onnx import device, instance
 from onnx import TensorProto
 
 import core
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.request import DeviceOutput
 from core.testing.fake_device import FakeDevice
 

@@ -9,7 +9,7 @@ import pytest
 from backend_python.api import cuda
 
 import core
-from core import dlpack
+from core.devices import dlpack
 from core.request import DeviceOutput
 from core.testing.fake_device import FakeDevice
 

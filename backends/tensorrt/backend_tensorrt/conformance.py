@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from backend_tensorrt import backend
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.testing import BackendConformance, Example
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)

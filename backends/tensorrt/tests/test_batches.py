@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import core
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.errors import CoreError
 from core.request import DeviceOutput
 from core.testing.fake_device import FakeDevice

@@ -12,7 +12,7 @@ from backend_tensorrt.conformance import TestTensorRt as TestTensorRt
 from onnx import TensorProto, helper
 
 import core
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.errors import CoreError
 from core.request import DeviceOutput
 from core.testing.served import Served

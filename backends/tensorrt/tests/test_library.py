@@ -20,7 +20,7 @@ from backend_tensorrt.reports import Reports, logger_of
 from backend_tensorrt.settings import BackendSettings, backend_settings_of, settings_of
 
 from core.config import parse_text
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.errors import CoreError
 from core.testing.served import Served
 

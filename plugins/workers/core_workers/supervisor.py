@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from core import plugins
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.errors import CoreError, Kind
 from core.options import Options, check_server, reads_again
 from core.system import service_manager

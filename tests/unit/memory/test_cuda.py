@@ -9,7 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.errors import CoreError, Kind
 from core.memory import CudaRegions, DeviceStatus, SharedMemoryRegions
 from core.memory.device_runtime import CupyRuntime, NoRuntime, find_runtime

@@ -12,7 +12,7 @@ import pytest
 from gpu_models import FREE, TWICE, X
 
 import core
-from core import dlpack
+from core.devices import dlpack
 from core.memory.cuda import DeviceRegion, DeviceStatus
 from core.request import DeviceOutput, RequestedOutput
 from core.testing import leftovers

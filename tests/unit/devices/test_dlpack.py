@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.testing.fake_device import FakeDevice
 
 NUMERIC = [each for each in dtypes.ALL if each is not dtypes.BYTES]
