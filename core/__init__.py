@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from core.batch import Batch
     from core.errors import CoreError, Fatal, Kind
     from core.hookspecs import hookimpl
-    from core.host_policy import HostPolicy
     from core.repository.agents import RepositoryAgent
     from core.request import DeviceOutput, InferenceRequest, RequestedOutput
     from core.response import InferenceResponse, Reply
+    from core.system.host_policy import HostPolicy
     from core.tensor import Tensor
     from core.version import __version__
     from frontends.in_process import Server
@@ -50,7 +50,7 @@ _HOMES = {
     "batch": ("Batch",),
     "errors": ("CoreError", "Fatal", "Kind"),
     "hookspecs": ("hookimpl",),
-    "host_policy": ("HostPolicy",),
+    "system.host_policy": ("HostPolicy",),
     "repository.agents": ("RepositoryAgent",),
     "request": ("DeviceOutput", "InferenceRequest", "RequestedOutput"),
     "response": ("InferenceResponse", "Reply"),

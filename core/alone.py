@@ -14,9 +14,9 @@ from core import config as configuration
 from core import plugins
 from core.backend import Backend, Device
 from core.config import ModelConfig
-from core.host_policy import HostPolicies
 from core.pipeline.instances.runner import open_instance
 from core.pipeline.instances.specs import instance_specs
+from core.system.host_policy import HostPolicies
 
 
 def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str]) -> None:

@@ -17,9 +17,8 @@ and in pyproject.toml
     [project.entry-points."core.backends"]
     lightgbm = "backend_lightgbm:backend"
 
-Order of calls, outside in and back, also when a step raises:
-Backend.open → Model.load → ModelInstance.open → execute* → ModelInstance.close → Model.unload →
-Backend.close.
+Order of calls, also when one raises: Backend.open → Model.load → ModelInstance.open → execute* →
+ModelInstance.close → Model.unload → Backend.close.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.host_policy import HostPolicy
+from core.system.host_policy import HostPolicy
 
 if TYPE_CHECKING:
     from core.batch import Batch
@@ -45,10 +44,7 @@ Complete = Callable[["ModelConfig", Path, "Backend"], None]
 
 @dataclass(frozen=True)
 class Device:
-    """Where an instance runs. kind is "CPU", "GPU" or "MODEL" (the model places itself; id has no meaning).
-
-    A secondary device is "NVDLA".
-    """
+    """Where an instance runs: "CPU", "GPU", "NVDLA", or "MODEL" (it places itself, id has no meaning)."""
 
     kind: str
     id: int = 0
@@ -61,8 +57,7 @@ class Device:
 class MemoryUsage:
     """Memory that is kept for a model.
 
-    type        "CPU", "CPU_PINNED" or "GPU"
-    id          of the device
+    type, id    "CPU", "CPU_PINNED" or "GPU", and the number of the device
     byte_size   as far as it is known
     """
 
@@ -74,15 +69,18 @@ class MemoryUsage:
 class Model:
     """One loaded version of one model; shared by its instances.
 
-    name, version   of the model
-    path            the version's directory, e.g. …/models/mnist/3
-    directory       the model's directory, e.g. …/models/mnist
-    config          the completed ModelConfig message; read only. When only its instance groups change,
-                    another message takes its place while the instances stay
-    backend         the Backend it belongs to
-    server          the Server, for models that call other models
-    waits           `async with model.waits():` on the loop while a load has nothing to do but to wait for
-                    the load of another model, so that others may load meanwhile
+    name, version    of the model
+    path, directory  of the version, e.g. …/models/mnist/3, and of the model, e.g. …/models/mnist
+    config           the completed ModelConfig message; read only. When only the instance groups change,
+                     another message replaces it while the instances stay
+    backend          the Backend it belongs to
+    server           the Server, for models that call other models
+    waits            `async with model.waits():` on the event loop, around the part of a load that only waits
+                     for the load of another model: other models may load meanwhile
+    checks_outputs   whether core compares tensors for Batch.respond and respond_all with the configuration:
+                     datatype, rows and shape. It always compares the outputs that execute returns, except
+                     for their shape
+    output_hint      the end of an error of that check, such as the setting that turns it off
     """
 
     name: str
@@ -94,81 +92,70 @@ class Model:
     server: Any
     waits: Callable[[], AbstractAsyncContextManager[None]] = staticmethod(nullcontext)
     checks_outputs: bool = False
-    """Whether tensors that are given to Batch.respond and respond_all are compared with the configuration:
-    datatype, rows and shape. Outputs that execute returns always are, but for their shape."""
     output_hint: str = ""
-    """What an error of that check ends with, such as the setting that turns it off."""
 
     def load(self) -> None:
-        """Read the model's files. On a worker thread; may take minutes; an exception fails the load."""
+        """Read the model's files. Called on a worker thread; may take long. An exception fails the load."""
 
     def unload(self) -> None:
-        """Give back what load took. On a worker thread, after the last instance has closed."""
+        """Release what load took. Called on a worker thread, after the last instance has closed."""
 
     def memory_usage(self) -> Iterable[MemoryUsage]:
-        """What the model keeps beside its instances, such as weights, for its statistics; nothing where that
-        is not known. Loop thread, whenever somebody asks for statistics; must not block."""
+        """Return what the model keeps beside its instances, such as weights, as far as it is known.
+
+        Called on the event loop whenever a client asks for statistics, so it must not block.
+        """
         return ()
 
     def batch_rule(self) -> BatchRule:
-        """A rule for one batch that dynamic batching gathers, beside the largest size and the shapes.
+        """Return a new rule for one batch of dynamic batching, beside its largest size and the shapes.
 
-        Returns a function that is asked for each request, in the order in which they would run, whether it
-        belongs into the batch. At the first False the batch is closed: it runs without that one. The first
-        request is asked for too, and runs whatever is said. A batch that waits for more is looked at again
-        from its beginning, with a new rule: what a rule adds up, it adds up in itself.
-
-        Loop thread, within some microseconds; an exception closes the batch, and is logged. Not for models
-        that do not override it, of sequences, or without dynamic batching.
+        The rule is called with each request, the first one too, in the order in which they would run, and
+        returns whether the request belongs into the batch. At the first False the batch is closed without
+        that request; the first request always runs. A batch that waits for more requests is checked again
+        from its beginning with a new rule, so a rule keeps its sums in itself. Called on the event loop, so
+        it must return within microseconds. An exception is logged and closes the batch. Not called for
+        sequences, or without dynamic batching.
         """
         raise NotImplementedError
 
     def file(self, default: str) -> Path:
-        """The model's file in the version directory: `default_model_filename`, or `default`."""
+        """Return the model's file in the version directory: `default_model_filename`, or `default`."""
         return self.path / (self.config.default_model_filename or default)
 
     def parameter(self, name: str, default: str = "") -> str:
-        """The string value of a `parameters` entry of config.pbtxt."""
-        entry = self.config.parameters.get(name) if name in self.config.parameters else None
-        return entry.string_value if entry is not None else default
-
-
-def _nobody_asks() -> None:
-    """In the place of ModelInstance.changed, where an instance is not in a pool."""
+        """Return the string value of an entry of `parameters` in config.pbtxt."""
+        entries = self.config.parameters
+        return entries[name].string_value if name in entries else default
 
 
 class ModelInstance:
-    """One worker of a model version. Its calls never overlap.
+    """One execution slot of a model version. Its calls never overlap.
 
     model       the Model
-    device      where it runs
+    device      where it runs; `secondary_devices`, such as DLA cores, are what else it may use
     name        "<group>_<index>", as Triton names instances
-    host_policy
-                name, settings (key → value) and cores of its host policy. The instance's own thread is
-                bound to the cores before open(), and threads inherit that from the one that starts
-                them; who runs models in other processes binds those (`host_policy.bind`)
-    passive     it is opened, and executes nothing: it stands by
+    host_policy name, settings (key → value) and cores of its host policy. The instance's own thread is bound
+                to the cores before open(), and the threads that it starts inherit that. For a model in
+                another process, call `host_policy.bind`
+    passive     it is opened and executes nothing: it stands by
     profiles    names of the optimization profiles of its group (TensorRT)
-    secondary_devices
-                what else it may use beside its device (DLA cores)
-    loop        the server's event loop: an instance that waits for something beside its executions
-                (a child process, a socket) watches it there
-    placement   where `execute` runs: "thread" (its own thread, the default), "inline" (on the event
-                loop: only for work of some tens of microseconds), or "auto" (on its thread while
-                executions are long, on the loop while they are short: for an instance that does not
-                mind who calls it; it may settle for "thread" in open()), or "callback" (`begin` starts
-                it on the loop, for work that is done elsewhere). Else an `async def execute` always runs
-                on the loop. Set on the class. With a host policy that has cores, "inline" and "auto"
-                mean "thread": the loop is bound to none.
-    changed     to be called on the loop when what `ready` gives has changed; written by core before open.
-                While an instance is not ready, requests go to the others of its model, if one is ready
-    native      a capsule of a native backend (core/include/core_abi.h), put here by open(): core calls what
-                it holds, without the GIL, in the place of `execute`; docs/native-backends.md
-    ahead       how many batches may be begun before the first of them is done, with placement
-                "callback": more than one for an instance that takes short executions in groups. It
-                executes them in order, one at a time. May change at any time; loop thread.
-    memory      "host": inputs are numpy (the default); "device": those that another model has made on a
-                device come as they are, see docs/device-tensors.md. Set on the class, or by open()
+    loop        the server's event loop, where an instance can watch a child process or a socket
+    placement   where `execute` runs; set it on the class. An `async def execute` always runs on the loop
+                "thread"     on the instance's own thread (default)
+                "inline"     on the loop, for work of some tens of microseconds
+                "auto"       on its thread while executions are long, on the loop while they are short;
+                             open() may still choose "thread"
+                "callback"   `begin` starts it on the loop, for work that is done elsewhere
+                With a host policy that has cores, "inline" and "auto" mean "thread"
+    changed     call it on the loop when the result of `ready` has changed; core sets it before open. While an
+                instance is not ready, requests go to the ready instances of its model, if there are any
+    native      capsule of a native backend (core/include/core_abi.h), set by open(): core calls it without
+                the GIL in place of `execute`; docs/native-backends.md
+    ahead       with "callback": how many batches may be begun before the first of them is done. The instance
+                executes them one by one, in order. May change at any time, on the loop
+    memory      "host": inputs are numpy arrays (default); "device": inputs that another model has made on a
+                device stay there, docs/device-tensors.md. Set it on the class, or in open()
     """
 
     model: Model
@@ -179,25 +166,24 @@ class ModelInstance:
     profiles: tuple[str, ...] = ()
     secondary_devices: tuple[Device, ...] = ()
     loop: asyncio.AbstractEventLoop
-    changed: Callable[[], None] = staticmethod(_nobody_asks)
+    changed: Callable[[], None] = staticmethod(lambda: None)
     placement: str = "thread"
     ahead: int = 1
     memory: str = "host"
     native: Any = None
 
     def open(self) -> None:
-        """Make buffers, streams, sessions. On a worker thread; an exception fails the load."""
+        """Make buffers, streams, sessions. Called on a worker thread. An exception fails the load."""
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         """Answer every request of `batch`.
 
-        Returns {output name: array with the rows of all requests}; core splits it by rows. Or answers
-        with batch.respond(i, …) / batch.fail(i, …) for each request, and returns None.
-        Arrays that were given as answers are core's: large ones are sent without a copy, some time
-        after this returns, so they must not be written to again. They may be on a device (anything with
-        `__dlpack__`), whatever `memory` says; what computes them there must have ended by then.
-        An exception fails the requests that have no answer yet; core.Fatal also takes the instance
-        out of service.
+        Return {output name: array with the rows of all requests}, which core splits by rows. Or answer each
+        request with batch.respond(i, …) or batch.fail(i, …), and return None.
+        Arrays of answers belong to core, which may send them later without a copy: do not write to them
+        again. They may be on a device (any object with `__dlpack__`), whatever `memory` is, if the device has
+        finished computing them.
+        An exception fails the requests without an answer; core.Fatal also takes the instance out of service.
         """
         raise NotImplementedError(
             f"{type(self).__name__} has neither execute, nor stream, nor `native`"
@@ -206,61 +192,59 @@ class ModelInstance:
     def stream(self, request: InferenceRequest) -> Iterator[Mapping[str, Any]]:
         """Yield the answers to one request, in place of execute; for decoupled models.
 
-        Each is {output name: array of one answer}. The generator is asked for the next one when the client
-        has room for it, and not again once the request is cancelled. Thread of execute. Requests of a batch
-        are answered one after the other. An exception fails the requests that have no last answer yet.
+        Each is {output name: array of one answer}. core takes the next one when the client has room for it,
+        and none once the request is cancelled. Called on the thread of execute, for the requests of a batch
+        one after the other. An exception fails the requests of the batch without a last answer.
         """
         raise NotImplementedError(f"{type(self).__name__} has no stream")
 
     def gather(self, name: str, arrays: list[Any]) -> Any:
-        """Put input `name` of several requests together; with memory "device", where at least one of them
-        is on a device.
+        """Return one array of input `name` of several requests; NotImplemented lets core make a numpy array.
+
+        Called on the thread of execute, with memory "device", if at least one array is on a device.
 
         arrays   in the order of the requests: numpy, or what the producers gave, on any device. They differ
                  in their first dimension only; those of a ragged input have one dimension
-        Returns one array, or NotImplemented: then `batch[name]` is a numpy array of all. Thread of execute.
         """
         return NotImplemented
 
     def cancelled(self, batch: Batch) -> None:
-        """Nobody waits for an answer to `batch` any more: all its requests are cancelled.
+        """Break off the execution of `batch`, because all its requests are cancelled; execute then raises.
 
-        For an instance that can break off what it computes; its execute then raises, and serves the next
-        batch. Called at most once for a batch that runs on the instance's thread, on the loop thread, so it
-        must not block. It may come shortly before execute begins with the batch or after it has ended.
+        Called on the event loop, so it must not block, and only for instances with a thread; at most once for
+        a batch, maybe shortly before execute begins with it or after it has ended.
         """
 
     def begin(self, batch: Batch, done: Callable[[BaseException | None], None]) -> None:
-        """Start to answer `batch`; with placement "callback", in the place of execute. Loop thread.
+        """Start to answer `batch`, in place of execute; with placement "callback".
 
-        Must not block. done(error or None) is called once, on the loop thread, at once or later, when
-        an execute would have returned or raised; with batch.respond(i, …) and batch.fail(i, …) before.
-        An exception of begin counts as the error, and done must not be called then.
+        Called on the event loop; must not block. When all answers are given, call done(None), or done(error)
+        where execute would raise: once, on the event loop, now or later. An exception of begin counts as
+        done(error); do not call done then.
         """
         raise NotImplementedError(f"{type(self).__name__} has no begin")
 
     def ready(self) -> bool:
-        """Whether the instance can serve now. Any thread; must not block."""
+        """Return whether the instance can serve now. Called on any thread; must not block."""
         return True
 
     async def check(self) -> bool:
-        """Whether the instance can serve now, for who asks for the model's readiness: may ask the model
-        itself, within some seconds. Loop thread."""
+        """Return whether the instance can serve now, for a client that asks.
+
+        Called on the event loop. It may take some seconds, to ask the model itself.
+        """
         return self.ready()
 
     def memory_usage(self) -> Iterable[MemoryUsage]:
-        """What the instance keeps, such as buffers; as Model.memory_usage."""
+        """Return what the instance keeps, such as buffers; as Model.memory_usage."""
         return ()
 
     def close(self) -> None:
-        """Give back what open took. On a worker thread, after the last execute."""
+        """Release what open took. Called on a worker thread, after the last execute."""
 
 
 def implements(found: object, base: type, method: str) -> bool:
-    """Return whether an author's object or class overrides a method that does nothing in `base`.
-
-    An object of another class than `base` implements it by having a method of that name.
-    """
+    """Return whether an object or class has a method of its own, not the one of `base` that does nothing."""
     own = getattr(found, method, None)
     return own is not None and getattr(own, "__func__", own) is not getattr(base, method)
 
@@ -269,7 +253,7 @@ _WORDS = {"placement": ("thread", "inline", "auto", "callback"), "memory": ("hos
 
 
 def _check(found: Any, what: str, base: type[Any], steps: tuple[str, ...]) -> None:
-    """Refuse what could not work, where its author sees it: at the import of the backend's package."""
+    """Refuse a class that cannot work when its author imports it."""
     if not (isinstance(found, type) and issubclass(found, base)):
         raise TypeError(
             f"core.Backend({what}={found!r}): expected a class that inherits core.{base.__name__}, and not "
@@ -278,33 +262,30 @@ def _check(found: Any, what: str, base: type[Any], steps: tuple[str, ...]) -> No
     for step in steps:
         if inspect.iscoroutinefunction(getattr(found, step)):
             raise TypeError(
-                f"{found.__name__}.{step} is a coroutine, which nobody would await: core calls it on a "
-                f"worker thread, where it may block; write `def {step}`"
+                f"{found.__name__}.{step} is a coroutine function, but core calls it on a worker thread, "
+                f"where it may block; write `def {step}`"
             )
 
 
 def _names(what: str, found: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Refuse one text, which would be taken for the names of its letters."""
-    if isinstance(found, str):
+    if isinstance(found, str):  # its letters would be taken for names
         raise TypeError(f"core.Backend({what}={found!r}): expected names, such as ({found!r},)")
     return None if found is None else tuple(found)
 
 
 class Backend:
-    """One per process and name; made at import of the backend's package, opened when the first model asks.
+    """One per process and name. Make it when the backend's package is imported.
 
-    model       the Model class
-    instance    the ModelInstance class
-    complete    complete(config, directory of the version, backend): writes what the model file knows into
-                the config (names, datatypes, dims, max_batch_size); None if the format knows nothing
-    instances   default `count` of an instance group, by device kind
-    known_parameters
-                names of the `parameters` that config.pbtxt of its models may have; a name with * stands for
-                all that are passed on ("session.*"). core warns of others, which have no effect, and of one
-                that is passed on and nearly one of these. None: core says nothing
-    known_settings
-                the same for the keys of --backend-config
-    config      what --backend-config gave: key → value (written by core before open)
+    model              the Model class
+    instance           the ModelInstance class
+    complete           complete(config, directory of the version, backend): writes what the model file knows
+                       into the config (names, datatypes, dims, max_batch_size); None if it knows nothing
+    instances          default `count` of an instance group, by device kind
+    known_parameters   names of the `parameters` in config.pbtxt of its models; "session.*" stands for all
+                       with this beginning. core warns of other names, and of one under a * that resembles a
+                       known name. None: core does not warn
+    known_settings     the same for the keys of --backend-config
+    config             the settings from --backend-config: key → value; core sets it before open
     """
 
     def __init__(
@@ -335,7 +316,7 @@ class Backend:
         self.config: dict[str, str] = {}
 
     def open(self) -> None:
-        """Take shared runtime handles. On a worker thread, before the first model loads; never at import."""
+        """Take shared runtime handles, here and not at import. On a worker thread, before the first load."""
 
     def close(self) -> None:
-        """Give back what open took, after the last model is gone."""
+        """Release what open took, after the last model is gone."""

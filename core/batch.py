@@ -31,9 +31,6 @@ class Batch:
     rows        sum of the requests' rows
     signature   inputs and outputs of the model (core.config.Signature)
     delivery    takes the responses; a BatchDelivery of core.pipeline
-
-    `batch["x"]` is input x with the rows of all requests, as one array. For one request it is a read-only
-    view of the request's bytes; for several it is a new array that the backend may keep.
     """
 
     def __init__(self, requests: list[InferenceRequest], signature: Signature, delivery: Any):
@@ -60,11 +57,12 @@ class Batch:
         return iter(self.requests[0].inputs)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Return input `name` of all requests. Raise KeyError if the requests do not have it.
+        """Return input `name` with the rows of all requests. Raise KeyError if the requests do not have it.
 
-        Its shape is [rows, …] for a model with a batch dimension, else that of the request. BYTES are object
-        arrays of `bytes`. A ragged input (`allow_ragged_batch`) has one dimension: the elements of the first
-        request, then of the second, ….
+        For one request it is a read-only view of the request's bytes; for several, a new array that the
+        backend may keep. Its shape is [rows, …] for a model with a batch dimension, else that of the request.
+        BYTES are object arrays of `bytes`. A ragged input (`allow_ragged_batch`) has one dimension: the
+        elements of the first request, then of the second, ….
         """
         if len(self.requests) == 1:
             return self._only(name)
@@ -190,8 +188,7 @@ class Batch:
     ) -> None:
         """Answer request `i` with an error. Thread-safe.
 
-        failure   True for an exception of execute; False for an intended error, which Triton's statistics
-                  count as a success
+        failure   True for an exception of execute; Triton's statistics count other errors as successes
         """
         if not isinstance(error, CoreError):
             error = CoreError(Kind.INTERNAL, error)

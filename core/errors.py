@@ -81,7 +81,7 @@ class Exhausted(CoreError):
 
 
 class MemoryExhausted(Exhausted):
-    """Error of a request that would exceed the memory limit of all connections (core.account)."""
+    """Error of a request that would exceed the memory limit of all connections (core.system.account)."""
 
     def __init__(self, message: str):
         super().__init__(message, retry_after_s=1.0)

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from core import heap, plugins, service_manager
+from core import plugins
 from core.backend import Backend
 from core.control import Exchange
 from core.errors import CoreError
@@ -29,6 +29,7 @@ from core.options import Options, check_server, reads_again
 from core.repository.agents.known import agents_in_use
 from core.repository.private import leave_nothing
 from core.server import InferenceServer
+from core.system import heap, service_manager
 from core.telemetry import tables
 
 logger = logging.getLogger("core")

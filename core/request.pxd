@@ -41,7 +41,6 @@ cdef class InferenceRequest:
     cpdef pause(self)
     cpdef resume(self)
     cpdef when_free(self, listener)
-    cdef _end(self)
 
 
 @cython.locals(request=InferenceRequest)

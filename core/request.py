@@ -34,7 +34,7 @@ class RequestedOutput:
         self.memory = memory
 
     def __repr__(self) -> str:
-        return f"RequestedOutput({self.name!r}, class_count={self.class_count})"
+        return f"{type(self).__name__}({self.name!r}, class_count={self.class_count})"
 
 
 class DeviceOutput(RequestedOutput):
@@ -46,9 +46,6 @@ class DeviceOutput(RequestedOutput):
     def __init__(self, name: str, host: bool = False):
         super().__init__(name)
         self.host = host
-
-    def __repr__(self) -> str:
-        return f"DeviceOutput({self.name!r}, host={self.host})"
 
 
 @cython.freelist(32)
@@ -155,15 +152,9 @@ class InferenceRequest:
 
     def has_only_inputs(self) -> bool:
         """Return whether a model finds nothing but inputs: no id, parameters, requested outputs, trace, …"""
-        return not (
-            self.id
-            or self.outputs
-            or self.flags
-            or self.correlation_id
-            or self.timeout_us
-            or self._parameters
-            or self.trace is not None
-        )
+        if self.flags or self.trace is not None or self._parameters:
+            return False
+        return not (self.id or self.outputs or self.correlation_id or self.timeout_us)
 
     def placed(self, name: str) -> bool:
         """Return whether output `name` goes into memory of the client, so the response has no data for it."""
@@ -184,7 +175,7 @@ class InferenceRequest:
                 listener()
         elif listeners is not None:
             listeners()
-        self._end()
+        self.finish()
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
         """Call `listener` once when the request is cancelled; at once if it already is. Event loop only."""
@@ -213,7 +204,9 @@ class InferenceRequest:
     def finish(self) -> None:
         """Drop the listeners, which keep the request and its inputs, since it has ended. Event loop only."""
         self._on_cancel = None
-        self._end()
+        self._over = True
+        if self.paused:
+            self.resume()
 
     def pause(self) -> None:
         """Let the model wait until `resume`, unless the request is over. Event loop only."""
@@ -242,15 +235,9 @@ class InferenceRequest:
         else:
             self._when_free.append(listener)
 
-    def _end(self) -> None:
-        self._over = True
-        if self.paused:
-            self.resume()
-
     def __repr__(self) -> str:
-        return (
-            f"InferenceRequest({self.model_name!r}, id={self.id!r}, {list(self.inputs.values())})"
-        )
+        inputs = list(self.inputs.values())
+        return f"InferenceRequest({self.model_name!r}, id={self.id!r}, {inputs})"
 
 
 def new_request(model_name: str, inputs: dict[str, Tensor]) -> InferenceRequest:

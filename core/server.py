@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from core.account import MemoryAccount
 from core.backend import Backend
 from core.caches import open_cache
 from core.control import Control, Exchange, Models
@@ -20,13 +19,14 @@ from core.control.metrics.collect import MetricCollector
 from core.control.metrics.watch import Watch
 from core.control.repository import RepositoryControl
 from core.control.settings import SettingsControl, open_exporter
-from core.devices import gpus
-from core.heap import Trimmer
+from core.devices.visible import gpus
 from core.lifecycle import ModelManager
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import Repository
+from core.system.account import MemoryAccount
+from core.system.heap import Trimmer
 from core.telemetry.tracing import Tracer
 from core.version import __version__
 

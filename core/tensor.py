@@ -12,8 +12,9 @@ from typing import Any
 import cython
 import numpy as np
 
-from core import dlpack, dtypes
-from core.device_memory import DeviceMemory
+from core import dtypes
+from core.devices import dlpack
+from core.devices.memory import DeviceMemory
 from core.dtypes import ALL, BYTES, DataType
 from core.errors import invalid
 from core.native import strings

@@ -3,7 +3,8 @@
     HTTP, gRPC, a call in the process, a call of a model ─► [v2] ─► InferenceRequest
 
 A protocol's parser checks the type of a value and has its own error text for it; this module gives parameters
-their meaning. The compiled parsers (infer_request.hpp of HTTP, infer_request.pyx of gRPC) have the same rules.
+their meaning. The compiled parsers (infer_request.hpp of HTTP, infer_request.pyx of gRPC) follow the same
+rules.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from benchmarks.exchange import JSON_SIZE, Exchange, Request, read_http
 from benchmarks.models.sample import Answer
-from core.account import Share
 from core.server import InferenceServer
+from core.system.account import Share
 from frontends.http.native.fast_connection import FastConnection
 from frontends.http.native.listener_context import ListenerContext
 

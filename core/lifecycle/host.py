@@ -13,7 +13,6 @@ from core.backend import Backend, implements
 from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.errors import internal
-from core.host_policy import HostPolicies
 from core.lifecycle.backends import BackendPool
 from core.options import Options
 from core.pipeline.endpoint_table import EndpointTable
@@ -21,6 +20,7 @@ from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import ModelDirectory
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
+from core.system.host_policy import HostPolicies
 from core.telemetry.metrics.detailed import statistics_of, warn_of_unknown_families
 from core.telemetry.metrics.settings import MetricSettings
 from core.telemetry.statistics import Statistics

@@ -10,7 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.dtypes import DataType
 from core.errors import CoreError, invalid
 from core.memory.bounds import check_place

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core import dlpack
-from core.device_memory import DeviceMemory
+from core.devices import dlpack
+from core.devices.memory import DeviceMemory
 from core.dtypes import DataType
 from core.errors import invalid
 from core.memory.bounds import too_small

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from core.errors import invalid
-from core.host_policy import HostPolicies
 from core.options.platforms import EVERYWHERE, check_port
 from core.options.secure import check_secure
 from core.options.table import Options
 from core.options.values import UsageError
+from core.system.host_policy import HostPolicies
 
 
 def check_together(options: Options) -> None:

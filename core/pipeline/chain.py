@@ -14,7 +14,6 @@ from core.backend import BatchRule, Model, ModelInstance
 from core.batch import Batch
 from core.config import ModelConfig, Signature
 from core.errors import CoreError
-from core.host_policy import HostPolicies
 from core.pipeline.admit import Admission
 from core.pipeline.answers.context import BatchDone, DeliveryContext
 from core.pipeline.batching.batcher import GroupingBatcher, SingleBatcher
@@ -37,6 +36,7 @@ from core.pipeline.timing import BatchTiming
 from core.pipeline.warmup import warmup_batches
 from core.request import InferenceRequest
 from core.response import Reply
+from core.system.host_policy import HostPolicies
 from core.telemetry.statistics import Statistics
 
 logger = logging.getLogger("core")

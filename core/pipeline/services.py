@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.caches.cache import Cache
-from core.host_policy import HostPolicies
 from core.pipeline.instances.rate_limiter import RateLimiter
+from core.system.host_policy import HostPolicies
 
 
 @dataclass(frozen=True)

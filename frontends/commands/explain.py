@@ -15,7 +15,6 @@ from core import plugins
 from core.backend import Backend, Model, implements
 from core.caches import open_cache
 from core.config import ModelConfig
-from core.host_policy import HostPolicies
 from core.options import Options
 from core.pipeline import Chain
 from core.pipeline.batching.batcher import Batcher
@@ -29,6 +28,7 @@ from core.pipeline.instances.specs import InstanceSpec, instance_specs
 from core.pipeline.sequence import SequenceScheduler
 from core.pipeline.services import ChainServices
 from core.request import NEWEST
+from core.system.host_policy import HostPolicies
 from frontends.commands.offline import OfflineModel
 
 Line = tuple[str, str, str]

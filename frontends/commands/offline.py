@@ -15,7 +15,7 @@ from core import config as configuration
 from core import plugins
 from core.backend import Backend
 from core.config import ModelConfig, Signature
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.errors import CoreError, invalid, not_found
 from core.lifecycle import policy
 from core.lifecycle.version import ModelVersion, settled_config

@@ -13,13 +13,13 @@ from core.alone import ModelAlone
 from core.backend import Backend
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, invalid
-from core.host_policy import HostPolicies
 from core.lifecycle.ensemble import fitted, signatures_of_steps
 from core.lifecycle.version import ModelVersion, reason_of
 from core.pipeline.ensemble import steps_of
 from core.pipeline.instances.specs import instance_specs
 from core.plugins import HostedBackend
 from core.request import NEWEST
+from core.system.host_policy import HostPolicies
 
 Find = Callable[[str, int], Signature]
 

@@ -2,7 +2,7 @@
 
 A small message is packed and unpacked at once; a large one on a thread, so that nobody waits for it. What a
 message may unpack to grows with its size. Beyond that its bytes are unpaid: their sender sent too few for
-them, and all connections together have a small limit for those (core.account).
+them, and all connections together have a small limit for those (core.system.account).
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Protocol
 
-from core.account import MemoryAccount
 from core.errors import unavailable
 from core.options import Options
+from core.system.account import MemoryAccount
 from frontends.grpc.method import Method
 from frontends.shared.watched_files import WatchedFiles
 

@@ -15,10 +15,10 @@ import grpc
 import grpc.aio
 
 from core import unix_sockets
-from core.account import MemoryAccount
 from core.errors import CoreError, unavailable
-from core.heap import FreeMemoryWatch
 from core.options import Options
+from core.system.account import MemoryAccount
+from core.system.heap import FreeMemoryWatch
 from frontends.grpc import transport
 from frontends.grpc.grpcio_calls import MethodRouter
 from frontends.grpc.method import Method

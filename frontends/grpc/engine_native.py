@@ -11,9 +11,9 @@ import socket
 from collections.abc import Mapping
 
 from core import unix_sockets
-from core.account import MemoryAccount
 from core.errors import unavailable
 from core.options import Options
+from core.system.account import MemoryAccount
 from frontends.grpc import transport
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection

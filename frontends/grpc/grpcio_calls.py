@@ -14,8 +14,8 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 import grpc.aio
 
-from core.account import MemoryAccount, Share
 from core.errors import CoreError, internal
+from core.system.account import MemoryAccount, Share
 from frontends.grpc.call import GrpcCall, Metadata
 from frontends.grpc.method import Method, UnaryMethod
 from frontends.grpc.status import Code, code_of, details, unforeseen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Protocol
 
-from core.account import Share
+from core.system.account import Share
 from frontends.http.access_log import write_malformed
 from frontends.http.aiohttp_web import HttpVersion11, web
 from frontends.http.errors import refusal

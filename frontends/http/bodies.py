@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.account import UNCOUNTED
 from core.errors import CoreError
+from core.system.account import UNCOUNTED
 from core.tensor import Buffer
 from frontends.http.aiohttp_web import HttpVersion11, web
 from frontends.http.codec.limits import MOST_CHUNKS, too_many_chunks

@@ -18,9 +18,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
 
-from core.account import Share
 from core.errors import CoreError
 from core.server import InferenceServer
+from core.system.account import Share
 from frontends.http.access_log import client_of
 from frontends.http.aiohttp_connection import AiohttpConnection, connection_of
 from frontends.http.aiohttp_web import web

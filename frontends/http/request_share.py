@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from core.account import UNCOUNTED, MemoryAccount, Share
+from core.system.account import UNCOUNTED, MemoryAccount, Share
 
 
 class RequestShare:

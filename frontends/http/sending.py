@@ -10,8 +10,8 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
-from core.account import UNCOUNTED
 from core.errors import MemoryExhausted
+from core.system.account import UNCOUNTED
 from core.telemetry.tracing import Trace
 from frontends.http.aiohttp_web import web
 from frontends.http.errors import error_answer

@@ -6,7 +6,8 @@ from core_testing.fake_device import FakeDevice
 from core_testing.fake_runtime import FakeRuntime
 
 import core
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
 

@@ -102,6 +102,11 @@ async def test_a_resource_that_the_options_leave_out_is_not_there(serve):
 R0, R_FOR_ALL = ("r", 0), ("r", GLOBAL)
 
 
+def register(limiter, demand):
+    """Register a runner that always has work."""
+    return limiter.register(object(), demand, lambda: None, lambda runner: False)
+
+
 @pytest.mark.parametrize(
     "demands", [[{R0: 1, R_FOR_ALL: 1}], [{R0: 1}, {R_FOR_ALL: 1}], [{R_FOR_ALL: 1}, {R0: 1}]]
 )
@@ -111,7 +116,7 @@ def test_a_resource_is_for_each_device_or_for_all_together(demands, given):
 
     with pytest.raises(CoreError) as caught:
         for demand in demands:
-            limiter.register(ResourceDemand(demand, of="model m"), lambda: None)
+            register(limiter, ResourceDemand(demand, of="model m"))
 
     assert caught.value.message == (
         'Resource "r" is present as both global and device-specific resource in the model '
@@ -121,9 +126,9 @@ def test_a_resource_is_for_each_device_or_for_all_together(demands, given):
 
 def test_an_unregistered_demand_does_not_decide_the_kind_of_a_resource():
     limiter = RateLimiter({})
-    limiter.unregister(limiter.register(ResourceDemand({R0: 1}), lambda: None))
+    limiter.unregister(register(limiter, ResourceDemand({R0: 1})).runner)
 
-    limiter.register(ResourceDemand({R_FOR_ALL: 1}), lambda: None)
+    register(limiter, ResourceDemand({R_FOR_ALL: 1}))
 
 
 @pytest.mark.parametrize(
@@ -138,9 +143,9 @@ def test_an_unregistered_demand_does_not_decide_the_kind_of_a_resource():
 def test_options_give_a_resource_to_one_device_to_each_or_to_all_together(given, device, there):
     limiter = RateLimiter({"R": given})
 
-    limiter.register(ResourceDemand({("r", device): there}), lambda: None)
+    register(limiter, ResourceDemand({("r", device): there}))
     with pytest.raises(CoreError, match=f"is limited to {there} which"):
-        limiter.register(ResourceDemand({("r", device): there + 1}), lambda: None)
+        register(limiter, ResourceDemand({("r", device): there + 1}))
 
 
 async def test_a_priority_of_two_gets_half_the_turns(serve):
@@ -199,17 +204,17 @@ def test_granted_demands_never_exceed_the_resources(seed):
             {("a", GLOBAL): chance.randint(1, 5), ("b", chance.choice([0, 0, 1])): 1},
             chance.randint(1, 3),
         )
-        turns.append(limiter.register(demand, lambda: None))
+        turns.append(register(limiter, demand))
     for _ in range(2000):
         turn = chance.choice(turns)
         if turn.granted:
             if chance.random() < 0.8:
-                limiter.executed(turn)
+                limiter.executed(turn.runner)
                 limiter.grant()
             else:
-                limiter.release(turn)
+                limiter.release(turn.runner)
         else:
-            limiter.acquire(turn)
+            limiter.acquire(turn.runner)
         granted = [each for each in turns if each.granted]
         for key, most in ((("a", GLOBAL), 5), (("b", 0), 3), (("b", 1), 1)):
             assert sum(each.demand.resources.get(key, 0) for each in granted) <= most

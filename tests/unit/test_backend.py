@@ -35,7 +35,7 @@ class LaterInstance(core.ModelInstance):
         ({"model": object}, "expected a class that inherits core.Model"),
         (
             {"model": Later},
-            "Later.load is a coroutine, which nobody would await: .* write `def load`",
+            "Later.load is a coroutine function, but core calls it on a worker thread.* write `def load`",
         ),
         ({"instance": LaterInstance}, "LaterInstance.open is a coroutine"),
         (

@@ -11,7 +11,7 @@ from backend_fil.settings import settings_of
 
 from core.backend import Device
 from core.config import ModelConfig
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.errors import CoreError, Kind
 
 ON_GPU = "max_batch_size: 1000 instance_group [{ kind: KIND_GPU }]"

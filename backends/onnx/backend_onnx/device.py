@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core import dlpack
 from core.backend import Device
+from core.devices import dlpack
 from core.dtypes import DataType
 
 

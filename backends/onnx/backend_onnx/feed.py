@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from backend_onnx.graph import Graph
-from core import dlpack, dtypes
+from core import dtypes
 from core.batch import Batch
 from core.config import ModelConfig
+from core.devices import dlpack
 from core.errors import CoreError, invalid
 from core.ragged import batch_inputs
 

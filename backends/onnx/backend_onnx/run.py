@@ -16,7 +16,8 @@ import numpy as np
 
 from backend_onnx.device import OnDevice, Place
 from backend_onnx.graph import Graph
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.errors import unsupported
 
 _BFLOAT16 = 16  # of onnx.TensorProto.DataType

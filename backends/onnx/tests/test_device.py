@@ -12,7 +12,8 @@ from core_testing.fake_device import FakeDevice
 from onnx import TensorProto
 
 import core
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.request import DeviceOutput
 
 KIND = 12  # kDLExtDev: core must not read it

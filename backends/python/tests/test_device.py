@@ -10,7 +10,7 @@ from backend_python.api import cuda
 from core_testing.fake_device import FakeDevice
 
 import core
-from core import dlpack
+from core.devices import dlpack
 from core.request import DeviceOutput
 
 MODES = ["thread", "inline"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.config import ModelConfig
-from core.host_policy import HostPolicies
+from core.system.host_policy import HostPolicies
 
 TELLS = """
     def initialize(self, args):

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from backend_pytorch.tensors import array_of
-from core import dlpack
 from core.backend import Device
+from core.devices import dlpack
 
 
 def streams_of(device: Device, program: Any) -> DeviceStreams:

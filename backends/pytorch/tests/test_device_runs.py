@@ -8,7 +8,8 @@ import torch
 from backend_pytorch.instance import TorchInstance
 from core_testing.fake_device import DeviceArray, FakeDevice
 
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.errors import CoreError
 from core.memory import DevicePlace
 from core.request import SEQUENCE_START, DeviceOutput, InferenceRequest, RequestedOutput

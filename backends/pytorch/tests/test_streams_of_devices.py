@@ -7,8 +7,8 @@ import torch
 from backend_pytorch.cuda import DeviceStreams, OnGpu, streams_of
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from core import dlpack
 from core.backend import Device
+from core.devices import dlpack
 
 GPU = torch.device("cuda", 1)
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from backend_tensorrt.cuda import DEFAULT_PRIORITY, Cuda, Memory
-from core import dlpack
 from core.batch import Batch
+from core.devices import dlpack
 from core.dtypes import DataType
 from core.request import DeviceOutput
 from core.tensor import DeviceTensor, Tensor

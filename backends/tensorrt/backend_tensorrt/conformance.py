@@ -13,7 +13,7 @@ import pytest
 from core_testing import BackendConformance, Example
 
 from backend_tensorrt import backend
-from core.devices import gpus
+from core.devices.visible import gpus
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 

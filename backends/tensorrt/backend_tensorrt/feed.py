@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from backend_tensorrt.facts import Facts, Port
-from core import dlpack, dtypes
+from core import dtypes
 from core.batch import Batch
 from core.config import ModelConfig
+from core.devices import dlpack
 from core.dtypes import DataType
 from core.ragged import batch_inputs
 from core.tensor import Tensor

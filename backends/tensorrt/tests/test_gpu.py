@@ -13,7 +13,7 @@ from core_testing.served import Served
 from onnx import TensorProto, helper
 
 import core
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.errors import CoreError
 from core.request import DeviceOutput
 

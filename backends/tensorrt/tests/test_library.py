@@ -21,7 +21,7 @@ from backend_tensorrt.settings import BackendSettings, backend_settings_of, sett
 from core_testing.served import Served
 
 from core.config import parse_text
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.errors import CoreError
 
 FOLDER = Path(backend_tensorrt.__file__).parent

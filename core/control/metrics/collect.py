@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Mapping
 
-from core.account import MemoryAccount
 from core.caches import Cache
 from core.control.metrics import latencies
 from core.control.metrics.latencies import Labelled
@@ -17,6 +16,7 @@ from core.control.metrics.versions import labels_of, named
 from core.control.metrics.watch import Watch
 from core.lifecycle import ModelManager, ModelVersion
 from core.options import Options
+from core.system.account import MemoryAccount
 from core.telemetry.families import Family, Sample, new
 from core.telemetry.labels import plus
 from core.telemetry.metrics.catalog import family

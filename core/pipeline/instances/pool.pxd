@@ -14,7 +14,7 @@ cdef class Pool(RunnerOwner):
     cdef list _idle
     cdef bint _unready
     cdef list _aside
-    cdef object _limited
+    cdef object _limiter
     cdef dict _trials
     cdef dict _retiring
 

@@ -14,7 +14,6 @@ from core.pipeline.answers.delivery import BatchDelivery, new_delivery
 from core.pipeline.batching.queue import QueuedRequest
 from core.pipeline.instances.auto import AutoRunner
 from core.pipeline.instances.callback import CallbackRunner
-from core.pipeline.instances.limited import LimitedRunners
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.pipeline.instances.runner import (
     InlineRunner,
@@ -51,9 +50,7 @@ class Pool(RunnerOwner):
         self._unready = False  # whether an instance was not ready when readiness last changed
         # Idle and not ready, while another instance is ready.
         self._aside: list[InstanceRunner] = []
-        self._limited: LimitedRunners | None = None
-        if limiter is not None:
-            self._limited = LimitedRunners(limiter, lambda: self._on_idle(), self.is_idle)
+        self._limiter = limiter
         self._trials: dict[InstanceRunner, asyncio.Future[None]] = {}
         self._retiring: dict[InstanceRunner, asyncio.Task[None]] = {}
 
@@ -97,19 +94,19 @@ class Pool(RunnerOwner):
         Return None if there is none; `on_idle` is called when that may have changed. Call `run` next, or
         `unclaim` if there is nothing to run.
         """
-        if runner is None and self._limited is None:
+        if runner is None and self._limiter is None:
             return self._idle[0] if self._idle else None
         for idle in [runner] if runner is not None else list(self._idle):
             if not self.is_idle(idle):
                 continue
-            if self._limited is None or self._limited.acquire(idle):
+            if self._limiter is None or self._limiter.acquire(idle):
                 return idle
         return None
 
     def unclaim(self, runner: InstanceRunner) -> None:
         """Return a claimed runner unused."""
-        if self._limited is not None:
-            self._limited.release(runner)
+        if self._limiter is not None:
+            self._limiter.release(runner)
 
     def run(self, waiting: list[QueuedRequest], runner: InstanceRunner) -> None:
         """Execute a batch on a claimed runner."""
@@ -144,11 +141,13 @@ class Pool(RunnerOwner):
             raise failure
         for runner in opened:
             runner.on_device = runner.instance.memory == "device"
-        if self._limited is not None:
+        if self._limiter is not None:
             try:
                 for runner in opened:
                     if not runner.spec.passive:
-                        self._limited.register(runner)
+                        self._limiter.register(
+                            runner, runner.spec.demand, lambda: self._on_idle(), self.is_idle
+                        )
             except CoreError:
                 await self.discard(opened)
                 raise
@@ -157,7 +156,7 @@ class Pool(RunnerOwner):
     def _new_runner(self, model: Model, spec: InstanceSpec) -> InstanceRunner:
         instance = spec.instance(model)
         instance.changed = self._changed
-        runner = runner_for(instance, self._context.loop, self, self._limited is not None)
+        runner = runner_for(instance, self._context.loop, self, self._limiter is not None)
         runner.spec = spec
         return runner
 
@@ -191,7 +190,7 @@ class Pool(RunnerOwner):
         self._find_broken()
         self._unready = not all(w.instance.ready() for w in self.runners)
         back = self._set_unready_aside()
-        if back or self.broken is not None or self._limited is not None:
+        if back or self.broken is not None or self._limiter is not None:
             # Later, because this may be called while the scheduler starts batches.
             self._context.loop.call_soon(self._on_idle)
         self._retiring[runner] = self._context.loop.create_task(self._close_when_empty(runner))
@@ -213,8 +212,8 @@ class Pool(RunnerOwner):
             self.broken = next(iter(reasons), None) or unavailable("all are passive")
 
     def _unregister(self, runner: InstanceRunner) -> None:
-        if self._limited is not None:
-            self._limited.unregister(runner)
+        if self._limiter is not None:
+            self._limiter.unregister(runner)
 
     async def close(self) -> None:
         """Close the instances, each where it ran. A second call does nothing."""
@@ -242,11 +241,11 @@ class Pool(RunnerOwner):
             self._idle.append(runner)
             if self._unready:
                 self._set_unready_aside()
-        if self._limited is not None:
-            self._limited.executed(runner)
+        if self._limiter is not None:
+            self._limiter.executed(runner)
         self._on_idle()
-        if self._limited is not None:
-            self._limited.grant()
+        if self._limiter is not None:
+            self._limiter.grant()
 
     def _remove_broken(self, runner: InstanceRunner) -> None:
         """Take a broken runner out of service.

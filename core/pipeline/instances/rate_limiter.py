@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from core.config.messages import ModelInstanceGroup
 from core.errors import invalid
@@ -34,17 +35,23 @@ class ResourceDemand:
 
 
 class LimitedInstance:
-    """State of one registered instance. Only RateLimiter writes it.
+    """State of one registered instance. Only RateLimiter writes it; see `RateLimiter.register`."""
 
-    wake   called when the instance may execute; it then calls `RateLimiter.acquire` or `release`
-    """
+    __slots__ = ("demand", "executions", "granted", "is_idle", "order", "runner", "staged", "wake")
 
-    __slots__ = ("demand", "executions", "granted", "order", "staged", "wake")
-
-    def __init__(self, demand: ResourceDemand, order: int, wake: Callable[[], None]):
+    def __init__(
+        self,
+        runner: Any,
+        demand: ResourceDemand,
+        order: int,
+        wake: Callable[[], None],
+        is_idle: Callable[[Any], bool],
+    ):
+        self.runner = runner
         self.demand = demand
         self.order = order
         self.wake = wake
+        self.is_idle = is_idle
         self.executions = 0
         self.staged = False
         self.granted = False
@@ -55,7 +62,7 @@ class LimitedInstance:
 
 
 class RateLimiter:
-    """Scheduler of executions across models; one for the whole server.
+    """Scheduler of executions across models; one for the whole server. It knows instances by their runners.
 
     given   --rate-limit-resource: name → device (GLOBAL for all) → count. If it is empty, each resource has
             as many units as the largest demand for it. If not, a resource that it does not name has none
@@ -66,13 +73,23 @@ class RateLimiter:
 
     def __init__(self, given: Mapping[str, Mapping[int, int]]):
         self._given = {name.lower(): dict(counts) for name, counts in given.items()}
+        self._limited: dict[Any, LimitedInstance] = {}  # by runner
         self._largest: dict[Key, list[int]] = {}  # demands of all registered instances
         self._used: dict[Key, int] = {}
         self._staged: list[LimitedInstance] = []
         self._orders = itertools.count()
 
-    def register(self, demand: ResourceDemand, wake: Callable[[], None]) -> LimitedInstance:
-        """Register a new instance.
+    def register(
+        self,
+        runner: Any,
+        demand: ResourceDemand,
+        wake: Callable[[], None],
+        is_idle: Callable[[Any], bool],
+    ) -> LimitedInstance:
+        """Register the runner of a new instance, and return its state.
+
+        wake      called when the instance may execute
+        is_idle   returns whether a runner is idle; if it is after `wake`, its resources are freed
 
         Raise CoreError(INVALID) if it demands more units than a resource has, or if it demands a resource per
         device that another instance demands for all devices together, or the reverse.
@@ -82,7 +99,9 @@ class RateLimiter:
             self._check_count(key, count, demand)
         for key, count in demand.resources.items():
             self._largest.setdefault(key, []).append(count)
-        return LimitedInstance(demand, next(self._orders), wake)
+        limited = LimitedInstance(runner, demand, next(self._orders), wake, is_idle)
+        self._limited[runner] = limited
+        return limited
 
     def _check_kind(self, key: Key, demand: ResourceDemand) -> None:
         name, device = key
@@ -103,8 +122,10 @@ class RateLimiter:
                 + ("" if key[0] in self._given else "; --rate-limit-resource does not name it")
             )
 
-    def unregister(self, limited: LimitedInstance) -> None:
-        """Remove an instance that closes."""
+    def unregister(self, runner: Any) -> None:
+        """Remove an instance that closes. Without effect if it is not registered."""
+        if (limited := self._limited.pop(runner, None)) is None:
+            return
         if limited.staged:
             self._staged.remove(limited)
             limited.staged = False
@@ -114,8 +135,9 @@ class RateLimiter:
             self._largest[key].remove(count)
         self.grant()
 
-    def acquire(self, limited: LimitedInstance) -> bool:
+    def acquire(self, runner: Any) -> bool:
         """Return whether the instance may execute now. If not, `wake` is called when it may."""
+        limited = self._limited[runner]
         if limited.granted:
             return True
         if not limited.staged:
@@ -124,17 +146,21 @@ class RateLimiter:
         self.grant(asking=limited)
         return limited.granted
 
-    def executed(self, limited: LimitedInstance) -> None:
+    def executed(self, runner: Any) -> None:
         """Free the resources of an execution that has ended.
 
         Call `grant` next, after the instance had the chance to acquire its next execution.
         """
-        limited.executions += 1
-        if limited.granted:
-            self._free(limited)
+        if (limited := self._limited.get(runner)) is not None:
+            limited.executions += 1
+            if limited.granted:
+                self._free(limited)
 
-    def release(self, limited: LimitedInstance) -> None:
+    def release(self, runner: Any) -> None:
         """Free the resources of an instance that has nothing to execute."""
+        self._release(self._limited[runner])
+
+    def _release(self, limited: LimitedInstance) -> None:
         if limited.granted:
             self._free(limited)
             self.grant()
@@ -157,6 +183,8 @@ class RateLimiter:
                 woken.append(limited)
         for limited in woken:
             limited.wake()
+            if limited.is_idle(limited.runner):
+                self._release(limited)
 
     def _fits(self, demand: ResourceDemand) -> bool:
         return all(

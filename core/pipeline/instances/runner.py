@@ -16,7 +16,7 @@ from typing import Any
 from core.backend import ModelInstance, implements
 from core.backlog import Pace
 from core.batch import Batch
-from core.device_batch import DeviceBatch
+from core.devices.batch import DeviceBatch
 from core.errors import Fatal, cancelled, internal
 from core.future_setter import FutureSetter
 from core.native.thread_queue import ThreadQueue

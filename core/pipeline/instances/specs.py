@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from core.backend import Device, Model, ModelInstance
 from core.config import ModelConfig
 from core.config.messages import ModelInstanceGroup
-from core.host_policy import HostPolicies, HostPolicy
 from core.pipeline.instances.rate_limiter import ResourceDemand, demand_of
+from core.system.host_policy import HostPolicies, HostPolicy
 
 _KINDS = {1: "GPU", 2: "CPU", 3: "MODEL"}  # ModelInstanceGroup.Kind; normalise has replaced AUTO
 

@@ -1,8 +1,8 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from core.account import MemoryAccount
 from core.options import Options
+from core.system.account import MemoryAccount
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection
 

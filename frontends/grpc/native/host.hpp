@@ -25,7 +25,7 @@ class Host {
 // What the calls of one connection hold, counted in steps: the host hears of large ones only.
 class Holdings {
  public:
-  static constexpr size_t UNCOUNTED = 64 * 1024;  // of a connection; core.account has the same
+  static constexpr size_t UNCOUNTED = 64 * 1024;  // of a connection; core.system.account has the same
   static constexpr size_t STEP = 256 * 1024;      // the least that is asked for
 
   // Count `size` more bytes. False, with the reason, if the host has no room for them.

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from core.request cimport InferenceRequest
 from core.tensor cimport Tensor
 
-from core.account import UNCOUNTED
+from core.system.account import UNCOUNTED
 from core.errors import MemoryExhausted
 
 cdef int64_t _UNCOUNTED = UNCOUNTED

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from core.account import Share
 from core.server import InferenceServer
+from core.system.account import Share
 from frontends.http.interceptors import HttpInterceptors
 from frontends.http.native.fast_connection import FastConnection
 from frontends.http.request_timeouts import UnfinishedRequest

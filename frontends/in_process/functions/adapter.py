@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from core.dlpack import described
+from core.devices.dlpack import described
 from core.dtypes import BF16, BYTES, DataType
 from core.errors import CoreError, internal, invalid
 from core.request import InferenceRequest

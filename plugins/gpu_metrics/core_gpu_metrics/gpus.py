@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.telemetry.families import Family, Sample
 from core.telemetry.metrics.catalog import Entry
 from core.telemetry.metrics.source import MetricSource
@@ -54,7 +54,7 @@ class Gpus(MetricSource):
     """The GPUs that this process sees. Event loop only, except for the methods of the thread.
 
     import_nvml   returns the module `pynvml`
-    visible       returns the numbers of the GPUs that frameworks see, as core.devices.gpus
+    visible       returns the numbers of the GPUs that frameworks see, as core.devices.visible.gpus
     environment   of the process
     """
 

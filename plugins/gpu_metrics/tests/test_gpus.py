@@ -11,7 +11,7 @@ from played_nvml import PlayedNvml
 
 from core import plugins
 from core.control.metrics.watch import open_sources
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.options import Options, idle_flags, parse, usage
 
 A, B = "GPU-aaaa-1", "GPU-bbbb-2"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from core.backend import Device
-from core.devices import gpus
+from core.devices.visible import gpus
 from core_testing import leftovers
 from core_testing.call_log import CallLog
 from core_testing.example import Example

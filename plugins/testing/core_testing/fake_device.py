@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 
 
 class FakeDevice:

@@ -20,7 +20,7 @@ import pytest
 
 from core.backend import Backend
 from core.config import parse_text
-from core.devices import gpus
+from core.devices.visible import gpus
 from core.errors import CoreError
 from core_testing.served import Served
 

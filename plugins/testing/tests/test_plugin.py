@@ -47,6 +47,6 @@ def test_without_a_backend_the_installed_ones_serve(model_repository, serve_repo
 
 @pytest.mark.gpu
 def test_a_test_with_the_mark_gpu_runs_only_with_a_gpu():
-    from core.devices import gpus
+    from core.devices.visible import gpus
 
     assert gpus()

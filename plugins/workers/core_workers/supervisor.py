@@ -17,10 +17,11 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from core import plugins, service_manager
-from core.devices import gpus
+from core import plugins
+from core.devices.visible import gpus
 from core.errors import CoreError, Kind
 from core.options import Options, check_server, reads_again
+from core.system import service_manager
 from core_workers.checks import check_workers, not_shared
 from core_workers.delays import Delays
 from core_workers.exchange import Exchange

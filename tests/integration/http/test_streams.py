@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from core import dtypes
-from core.account import MemoryAccount
 from core.config import InputSpec, Signature
 from core.errors import invalid
 from core.memory import SharedMemoryRegions
 from core.options import Options
 from core.response import InferenceResponse, Reply
+from core.system.account import MemoryAccount
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.http import HttpFrontend

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from core.devices import gpus
+from core.devices.visible import gpus
 
 pytestmark = [
     pytest.mark.gpu,

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from core.account import MemoryAccount
 from core.errors import CoreError, Kind
 from core.options import Options
+from core.system.account import MemoryAccount
 from frontends.grpc.engine import engine
 from frontends.shared.watched_files import WatchedFiles
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import dtypes
-from core.account import MemoryAccount
 from core.config import InputSpec, OutputSpec, Signature
 from core.memory import SharedMemoryRegions
 from core.pipeline.admit import Admission
 from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
 from core.pipeline.endpoint_table import EndpointTable
 from core.response import InferenceResponse, Reply
+from core.system.account import MemoryAccount
 from core.tensor import Tensor
 from frontends.http.native.fast_connection import FastConnection
 from frontends.http.native.listener_context import ListenerContext

@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.account import UNCOUNTED, MemoryAccount
 from core.errors import MemoryExhausted
+from core.system.account import UNCOUNTED, MemoryAccount
 from frontends.http.message import HttpRequest
 from frontends.http.request_share import RequestShare
 

@@ -11,7 +11,8 @@ import pytest
 from core_testing.fake_device import FakeDevice
 from core_testing.fake_runtime import FakeRuntime
 
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.errors import CoreError, Kind
 from core.memory import CudaRegions, DeviceStatus, SharedMemoryRegions
 from core.memory.device_runtime import CupyRuntime, NoRuntime, find_runtime

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 
-from core.account import MemoryAccount
 from core.control.metrics.watch import Watch
 from core.errors import CoreError, Kind
 from core.options import Options
+from core.system.account import MemoryAccount
 from core.telemetry.families import Family, Sample
 from frontends.metrics import MetricsFrontend
 from frontends.shared.access.tokens import line_of

@@ -11,10 +11,10 @@ import pytest
 
 import core
 from core import config as configuration
-from core.host_policy import HostPolicies
 from core.pipeline import ChainServices, open_chain
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.request import InferenceRequest
+from core.system.host_policy import HostPolicies
 from core.tensor import Tensor
 
 

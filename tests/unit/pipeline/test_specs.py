@@ -4,8 +4,8 @@ import pytest
 
 from core import config as configuration
 from core.backend import Device
-from core.host_policy import HostPolicies, HostPolicy
 from core.pipeline.instances.specs import instance_specs, match_specs
+from core.system.host_policy import HostPolicies, HostPolicy
 
 CPU = "kind: KIND_CPU"
 

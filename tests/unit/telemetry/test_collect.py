@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.account import MemoryAccount
 from core.caches import LocalCache
 from core.config import ModelConfig
 from core.config.messages import ModelInstanceGroup
@@ -12,6 +11,7 @@ from core.control.metrics.collect import MetricCollector
 from core.control.metrics.versions import VersionLabels
 from core.control.metrics.watch import Watch
 from core.options import Options
+from core.system.account import MemoryAccount
 from core.telemetry.metrics.detailed import statistics_of
 from core.telemetry.metrics.settings import MetricSettings
 from core.telemetry.registry import registry

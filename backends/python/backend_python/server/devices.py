@@ -19,7 +19,7 @@ from backend_python.api.gpu import GpuTensor
 from backend_python.api.tensor import Tensor
 from core import dtypes
 from core import tensor as core_tensors
-from core.device_memory import DeviceMemory
+from core.devices.memory import DeviceMemory
 from core.errors import CoreError
 from core.request import DeviceOutput, InferenceRequest
 from core.tensor import DeviceTensor

@@ -30,7 +30,7 @@ from backend_python.server.process import Died, Process
 from backend_python.server.watch import Watch
 from core.batch import Batch
 from core.errors import CoreError, internal
-from core.host_policy import HostPolicy
+from core.system.host_policy import HostPolicy
 
 if TYPE_CHECKING:
     from backend_python.server.instance import PythonInstance

@@ -19,8 +19,10 @@ from backend_python.api import cuda
 from backend_python.arena import Receiver, Sender
 from backend_python.loans import LOAN, Borrower, Lender, Loan, Place, lendable
 from backend_python.protocol import ProtocolError
-from core import devices, dlpack, dtypes
-from core.device_memory import DeviceMemory
+from core import dtypes
+from core.devices import dlpack
+from core.devices.memory import DeviceMemory
+from core.devices.visible import gpus as visible_gpus
 from core.dtypes import DataType
 from core.memory import DevicePlace
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
@@ -36,7 +38,7 @@ Entry = tuple[Any, ...]  # name, datatype number, shape, size in bytes, LENT
 
 def gpus() -> tuple[bytes, ...]:
     """Return the UUIDs of the GPUs whose tensors processes can share; empty if there are no GPUs."""
-    return cuda.devices() if devices.gpus() else ()
+    return cuda.devices() if visible_gpus() else ()
 
 
 class Lending:

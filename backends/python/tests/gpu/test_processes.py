@@ -13,7 +13,7 @@ from core_testing import leftovers
 from gpu_models import FREE, TWICE, X
 
 import core
-from core import dlpack
+from core.devices import dlpack
 from core.memory.cuda import DeviceRegion, DeviceStatus
 from core.request import DeviceOutput, RequestedOutput
 

@@ -16,8 +16,8 @@ from h2.events import (
 )
 from h2.settings import SettingCodes
 
-from core.account import MemoryAccount
 from core.options import Options
+from core.system.account import MemoryAccount
 from frontends.grpc.method import StreamMethod, UnaryMethod
 
 MODULE = "frontends.grpc.native.connection"

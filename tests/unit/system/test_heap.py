@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from core import heap
+from core.system import heap
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's")
 
@@ -28,7 +28,7 @@ for _ in range(20):
     batch()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
-KEEP = "from core import heap\nheap.keep()\n"
+KEEP = "from core.system import heap\nheap.keep()\n"
 
 
 def printed(program, **variables):
@@ -69,7 +69,7 @@ def test_configured_malloc_settings_are_kept(chosen):
 
 
 def test_another_c_library_is_no_error(monkeypatch):
-    from core import heap
+    from core.system import heap
 
     monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
     monkeypatch.delenv("MALLOC_MMAP_THRESHOLD_", raising=False)

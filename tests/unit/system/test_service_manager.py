@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from core import service_manager
+from core.system import service_manager
 
 
 @pytest.fixture(params=["file", "abstract"])

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 
 NUMERIC = [each for each in dtypes.ALL if each is not dtypes.BYTES]
 

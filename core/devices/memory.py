@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from core import dlpack
+from core.devices import dlpack
 from core.dtypes import DataType
 from core.errors import internal
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import CoreError, Kind
-from core.host_policy import HostPolicies, HostPolicy
+from core.system.host_policy import HostPolicies, HostPolicy
 
 ALLOWED = frozenset(range(8))
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.account import MemoryAccount
 from core.errors import MemoryExhausted
 from core.options import Options
-from core.system_memory import available_bytes
+from core.system.account import MemoryAccount
+from core.system.memory import available_bytes
 
 
 def test_one_connection_may_hold_half_of_the_limit():

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from core.errors import MemoryExhausted
 from core.options import Options
-from core.system_memory import available_bytes
+from core.system.memory import available_bytes
 
 # A frontend counts the bytes of a connection beyond this number, so that small requests cost nothing here.
 UNCOUNTED = 64 * 1024

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.devices import gpus
+from core.devices.visible import gpus
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.errors import CoreError, Kind
 from core.tensor import Tensor, is_on_device
 
