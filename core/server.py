@@ -15,7 +15,6 @@ from core.backend import Backend
 from core.caches import open_cache
 from core.control import Control, Exchange, Models
 from core.control.health import HealthControl
-from core.control.memory import MemoryControl
 from core.control.metrics.collect import MetricCollector
 from core.control.metrics.watch import Watch
 from core.control.repository import RepositoryControl
@@ -23,7 +22,6 @@ from core.control.settings import SettingsControl, open_exporter
 from core.devices import gpus
 from core.heap import Trimmer
 from core.lifecycle import ModelManager
-from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import Repository
@@ -61,7 +59,6 @@ class InferenceServer:
     models               what requests need: signatures, inference
     control              what operators do: load, unload, settings, statistics, for all processes
     manager              loads and unloads the models of this process
-    shared_memory        regions that clients have registered, for inputs and outputs of requests
     tracing              traces requests; frontends look at `tracing.on`
     watch                looks at machine and process from the time on that metrics are served
     """
@@ -81,7 +78,6 @@ class InferenceServer:
         self.cache = open_cache(options.cache_config)
         self.account = MemoryAccount.of(options)
         self.account.on_give = Trimmer().freed
-        self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self._shared: dict[Callable[[InferenceServer], Any], Any] = {}
         self._reload: list[Callable[[], object]] = []
         self._exchange = exchange
@@ -112,7 +108,6 @@ class InferenceServer:
             self._health,
             repository,
             SettingsControl(self.tracing, options.allow_remote_settings, self.manager.serves),
-            MemoryControl(self.shared_memory, CudaRegions(self.shared_memory, gpus())),
             exchange,
         )
 
@@ -136,7 +131,6 @@ class InferenceServer:
             return await self.manager.stop(timeout_s)
         finally:
             self.watch.stop()
-            self.shared_memory.close()
             if self.cache is not None:
                 await self.cache.close()
             await self.tracing.close(end_s - loop.time())

@@ -7,8 +7,8 @@ from core_testing.fake_runtime import FakeRuntime
 
 import core
 from core import dlpack, dtypes
-from core.memory import CudaRegions, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
+from frontends.shared.memory import CudaRegions, SharedMemoryRegions
 
 
 class Plain(core.ModelInstance):

@@ -14,6 +14,7 @@ from frontends.grpc.call import GrpcCall
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
+from frontends.shared.memory import MemoryControl
 
 # What a message asks: the request itself, or a message that becomes one the long way, perhaps.
 Asked = InferenceRequest | ModelInferRequest
@@ -23,8 +24,8 @@ class Inbound:
     """Finds the model of a message and makes the request for it. Loop thread only."""
 
     def __init__(self, server: InferenceServer):
-        self._server = server
         self._endpoints = server.models.endpoints
+        self._regions = MemoryControl.of(server).regions
         pattern = server.options.grpc_header_forward_pattern
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
@@ -57,7 +58,7 @@ class Inbound:
             request: InferenceRequest = asked
         else:
             version = parse_version(asked.model_version)
-            request = parse(asked, version, signature, self._server.shared_memory)
+            request = parse(asked, version, signature, self._regions)
         request.deadline_ns = call.deadline_ns
         if self._forwarded is not None:
             self._forward(self._forwarded, request, call)

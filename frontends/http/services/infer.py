@@ -26,6 +26,7 @@ from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.native.connection_memory import made_bytes
 from frontends.http.native.infer_request import natural_number
 from frontends.http.services.traced import bring_context, received
+from frontends.shared.memory import MemoryControl
 
 _UNPACKED = "the unpacked body of a request"
 
@@ -72,6 +73,7 @@ async def _read(
 ) -> tuple[InferenceRequest, OutputForm]:
     """Return the request in a body. Long reads run on another thread, for a few requests at a time."""
     body, most_bytes = call.body, server.options.http_max_input_size
+    regions = MemoryControl.of(server).regions
 
     def read() -> tuple[InferenceRequest, OutputForm]:
         return parse(
@@ -81,7 +83,7 @@ async def _read(
             call.headers,
             body,
             most_bytes,
-            server.shared_memory,
+            regions,
         )
 
     unpacking = None

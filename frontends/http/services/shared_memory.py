@@ -12,20 +12,21 @@ from frontends.http.codec.json_text import read_control
 from frontends.http.codec.parameters import natural, typed
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
+from frontends.shared.memory import MemoryControl
 
 _HANDLE_BYTES = 64  # of a cudaIpcMemHandle_t
 
 
 async def status(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return all regions, or the one that the path names."""
-    memory = server.control.memory
+    memory = MemoryControl.of(server)
     look = memory.status if call.captures["kind"] == "system" else memory.cuda_status
     return json_answer([region._asdict() for region in look(_name(call))])
 
 
 async def register(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Register the region that the body describes."""
-    server.control.memory.check_allowed()
+    MemoryControl.of(server).check_allowed()
     name = _name(call)
     if not name:
         raise invalid(
@@ -35,18 +36,18 @@ async def register(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     if type(document) is not dict:
         document = {}
     if call.captures["kind"] == "cuda":
-        await server.control.memory.register_cuda(name, *_read_cuda(document))
+        await MemoryControl.of(server).register_cuda(name, *_read_cuda(document))
     else:
-        await server.control.memory.register(name, *_read_system(document))
+        await MemoryControl.of(server).register(name, *_read_system(document))
     return HttpResponse()
 
 
 async def unregister(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Unregister all regions, or the one that the path names."""
     if call.captures["kind"] == "system":
-        await server.control.memory.unregister(_name(call))
+        await MemoryControl.of(server).unregister(_name(call))
     else:
-        await server.control.memory.unregister_cuda(_name(call))
+        await MemoryControl.of(server).unregister_cuda(_name(call))
     return HttpResponse()
 
 

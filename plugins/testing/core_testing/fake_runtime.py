@@ -15,7 +15,7 @@ from core_testing.fake_device import FakeDevice
 
 
 class FakeRuntime:
-    """A core.memory.device_runtime.DeviceRuntime of one FakeDevice.
+    """A DeviceRuntime of frontends/shared/memory, of one FakeDevice.
 
     device   its `copies` counts what is copied to the host
     opened   addresses that are open, each as often as it is

@@ -13,13 +13,13 @@ from core import dtypes
 from core.account import MemoryAccount
 from core.config import InputSpec, Signature
 from core.errors import invalid, not_found
-from core.memory import SharedMemoryRegions
 from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.http import HttpFrontend, websocket
 from frontends.http.websocket import MOST_REQUESTS
+from frontends.shared.memory import SharedMemoryRegions
 from frontends.shared.watched_files import WatchedFiles
 
 PATIENCE_S = 20

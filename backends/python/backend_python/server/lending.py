@@ -22,7 +22,7 @@ from backend_python.protocol import ProtocolError
 from core import devices, dlpack, dtypes
 from core.device_memory import DeviceMemory
 from core.dtypes import DataType
-from core.memory import DevicePlace
+from core.output_memory import DevicePlace
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.tensor import DeviceTensor, Tensor
 

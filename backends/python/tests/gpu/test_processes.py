@@ -14,8 +14,8 @@ from gpu_models import FREE, TWICE, X
 
 import core
 from core import dlpack
-from core.memory.cuda import DeviceRegion, DeviceStatus
 from core.request import DeviceOutput, RequestedOutput
+from frontends.shared.memory.cuda import DeviceRegion, DeviceStatus
 
 
 def test_between_steps_in_two_processes_a_tensor_stays_on_the_gpu(models, log):
