@@ -125,7 +125,7 @@ def core_open_metric_source(options: Options) -> MetricSource | None:
 def core_server_starting(server: InferenceServer) -> None:
     """Once per server, on the loop thread, before frontends open and the first model loads.
 
-    An exception ends the start.
+    `server.control.add(area)` adds control operations (core.control.Area). An exception ends the start.
     """
 
 
