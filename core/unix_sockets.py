@@ -1,6 +1,8 @@
-"""Unix domain sockets that the server listens at: for clients on the same machine, without a port.
+"""Unix domain sockets that the server listens on, for clients on the same machine.
 
-"unix:/path" ─► [listen] ─► a listening socket, whose file goes when it is closed
+"unix:/path" ─► [listen] ─► a listening socket; its file is removed when it is closed
+
+Frontends listen. With several workers the supervisor listens, and their frontends inherit its sockets.
 """
 
 from __future__ import annotations
@@ -18,24 +20,25 @@ from core.errors import CoreError, invalid, unavailable
 
 PREFIX = "unix:"
 BACKLOG = 1024
+# EAGAIN: its queue of connections is full. EPROTOTYPE: a socket of another kind.
+_IN_USE = (errno.EADDRINUSE, errno.EAGAIN, errno.EPROTOTYPE)
 
-# Address → descriptor of a socket that listens already: what a worker has from its supervisor, which keeps
-# the file. Written once, before anything listens.
 inherited: dict[str, int] = {}
+"""Address → listening socket of the supervisor, which removes the file. Written before frontends start."""
 
 
 def is_unix(address: str) -> bool:
-    """Whether an address is the path of a Unix domain socket."""
+    """Return whether an address is the path of a Unix domain socket."""
     return address.startswith(PREFIX)
 
 
 def with_prefix(path: str) -> str:
-    """The address of a path, which may be an address already."""
+    """Return the address of a path, which may already be an address."""
     return path if is_unix(path) else f"{PREFIX}{path}"
 
 
 class SocketFile:
-    """The file of a socket that is bound. It removes that file only, never that of who took its place."""
+    """The file of a bound socket."""
 
     def __init__(self, path: str):
         found = os.stat(path)
@@ -43,20 +46,19 @@ class SocketFile:
         self._file = (found.st_dev, found.st_ino)
 
     def remove(self) -> None:
-        """The socket is closed, or will be."""
+        """Remove the file, unless another socket has replaced it."""
         try:
             found = os.stat(self._path)
             if (found.st_dev, found.st_ino) == self._file:
                 os.unlink(self._path)
         except OSError:
-            pass  # somebody has removed it
+            pass  # it is removed already
 
 
 class UnixListener:
-    """A listening socket.
+    """A listening socket, not blocking.
 
-    socket   not blocking
-    file     None if another process made it, and others listen there too
+    file   None if another process has created it and removes it
     """
 
     def __init__(self, listening: socket.socket, file: SocketFile | None):
@@ -64,22 +66,22 @@ class UnixListener:
         self._file = file
 
     def close(self) -> None:
-        """Listen no more, and remove the file."""
+        """Close the socket and remove the file."""
         self.socket.close()
         self.remove()
 
     def remove(self) -> None:
-        """Remove the file, for who has given the socket to somebody that closes it."""
+        """Remove the file. For a socket that its server closes."""
         if self._file is not None:
             self._file.remove()
 
 
 def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> UnixListener:
-    """Listen at `address`, "unix:" and a path.
+    """Listen on `address`, "unix:" and a path. Replace the socket of a server that has ended.
 
     mode   permissions of the file, in octal: who may connect
-    A socket there that nobody listens at is replaced. Raises CoreError: UNAVAILABLE for one that somebody
-    listens at, for another file and for what the system refuses, INVALID for an address without a path.
+    Raises CoreError: UNAVAILABLE if a server listens there, if the file is no socket, and if the system
+    refuses; INVALID for an address without a path.
     """
     if address in inherited:
         listening = socket.socket(fileno=os.dup(inherited[address]))
@@ -88,23 +90,20 @@ def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM
     path = make_free(address, kind)
     listening = socket.socket(socket.AF_UNIX, kind)
     try:
-        # The file is made with the permissions of the socket: it is never open to more than `mode` says.
+        # The file gets the permissions of the socket: it never permits more than `mode`.
         os.fchmod(listening.fileno(), int(mode, 8))
         listening.bind(path)
-        os.chmod(path, int(mode, 8))  # what the umask has taken away
+        os.chmod(path, int(mode, 8))  # permissions that the umask has removed
         listening.listen(BACKLOG)
         listening.setblocking(False)
         return UnixListener(listening, SocketFile(path))
     except OSError as error:
         listening.close()
-        if error.errno == errno.EADDRINUSE:
-            raise _in_use(address) from None
         raise _refused(address, error) from None
 
 
 def make_free(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> str:
-    """The path of an address, where nothing is: a socket that nobody listens at is removed, its server has
-    ended without a chance to do so. Raises as `listen`."""
+    """Return the path of an address. Remove the socket of a server that has ended. Raises as `listen`."""
     path = address.removeprefix(PREFIX)
     if path.startswith("///"):  # as gRPC writes it, unix:///run/core.sock
         path = path[2:]
@@ -112,58 +111,45 @@ def make_free(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> str
         raise invalid(
             f"'{address}' names no socket; expected unix: and a path, unix:/run/core.sock"
         )
-    _remove_stale(address, path, kind)
-    return path
-
-
-def _remove_stale(address: str, path: str, kind: socket.SocketKind) -> None:
     try:
-        found = os.lstat(path)
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise unavailable(f"cannot listen at '{address}': there is a file that is no socket")
+        with socket.socket(socket.AF_UNIX, kind) as client:
+            client.setblocking(False)
+            client.connect(path)
+        raise unavailable(f"Socket '{address}' already in use")
+    except ConnectionRefusedError:
+        return _removed(address, path)
     except FileNotFoundError:
-        return
+        return path
     except OSError as error:
         raise _refused(address, error) from None
-    if not stat.S_ISSOCK(found.st_mode):
-        raise unavailable(f"cannot listen at '{address}': there is a file that is no socket")
-    with socket.socket(socket.AF_UNIX, kind) as asking:
-        asking.setblocking(False)
-        try:
-            asking.connect(path)
-        except ConnectionRefusedError:
-            pass
-        except FileNotFoundError:  # removed just now
-            return
-        except OSError as error:
-            # EAGAIN: more wait there than it takes at a time. EPROTOTYPE: a socket of another kind.
-            if error.errno in (errno.EAGAIN, errno.EPROTOTYPE):
-                raise _in_use(address) from None
-            raise _refused(address, error) from None
-        else:
-            raise _in_use(address)
+
+
+def _removed(address: str, path: str) -> str:
     try:
         os.unlink(path)
     except FileNotFoundError:
         pass
     except OSError as error:
         raise _refused(address, error) from None
-
-
-def _in_use(address: str) -> CoreError:
-    return unavailable(f"Socket '{address}' already in use")
+    return path
 
 
 def _refused(address: str, error: OSError) -> CoreError:
+    if error.errno in _IN_USE:
+        return unavailable(f"Socket '{address}' already in use")
     return unavailable(f"cannot listen at '{address}': {error.strerror or error}")
 
 
 async def serve(
     protocol: Callable[[], asyncio.BaseProtocol], listener: UnixListener, **secure: Any
 ) -> asyncio.Server:
-    """Serve who connects. Who closes the server calls `listener.remove`.
+    """Serve the connections of `listener`. After closing the server, call `listener.remove`.
 
-    secure   what asyncio takes for TLS
+    secure   arguments of asyncio for TLS
     """
     loop = asyncio.get_running_loop()
     if sys.version_info >= (3, 13) and isinstance(loop, asyncio.SelectorEventLoop):
-        secure["cleanup_socket"] = False  # the file is the listener's, and maybe another process's
+        secure["cleanup_socket"] = False  # the listener or another process removes the file
     return await loop.create_unix_server(protocol, sock=listener.socket, backlog=BACKLOG, **secure)

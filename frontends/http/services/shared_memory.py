@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any
 
-from core.errors import CoreError, invalid
+from core.errors import invalid
 from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
 from frontends.http.codec.parameters import natural, typed
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
 from frontends.shared.memory import MemoryControl
-
-_HANDLE_BYTES = 64  # of a cudaIpcMemHandle_t
+from frontends.shared.memory.cuda import HANDLE_BYTES
 
 
 async def status(server: InferenceServer, call: HttpRequest) -> HttpResponse:
@@ -68,21 +66,14 @@ def _read_system(document: dict[str, Any]) -> tuple[str, int, int]:
 def _read_cuda(document: dict[str, Any]) -> tuple[bytes, int, int]:
     """Return handle, device and size of GPU memory; the device is 0 if the document names none."""
     handle = _member(document, "raw_handle")
-    text = handle.get("b64") if type(handle) is dict else None
-    if type(text) is not str:
-        raise _no_handle()
     try:
-        raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise _no_handle() from None
-    if len(raw) != _HANDLE_BYTES:
-        raise _no_handle()
+        raw = base64.b64decode(handle["b64"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        raw = b""
+    if len(raw) != HANDLE_BYTES:
+        raise invalid("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")
     device = natural("device_id", document.get("device_id", 0))
     return raw, device, natural("byte_size", _member(document, "byte_size"))
-
-
-def _no_handle() -> CoreError:
-    return invalid("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")
 
 
 def _member(document: dict[str, Any], member: str) -> Any:

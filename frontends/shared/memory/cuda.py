@@ -13,10 +13,9 @@ from typing import NamedTuple
 from core import dlpack, dtypes
 from core.dtypes import DataType
 from core.errors import CoreError, invalid
-from frontends.shared.memory.bounds import check_place
 from frontends.shared.memory.cuda_place import CudaPlace
 from frontends.shared.memory.device_runtime import DeviceRuntime, NoRuntime, find_runtime
-from frontends.shared.memory.region import CUDA
+from frontends.shared.memory.region import CUDA, check_place
 from frontends.shared.memory.regions import SharedMemoryRegions
 
 logger = logging.getLogger("core")
@@ -108,9 +107,13 @@ class CudaRegions:
         self._regions.add(name, await opened)
 
     def _open(self, status: DeviceStatus, handle: bytes) -> DeviceRegion:
-        runtime, device = self._loaded(status.name), status.device_id
+        device = status.device_id
         try:
+            runtime = self._runtime = self._runtime or self._find()
             address = runtime.open(handle, device)
+        except NoRuntime as error:
+            logger.error("CUDA shared memory cannot be used: %s", error)
+            raise _no_gpus(status.name) from None
         except Exception as error:  # each library has its own errors
             logger.error("failed to open CUDA IPC handle: %s", error)
             raise invalid("failed to register shared memory region: invalid args") from None
@@ -124,15 +127,6 @@ class CudaRegions:
             del region  # closes the handle now, and not when the error is freed
             raise invalid(f"failed to register shared memory region '{status.name}': invalid args")
         return region
-
-    def _loaded(self, name: str) -> DeviceRuntime:
-        if self._runtime is None:
-            try:
-                self._runtime = self._find()
-            except NoRuntime as error:
-                logger.error("CUDA shared memory cannot be used: %s", error)
-                raise _no_gpus(name) from None
-        return self._runtime
 
 
 def _no_gpus(name: str) -> CoreError:

@@ -16,7 +16,6 @@ from core.dtypes import DataType
 from core.errors import CoreError, internal, invalid, unsupported
 from core.native.mapping import Mapping
 from core.tensor import Buffer
-from frontends.shared.memory.bounds import check_place
 
 try:
     import fcntl
@@ -28,6 +27,7 @@ SYSTEM, CUDA, LENT = "system", "cuda", "lent"  # kinds
 
 _SEMAPHORE = "sem."  # how sem_open begins the names of its files, in the same folder
 _NO_FILE = -1
+_LARGEST = 2**64 - 1  # size on the wire
 _FOLDER = "/dev/shm/"  # where shm_open keeps its objects on Linux
 _LONGEST_KEY = 255  # bytes, of a file name
 # F_GET_SEALS and F_SEAL_SHRINK; fcntl of Python 3.10 has no names for them.
@@ -93,6 +93,22 @@ class Region:
         if self._map.lost:
             raise gone(self.status.name)
         return copied
+
+
+def check_place(name: str, size: int, offset: int, byte_size: int) -> None:
+    """Raise CoreError(INVALID) unless `byte_size` bytes from `offset` on lie within a region of `size` bytes.
+
+    name   of the region, for errors
+    """
+    if not 0 <= offset < size:
+        raise invalid(f"Invalid offset for shared memory region: '{name}'")
+    if offset and byte_size > _LARGEST - offset:
+        raise invalid(
+            f"Integer overflow detected: byte_size ({byte_size}) + offset ({offset}) exceeds maximum value "
+            f"({_LARGEST}) for region '{name}'"
+        )
+    if not 0 <= byte_size <= size - offset:
+        raise invalid(f"Invalid offset + byte size for shared memory region: '{name}'")
 
 
 def gone(name: str) -> CoreError:

@@ -15,7 +15,8 @@ from core import dlpack, dtypes
 from core.errors import CoreError, Kind
 from core.pipeline.answers.placement import place
 from core.tensor import DeviceTensor, Tensor
-from frontends.shared.memory import CudaRegions, DeviceStatus, SharedMemoryRegions
+from frontends.shared.memory import CudaRegions, SharedMemoryRegions
+from frontends.shared.memory.cuda import DeviceStatus
 from frontends.shared.memory.device_runtime import CupyRuntime, NoRuntime, find_runtime
 
 FLOATS = np.arange(16, dtype=np.float32)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from core import dtypes
 from core.errors import CoreError, Kind
-from frontends.shared.memory import CudaRegions, RegionStatus, SharedMemoryRegions
+from frontends.shared.memory import CudaRegions, SharedMemoryRegions
+from frontends.shared.memory.region import RegionStatus
 
 PAGE = 4096
 HUGE = (2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 2**64)
