@@ -1,8 +1,6 @@
-"""Unix domain sockets that the server listens on, for clients on the same machine.
+"""Unix domain sockets on which the server listens: for clients on the same machine, without a port.
 
-"unix:/path" ─► [listen] ─► a listening socket; its file is removed when it is closed
-
-Frontends listen. With several workers the supervisor listens, and their frontends inherit its sockets.
+"unix:/path" ─► [listen] ─► a listening socket, whose file is removed when it is closed
 """
 
 from __future__ import annotations
@@ -20,11 +18,12 @@ from core.errors import CoreError, invalid, unavailable
 
 PREFIX = "unix:"
 BACKLOG = 1024
-# EAGAIN: its queue of connections is full. EPROTOTYPE: a socket of another kind.
+# EAGAIN: its backlog is full. EPROTOTYPE: a socket of another type.
 _IN_USE = (errno.EADDRINUSE, errno.EAGAIN, errno.EPROTOTYPE)
 
+# Address → descriptor of a listening socket that a worker inherits from its supervisor, which owns the file.
+# Written once, before any listener opens.
 inherited: dict[str, int] = {}
-"""Address → listening socket of the supervisor, which removes the file. Written before frontends start."""
 
 
 def is_unix(address: str) -> bool:
@@ -33,12 +32,12 @@ def is_unix(address: str) -> bool:
 
 
 def with_prefix(path: str) -> str:
-    """Return the address of a path, which may already be an address."""
+    """Return the address of a path; an address unchanged."""
     return path if is_unix(path) else f"{PREFIX}{path}"
 
 
 class SocketFile:
-    """The file of a bound socket."""
+    """The file of a bound socket. `remove` removes only this file, never a later one at the same path."""
 
     def __init__(self, path: str):
         found = os.stat(path)
@@ -46,7 +45,7 @@ class SocketFile:
         self._file = (found.st_dev, found.st_ino)
 
     def remove(self) -> None:
-        """Remove the file, unless another socket has replaced it."""
+        """Remove the file, because its socket is closed or about to close."""
         try:
             found = os.stat(self._path)
             if (found.st_dev, found.st_ino) == self._file:
@@ -56,9 +55,10 @@ class SocketFile:
 
 
 class UnixListener:
-    """A listening socket, not blocking.
+    """A listening socket.
 
-    file   None if another process has created it and removes it
+    socket   in non-blocking mode
+    file     None if another process owns it: several processes listen there
     """
 
     def __init__(self, listening: socket.socket, file: SocketFile | None):
@@ -71,17 +71,17 @@ class UnixListener:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the file. For a socket that its server closes."""
+        """Remove the file only, if another object closes the socket."""
         if self._file is not None:
             self._file.remove()
 
 
 def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> UnixListener:
-    """Listen on `address`, "unix:" and a path. Replace the socket of a server that has ended.
+    """Listen at `address`, "unix:" and a path.
 
-    mode   permissions of the file, in octal: who may connect
-    Raises CoreError: UNAVAILABLE if a server listens there, if the file is no socket, and if the system
-    refuses; INVALID for an address without a path.
+    mode   permissions of the file in octal; write permission allows to connect
+    A stale socket at the path is replaced. Raises CoreError(UNAVAILABLE) if a process listens there, if the
+    path is another kind of file and if the system refuses; CoreError(INVALID) for an address without a path.
     """
     if address in inherited:
         listening = socket.socket(fileno=os.dup(inherited[address]))
@@ -90,10 +90,10 @@ def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM
     path = make_free(address, kind)
     listening = socket.socket(socket.AF_UNIX, kind)
     try:
-        # The file gets the permissions of the socket: it never permits more than `mode`.
+        # The file gets the permissions of the socket: it never has more than `mode`.
         os.fchmod(listening.fileno(), int(mode, 8))
         listening.bind(path)
-        os.chmod(path, int(mode, 8))  # permissions that the umask has removed
+        os.chmod(path, int(mode, 8))  # restore the bits that the umask has cleared
         listening.listen(BACKLOG)
         listening.setblocking(False)
         return UnixListener(listening, SocketFile(path))
@@ -103,9 +103,12 @@ def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM
 
 
 def make_free(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> str:
-    """Return the path of an address. Remove the socket of a server that has ended. Raises as `listen`."""
+    """Return the path of an address, after removing a stale socket there.
+
+    A killed server leaves its socket behind. Raises the errors of `listen`.
+    """
     path = address.removeprefix(PREFIX)
-    if path.startswith("///"):  # as gRPC writes it, unix:///run/core.sock
+    if path.startswith("///"):  # gRPC's form: unix:///run/core.sock
         path = path[2:]
     if not path:
         raise invalid(
@@ -145,11 +148,11 @@ def _refused(address: str, error: OSError) -> CoreError:
 async def serve(
     protocol: Callable[[], asyncio.BaseProtocol], listener: UnixListener, **secure: Any
 ) -> asyncio.Server:
-    """Serve the connections of `listener`. After closing the server, call `listener.remove`.
+    """Serve the connections of a listener. The caller closes the server, then calls `listener.remove`.
 
-    secure   arguments of asyncio for TLS
+    secure   asyncio's arguments for TLS
     """
     loop = asyncio.get_running_loop()
     if sys.version_info >= (3, 13) and isinstance(loop, asyncio.SelectorEventLoop):
-        secure["cleanup_socket"] = False  # the listener or another process removes the file
+        secure["cleanup_socket"] = False  # the listener or another process owns the file
     return await loop.create_unix_server(protocol, sock=listener.socket, backlog=BACKLOG, **secure)
