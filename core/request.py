@@ -24,8 +24,8 @@ class RequestedOutput:
     """An output that the client requests.
 
     class_count   0 for the tensor itself; n for its n best classes (classification extension)
-    memory        memory of the client for the output: a writable memoryview, or a DevicePlace of core.memory;
-                  None to send it in the response
+    memory        memory of the client for the output: a writable memoryview, or a DevicePlace
+                  (core.output_memory); None to send it in the response
     """
 
     def __init__(self, name: str, class_count: int = 0, memory: Any = None):

@@ -14,14 +14,12 @@ from core.backend import Backend
 from core.caches import open_cache
 from core.control import Control, Exchange, Models
 from core.control.health import HealthControl
-from core.control.memory import MemoryControl
 from core.control.metrics.collect import MetricCollector
 from core.control.metrics.watch import Watch
 from core.control.repository import RepositoryControl
 from core.control.settings import SettingsControl, open_exporter
 from core.devices.visible import gpus
 from core.lifecycle import ModelManager
-from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import Repository
@@ -60,7 +58,6 @@ class InferenceServer:
     models               operations of requests: signatures, inference
     control              control operations: load, unload, settings, statistics, for all processes
     manager              loads and unloads the models of this process
-    shared_memory        regions that clients have registered, for inputs and outputs of requests
     tracing              traces requests; frontends check `tracing.on`
     watch                measures machine and process; the frontend that serves metrics starts it
     """
@@ -80,7 +77,6 @@ class InferenceServer:
         self.cache = open_cache(options.cache_config)
         self.account = MemoryAccount.of(options)
         self.account.on_give = Trimmer().freed
-        self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self._shared: dict[Callable[[InferenceServer], Any], Any] = {}
         self._reload: list[Callable[[], object]] = []
         self._exchange = exchange
@@ -111,7 +107,6 @@ class InferenceServer:
             self._health,
             repository,
             SettingsControl(self.tracing, options.allow_remote_settings, self.manager.serves),
-            MemoryControl(self.shared_memory, CudaRegions(self.shared_memory, gpus())),
             exchange,
         )
 
@@ -135,7 +130,6 @@ class InferenceServer:
             return await self.manager.stop(timeout_s)
         finally:
             self.watch.stop()
-            self.shared_memory.close()
             if self.cache is not None:
                 await self.cache.close()
             await self.tracing.close(end_s - loop.time())

@@ -18,6 +18,8 @@ from core.errors import CoreError, invalid, unavailable
 
 PREFIX = "unix:"
 BACKLOG = 1024
+# EAGAIN: its backlog is full. EPROTOTYPE: a socket of another type.
+_IN_USE = (errno.EADDRINUSE, errno.EAGAIN, errno.EPROTOTYPE)
 
 # Address → descriptor of a listening socket that a worker inherits from its supervisor, which owns the file.
 # Written once, before any listener opens.
@@ -97,8 +99,6 @@ def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM
         return UnixListener(listening, SocketFile(path))
     except OSError as error:
         listening.close()
-        if error.errno == errno.EADDRINUSE:
-            raise _in_use(address) from None
         raise _refused(address, error) from None
 
 
@@ -114,47 +114,34 @@ def make_free(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> str
         raise invalid(
             f"'{address}' names no socket; expected unix: and a path, unix:/run/core.sock"
         )
-    _remove_stale(address, path, kind)
-    return path
-
-
-def _remove_stale(address: str, path: str, kind: socket.SocketKind) -> None:
     try:
-        found = os.lstat(path)
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise unavailable(f"cannot listen at '{address}': there is a file that is no socket")
+        with socket.socket(socket.AF_UNIX, kind) as client:
+            client.setblocking(False)
+            client.connect(path)
+        raise unavailable(f"Socket '{address}' already in use")
+    except ConnectionRefusedError:
+        return _removed(address, path)
     except FileNotFoundError:
-        return
+        return path
     except OSError as error:
         raise _refused(address, error) from None
-    if not stat.S_ISSOCK(found.st_mode):
-        raise unavailable(f"cannot listen at '{address}': there is a file that is no socket")
-    with socket.socket(socket.AF_UNIX, kind) as asking:
-        asking.setblocking(False)
-        try:
-            asking.connect(path)
-        except ConnectionRefusedError:
-            pass
-        except FileNotFoundError:  # removed meanwhile
-            return
-        except OSError as error:
-            # EAGAIN: its backlog is full. EPROTOTYPE: a socket of another type.
-            if error.errno in (errno.EAGAIN, errno.EPROTOTYPE):
-                raise _in_use(address) from None
-            raise _refused(address, error) from None
-        else:
-            raise _in_use(address)
+
+
+def _removed(address: str, path: str) -> str:
     try:
         os.unlink(path)
     except FileNotFoundError:
         pass
     except OSError as error:
         raise _refused(address, error) from None
-
-
-def _in_use(address: str) -> CoreError:
-    return unavailable(f"Socket '{address}' already in use")
+    return path
 
 
 def _refused(address: str, error: OSError) -> CoreError:
+    if error.errno in _IN_USE:
+        return unavailable(f"Socket '{address}' already in use")
     return unavailable(f"cannot listen at '{address}': {error.strerror or error}")
 
 

@@ -3,7 +3,7 @@
 models.py       Models: what requests need
 control.py      Control: the areas of the control plane
 operation.py    the table of operations · exchange.py   several processes that serve as one
-health.py, repository.py, settings.py, memory.py   the operations themselves
+health.py, repository.py, settings.py   the operations themselves
 merging.py      results of several processes into one
 """
 

@@ -5,12 +5,17 @@ frontend ─► [Control] ─► an area ─► this process, or every process b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from core.control.exchange import Exchange
 from core.control.health import HealthControl
-from core.control.memory import MemoryControl
 from core.control.operation import Area
 from core.control.repository import RepositoryControl
 from core.control.settings import SettingsControl
+from core.errors import CoreError, Kind
+
+A = TypeVar("A", bound=Area)
 
 
 class Control:
@@ -21,7 +26,7 @@ class Control:
     health       whether the server serves, statistics, metrics
     repository   load, unload, index
     settings     of log and traces
-    memory       shared memory of clients
+    areas        name → area: these three, and those that plugins and frontends have added
     """
 
     def __init__(
@@ -29,15 +34,32 @@ class Control:
         health: HealthControl,
         repository: RepositoryControl,
         settings: SettingsControl,
-        memory: MemoryControl,
         exchange: Exchange | None,
     ):
         self.health = health
         self.repository = repository
         self.settings = settings
-        self.memory = memory
-        areas: tuple[Area, ...] = (health, repository, settings, memory)
-        for area in areas:
-            area.exchange = exchange
-        if exchange is not None:
-            exchange.serve({name: each for area in areas for name, each in area.handlers().items()})
+        self._exchange = exchange
+        self._areas: dict[str, Area] = {}
+        self.areas: Mapping[str, Area] = self._areas
+        for area in (health, repository, settings):
+            self.add(area)
+
+    def add(self, area: A) -> A:
+        """Serve the operations of an area, in all processes of the server; return the area.
+
+        Call it in the hook core_server_starting or in the constructor of a frontend, in every process: later
+        another process may already ask for an operation.
+        Raises CoreError(ALREADY_EXISTS) if there is an area of that name.
+        """
+        if (known := self._areas.get(area.name)) is not None:
+            text = f"control area '{area.name}' of {type(known).__module__} exists already; use another name"
+            raise CoreError(Kind.ALREADY_EXISTS, text)
+        area.exchange = self._exchange
+        self._areas[area.name] = area
+        if self._exchange is not None:
+            areas = self._areas.values()
+            self._exchange.serve(
+                {name: do for each in areas for name, do in each.handlers().items()}
+            )
+        return area

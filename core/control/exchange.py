@@ -87,6 +87,7 @@ class Exchange(Protocol):
     def serve(self, handlers: Mapping[str, Handler]) -> None:
         """Call these when any process asks: name of the operation → coroutine function.
 
+        Replaces the handlers of an earlier call.
         A handler returns a value that JSON can hold (bytes included), or Changed.
         """
 

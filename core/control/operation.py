@@ -7,6 +7,7 @@ caller ─► area method ─► [Operation] ─► the method itself, or in eve
         async def unload(self, name: str, unload_dependents: bool = False) -> None: ...
 
 To add an operation, add a method. The exchange between processes, roles and restrictions follow from its row.
+A plugin or a frontend adds areas of its own by `server.control.add(area)`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from core.control.exchange import Changed, Exchange, Handler, ProcessResults
+from core.errors import invalid
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,13 +29,21 @@ Arguments = Mapping[str, Any]
 Merge = Callable[[ProcessResults, Arguments], Any]
 Thing = Callable[[Arguments], str]
 
+# fmt: off
+CATEGORIES = (
+    "health", "metadata", "inference", "shared-memory", "model-config", "model-repository", "statistics",
+    "trace", "logging", "metrics",
+)
+# fmt: on
+"""Kinds of requests. Roles and restrictions of frontends name them."""
+
 
 @dataclass(frozen=True)
 class Operation:
     """What is known of one operation.
 
     name       area and method, such as "repository.load"
-    category   the kind of request that roles and restrictions know, such as "model-repository"
+    category   one of CATEGORIES
     changes    whether it changes the server
     summary    the first line of its docstring
     shared     whether all processes take part; else any of them has the answer
@@ -84,7 +94,11 @@ OPERATIONS: dict[str, Operation] = {}
 class Area:
     """Operations of one kind. Not thread-safe: call from the event loop only.
 
+    name       of the area, for example class RepositoryControl(Area, name="repository")
     exchange   None for a server of one process
+
+    A subclass enters its operations in OPERATIONS. Raises CoreError(INVALID) for an unknown category and for
+    the name of another operation.
     """
 
     exchange: Exchange | None = None
@@ -93,18 +107,33 @@ class Area:
 
     def __init_subclass__(cls, name: str) -> None:
         cls.name = name
-        found = []
-        for attribute in vars(cls).values():
-            make = getattr(attribute, "operation_of", None)
-            if make is not None:
-                operation: Operation = make(name)
-                found.append(operation)
-                OPERATIONS[operation.name] = operation
-        cls._operations = tuple(found)
+        makers = [getattr(each, "operation_of", None) for each in vars(cls).values()]
+        cls._operations = tuple(make(name) for make in makers if make is not None)
+        for each in cls._operations:
+            _check(each)
+        OPERATIONS.update({each.name: each for each in cls._operations})
 
     def handlers(self) -> dict[str, Handler]:
         """Return what this process does when any process asks: name → bound method."""
         return {each.name: _bound(each, self) for each in self._operations if each.shared}
+
+
+def _check(operation: Operation) -> None:
+    if operation.category not in CATEGORIES:
+        raise invalid(
+            f"control operation '{operation.name}' has the unknown category '{operation.category}'; expected "
+            f"one of {', '.join(CATEGORIES)}"
+        )
+    # The same method comes again when its module is imported again.
+    known = _place(OPERATIONS.get(operation.name, operation))
+    if known != (place := _place(operation)):
+        raise invalid(
+            f"control operation '{operation.name}' is both {known} and {place}; give one area another name"
+        )
+
+
+def _place(operation: Operation) -> str:
+    return f"{operation.body.__module__}.{operation.body.__qualname__}"
 
 
 def _bound(operation: Operation, area: Area) -> Handler:

@@ -7,6 +7,7 @@ from core.server import InferenceServer
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.router import TABLE, Router
+from frontends.shared.memory import MemoryControl
 from frontends.shared.tls import Certificates, certificates_of_http
 
 
@@ -16,6 +17,7 @@ class HttpFrontend(HttpListener):
     name = "http"
 
     def __init__(self, server: InferenceServer):
+        MemoryControl.of(server)  # before other workers ask for its operations
         options = server.options
         super().__init__(
             server,

@@ -6,12 +6,12 @@ import array
 import asyncio
 import json
 import os
+import secrets
 import socket
 from typing import Any
 
-from core.control.memory import MemoryControl
 from core.errors import CoreError, invalid
-from core.memory import new_name
+from frontends.shared.memory import MemoryControl
 
 _LONGEST = 4096  # bytes of a message
 
@@ -78,8 +78,9 @@ class MemoryConnection:
         )
 
     async def _register(self, files: list[int], byte_size: int) -> str:
-        name = new_name()
-        await self._memory.lend(name, files[0], byte_size)
+        # A client that knows the name may use the memory.
+        name = f"lent-{secrets.token_hex(16)}"
+        await self._memory.lend_from(name, os.getpid(), files[0], byte_size)
         self._lent[name] = files.pop() if self._keeps else -1
         return name
 

@@ -19,6 +19,7 @@ from core import unix_sockets
 from core.errors import CoreError
 from core.server import InferenceServer
 from frontends.memory.connection import MemoryConnection
+from frontends.shared.memory import MemoryControl
 
 logger = logging.getLogger("core")
 
@@ -35,7 +36,8 @@ class MemoryFrontend:
 
     def __init__(self, server: InferenceServer):
         options = server.options
-        self._server = server
+        self._memory = MemoryControl.of(server)
+        self._keeps = server.options.workers > 1
         self._path = options.shared_memory_socket
         self._mode = options.unix_socket_mode
         self._users = {os.geteuid(), 0, *options.shared_memory_socket_uid}
@@ -107,9 +109,7 @@ class MemoryFrontend:
         return ""
 
     async def _serve(self, client: socket.socket) -> None:
-        connection = MemoryConnection(
-            client, self._server.control.memory, self._server.options.workers > 1
-        )
+        connection = MemoryConnection(client, self._memory, self._keeps)
         try:
             await connection.run()
         except ConnectionError:

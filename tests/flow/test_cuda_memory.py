@@ -10,6 +10,7 @@ from core import dtypes
 from core.devices import dlpack
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
+from frontends.shared.memory import CudaRegions, SharedMemoryRegions
 
 
 class Plain(core.ModelInstance):

@@ -14,7 +14,7 @@ from backend_pytorch.tensors import array_of, array_of_text
 from core.batch import Batch
 from core.dtypes import DataType
 from core.errors import internal
-from core.memory import DevicePlace
+from core.output_memory import DevicePlace
 from core.request import DeviceOutput, InferenceRequest
 from core.tensor import DeviceTensor, Tensor
 

@@ -11,9 +11,9 @@ from core_testing.fake_device import DeviceArray, FakeDevice
 from core import dtypes
 from core.devices import dlpack
 from core.errors import CoreError
-from core.memory import DevicePlace
 from core.request import SEQUENCE_START, DeviceOutput, InferenceRequest, RequestedOutput
 from core.tensor import Tensor
+from frontends.shared.memory import CudaPlace
 
 GROUP = "instance_group [ { kind: KIND_MODEL count: 1 } ] "
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -226,7 +226,7 @@ class TestOutputs:
     def test_memory_of_a_client_on_the_gpu_is_filled_from_the_gpu(self, model, modules):
         served, streams = model(modules.Listed())
         region = Region()
-        wanted = RequestedOutput("y", memory=DevicePlace(region, 4096, 24))
+        wanted = RequestedOutput("y", memory=CudaPlace(region, 4096, 24))
 
         tensors(served, asked(X, (wanted,)))
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from core.errors import internal
-from core.memory import DevicePlace, too_small
 from core.native.mapping import Mapping
+from core.output_memory import DevicePlace, too_small
 from core.tensor import Tensor
 
 

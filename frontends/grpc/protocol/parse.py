@@ -14,7 +14,6 @@ from core import dtypes
 from core.config import Signature
 from core.dtypes import DataType
 from core.errors import CoreError, invalid
-from core.memory import DevicePlace, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Buffer, Tensor
 from core.v2 import (
@@ -31,6 +30,7 @@ from frontends.grpc.protocol import contents, shared_memory
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import InferParameter, ModelInferRequest
 from frontends.grpc.protocol.parameters import UINT64, boolean, custom, kind
+from frontends.shared.memory import CudaPlace, SharedMemoryRegions
 
 Input = ModelInferRequest.InferInputTensor
 
@@ -86,7 +86,7 @@ def parse(
             request.shared = True
         if dtype is None:
             raise labelled(message.id, _no_datatype(entry, signature))
-        if isinstance(raw, DevicePlace):
+        if isinstance(raw, CudaPlace):
             request.inputs[name] = raw.tensor(name, dtype, tuple(shape), message.model_name)
         else:
             request.inputs[name] = Tensor(name, dtype, tuple(shape), raw)

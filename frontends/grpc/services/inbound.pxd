@@ -8,7 +8,7 @@ from frontends.grpc.native.repeated cimport MessageReader
 
 
 cdef class Inbound:
-    cdef object _server
+    cdef object _regions
     cdef EndpointTable _endpoints
     cdef object _forwarded
     cdef MessageReader _reader

@@ -17,6 +17,7 @@ from frontends.grpc.call import GrpcCall
 from frontends.grpc.native.infer_request import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
+from frontends.shared.memory import MemoryControl
 
 # The result of reading a message: the request, or a message that `parse` turns into a request.
 Asked = InferenceRequest | ModelInferRequest
@@ -26,8 +27,8 @@ class Inbound:
     """Find the endpoint of a message and create its request. Call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
-        self._server = server
         self._endpoints = server.models.endpoints
+        self._regions = MemoryControl.of(server).regions
         pattern = server.options.grpc_header_forward_pattern
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
@@ -63,7 +64,7 @@ class Inbound:
             request: InferenceRequest = asked
         else:
             version = parse_version(asked.model_version)
-            request = parse(asked, version, signature, self._server.shared_memory)
+            request = parse(asked, version, signature, self._regions)
         request.deadline_ns = call.deadline_ns
         if self._forwarded is not None:
             self._forward(self._forwarded, request, call)

@@ -12,7 +12,6 @@ from typing import Any
 from core import dtypes
 from core.config import Signature
 from core.errors import CoreError, invalid
-from core.memory import DevicePlace, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Buffer, Tensor
 from core.v2 import (
@@ -29,6 +28,7 @@ from frontends.http.codec.limits import json_size, too_large
 from frontends.http.codec.parameters import natural, read_parameters, truth, typed
 from frontends.http.native.infer_request import OutputForm as OutputForm
 from frontends.http.native.infer_request import read
+from frontends.shared.memory import CudaPlace, SharedMemoryRegions
 
 _SOURCES = ("data", "binary_data_size", "shared_memory_region")
 
@@ -141,7 +141,7 @@ def _read_inputs(
         else:
             place = _place(options, f" in input '{name}'")
             found = regions.read(*place, dtype)
-            if isinstance(found, DevicePlace):
+            if isinstance(found, CudaPlace):
                 tensor = found.tensor(name, dtype, shape, request.model_name)
             else:
                 tensor = Tensor(name, dtype, shape, raw=found)

@@ -1,8 +1,8 @@
 from collections.abc import Set
 
-from core.memory import SharedMemoryRegions
 from core.request import InferenceRequest
 from core.tensor import Buffer
+from frontends.shared.memory import SharedMemoryRegions
 
 COPIED_BYTES: int  # a binary tensor of more is a view into the body
 

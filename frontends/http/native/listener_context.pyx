@@ -3,6 +3,8 @@
 
 cimport cython
 
+from frontends.shared.memory import MemoryControl
+
 
 @cython.final
 cdef class ListenerContext:
@@ -11,7 +13,7 @@ cdef class ListenerContext:
     def __init__(self, server, loop, *, fallback, opened, lost, double keep_alive_s, interceptors=None, access_log=None):
         self.endpoints = server.models.endpoints
         self.account = server.account
-        self.regions = server.shared_memory
+        self.regions = MemoryControl.of(server).regions
         self.tracing = server.tracing
         self.access_log = access_log
         self.most_bytes = self.most = server.options.http_max_input_size

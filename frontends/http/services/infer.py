@@ -25,6 +25,7 @@ from frontends.http.errors import error_answer, refusal
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.native.connection_memory import made_bytes
 from frontends.http.services.traced import bring_context, received
+from frontends.shared.memory import MemoryControl
 
 _UNPACKED = "the unpacked body of a request"
 
@@ -71,6 +72,7 @@ async def _read(
 ) -> tuple[InferenceRequest, OutputForm]:
     """Return the request in a body. Long reads run on another thread, for a few requests at a time."""
     body, most_bytes = call.body, server.options.http_max_input_size
+    regions = MemoryControl.of(server).regions
 
     def read() -> tuple[InferenceRequest, OutputForm]:
         return parse(
@@ -80,7 +82,7 @@ async def _read(
             call.headers,
             body,
             most_bytes,
-            server.shared_memory,
+            regions,
         )
 
     unpacking = None

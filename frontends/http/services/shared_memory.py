@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any
 
-from core.errors import CoreError, invalid
+from core.errors import invalid
 from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
 from frontends.http.codec.parameters import natural, typed
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
-
-_HANDLE_BYTES = 64  # of a cudaIpcMemHandle_t
+from frontends.shared.memory import MemoryControl
+from frontends.shared.memory.cuda import HANDLE_BYTES
 
 
 async def status(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return all regions, or the one that the path names."""
-    memory = server.control.memory
+    memory = MemoryControl.of(server)
     look = memory.status if call.captures["kind"] == "system" else memory.cuda_status
     return json_answer([region._asdict() for region in look(_name(call))])
 
 
 async def register(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Register the region that the body describes."""
-    server.control.memory.check_allowed()
+    MemoryControl.of(server).check_allowed()
     name = _name(call)
     if not name:
         raise invalid(
@@ -35,18 +34,18 @@ async def register(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     if type(document) is not dict:
         document = {}
     if call.captures["kind"] == "cuda":
-        await server.control.memory.register_cuda(name, *_read_cuda(document))
+        await MemoryControl.of(server).register_cuda(name, *_read_cuda(document))
     else:
-        await server.control.memory.register(name, *_read_system(document))
+        await MemoryControl.of(server).register(name, *_read_system(document))
     return HttpResponse()
 
 
 async def unregister(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Unregister all regions, or the one that the path names."""
     if call.captures["kind"] == "system":
-        await server.control.memory.unregister(_name(call))
+        await MemoryControl.of(server).unregister(_name(call))
     else:
-        await server.control.memory.unregister_cuda(_name(call))
+        await MemoryControl.of(server).unregister_cuda(_name(call))
     return HttpResponse()
 
 
@@ -67,21 +66,14 @@ def _read_system(document: dict[str, Any]) -> tuple[str, int, int]:
 def _read_cuda(document: dict[str, Any]) -> tuple[bytes, int, int]:
     """Return handle, device and size of GPU memory; the device is 0 if the document names none."""
     handle = _member(document, "raw_handle")
-    text = handle.get("b64") if type(handle) is dict else None
-    if type(text) is not str:
-        raise _no_handle()
     try:
-        raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise _no_handle() from None
-    if len(raw) != _HANDLE_BYTES:
-        raise _no_handle()
+        raw = base64.b64decode(handle["b64"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        raw = b""
+    if len(raw) != HANDLE_BYTES:
+        raise invalid("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")
     device = natural("device_id", document.get("device_id", 0))
     return raw, device, natural("byte_size", _member(document, "byte_size"))
-
-
-def _no_handle() -> CoreError:
-    return invalid("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")
 
 
 def _member(document: dict[str, Any], member: str) -> Any:

@@ -15,7 +15,7 @@ from core_testing.fake_device import FakeDevice
 
 
 class FakeRuntime:
-    """A core.memory.device_runtime.DeviceRuntime of one FakeDevice.
+    """A DeviceRuntime of frontends/shared/memory, of one FakeDevice.
 
     device   its `copies` counts copies to the host
     opened   open addresses; an address that is opened twice is there twice

@@ -15,6 +15,7 @@ from core_workers.relay import Relay
 from unit.conftest import folder
 
 import core
+from core import plugins
 from core.options import Options
 from core.server import InferenceServer
 
@@ -75,6 +76,7 @@ class Fleet:
         backend.loop = asyncio.get_running_loop()
         options = Options.defaults(workers=2, exit_on_error=False, **self.options)
         server = InferenceServer(options, find_backend=lambda name: backend, exchange=member)
+        plugins.ask("core_server_starting", server=server)
         listener = asyncio.get_running_loop().create_task(listen())
         self.workers[number] = SimpleNamespace(
             server=server, member=member, backend=backend, channel=channel, listener=listener

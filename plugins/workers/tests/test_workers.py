@@ -166,40 +166,6 @@ async def test_a_setting_that_cannot_be_is_refused_as_one_server_does(start):
     assert fleet.workers[2].server.control.settings.trace_settings()["trace_rate"] == "1000"
 
 
-@pytest.fixture
-def region():
-    name = f"core_test_fleet_{os.getpid()}"
-    with open(f"/dev/shm/{name}", "wb") as file:
-        file.truncate(4096)
-    yield f"/{name}"
-    os.unlink(f"/dev/shm/{name}")
-
-
-async def test_a_region_is_registered_and_forgotten_everywhere(start, region):
-    fleet = await start(allow_client_shm=True)
-
-    await fleet.control(1).memory.register("r", region, 0, 4096)
-
-    regions = [worker.server.shared_memory for worker in fleet.workers.values()]
-    assert [len(each.status()) for each in regions] == [1, 1]
-    await fleet.control(2).memory.unregister("r")
-    assert [len(each.status()) for each in regions] == [0, 0]
-
-
-async def test_a_region_that_one_worker_cannot_map_is_let_go_by_the_others(start, region):
-    fleet = await start(allow_client_shm=True)
-    fleet.workers[2].server.shared_memory.register("r", region, 0, 4096)
-
-    with pytest.raises(CoreError) as caught:
-        await fleet.control(1).memory.register("r", region, 0, 4096)
-
-    assert caught.value.kind is Kind.ALREADY_EXISTS
-    assert "worker 2" in caught.value.message
-    # A message behind the answer undoes it; a question comes after that.
-    await fleet.control(1).repository.index()
-    assert fleet.workers[1].server.shared_memory.status() == []
-
-
 async def test_ready_is_when_all_are(start, folder):
     folder.model("m", config=CONFIG)
     fleet = await start(load_model=["m"])

@@ -10,7 +10,6 @@ import pytest
 from core import dtypes
 from core.config import InputSpec, Signature
 from core.errors import invalid
-from core.memory import SharedMemoryRegions
 from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.system.account import MemoryAccount
@@ -19,6 +18,7 @@ from core.tensor import Tensor
 from frontends.http import HttpFrontend
 from frontends.http.codec import generate as codec
 from frontends.http.services import generate as service
+from frontends.shared.memory import SharedMemoryRegions
 from frontends.shared.watched_files import WatchedFiles
 
 PATIENCE_S = 20

@@ -12,7 +12,6 @@ import pytest
 from core import dtypes
 from core.config import InputSpec, Signature
 from core.errors import invalid, not_found
-from core.memory import SharedMemoryRegions
 from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.system.account import MemoryAccount
@@ -20,6 +19,7 @@ from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.http import HttpFrontend, websocket
 from frontends.http.websocket import MOST_REQUESTS
+from frontends.shared.memory import SharedMemoryRegions
 from frontends.shared.watched_files import WatchedFiles
 
 PATIENCE_S = 20

@@ -15,11 +15,10 @@ from core_testing.fake_runtime import FakeRuntime
 
 import core
 from core import plugins
-from core.control.memory import MemoryControl
-from core.memory import CudaRegions
 from core.options import Options
 from core.process import frontends_of
 from core.server import InferenceServer
+from frontends.shared.memory import CudaRegions, MemoryControl
 
 IO = """
 backend: "test"
@@ -81,12 +80,10 @@ class Site:
 
     async def start(self):
         self.server = InferenceServer(self.options, find_backend=lambda name: self.backend)
+        self.memory = MemoryControl.of(self.server)
         self.runtime = FakeRuntime(FakeDevice())
         if self._played_device:
-            regions = self.server.shared_memory
-            self.server.control.memory = MemoryControl(
-                regions, CudaRegions(regions, (0,), lambda: self.runtime)
-            )
+            self.memory.cuda = CudaRegions(self.memory.regions, (0,), lambda: self.runtime)
         await self.server.start()
         for each in frontends_of(self.server):
             await each.start()
@@ -103,7 +100,7 @@ class Site:
         """How many regions clients have sent."""
 
         async def count():
-            return sum(each.kind == "lent" for each in self.server.shared_memory._regions.values())
+            return sum(each.kind == "lent" for each in self.memory.regions._regions.values())
 
         return self.run(count())
 
@@ -173,7 +170,7 @@ def nothing_left(site):
         each for each in owners if each == os.getpid() or not os.path.exists(f"/proc/{each}")
     ] == []
     assert site.nothing_lent()
-    assert site.server.shared_memory.status() == []
+    assert site.memory.status() == []
 
 
 assert (

@@ -52,7 +52,7 @@ def test_a_client_of_another_process_reads_and_writes_its_own_memory(serving, ki
         client.join(120)
 
         assert client.exitcode == 0 and answers.get(timeout=10)
-        assert site.server.control.memory.cuda_status() == []
+        assert site.memory.cuda_status() == []
 
 
 def test_more_than_was_allocated_cannot_be_registered(serving):

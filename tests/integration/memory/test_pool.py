@@ -200,7 +200,7 @@ class TestTheEnd:
         pool.close()
         pool.close()
 
-        assert site.server.shared_memory.status() == []
+        assert site.memory.status() == []
         assert lent == 0 or site.nothing_lent()
         x.array[:] = 5  # memory that the server has no more, and this process still
         with pytest.raises(ValueError, match="the pool is closed"):
@@ -277,7 +277,7 @@ class TestProcesses:
         assert site.nothing_lent()
 
         # Only a client that knows the name can unregister a region by name: docs/shared-memory.md.
-        site.run(site.server.control.memory.unregister())
+        site.run(site.memory.unregister())
 
     def test_a_forked_process_closes_no_object_of_its_parent(self, site, by):
         status, lines = self.run(site, by, "fork")

@@ -4,14 +4,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.control import OPERATIONS
+from core.control import OPERATIONS, operation
 from core.control.operation import Area, change, here, question
+from core.errors import CoreError, Kind
 from core.options import Options
+from core.server import InferenceServer
 from core.telemetry.tracing import Tracer
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.http.router import TABLE, row
 from frontends.shared.access.roles import CATEGORIES
+from frontends.shared.memory import MemoryControl
 
 HTTP = {
     "/v2/health/live": "health.live",
@@ -45,14 +48,12 @@ GRPC = {
 def grpc_table():
     server = SimpleNamespace(options=Options.defaults(), models=SimpleNamespace(endpoints=None))
     server.tracing = Tracer(server.options)
-    server.control = SimpleNamespace(memory=None)
-    server.shared_memory = None
-    server.shared = lambda factory: SimpleNamespace(policy=None, access_log=None)
+    server.shared = lambda factory: SimpleNamespace(policy=None, access_log=None, regions=None)
     return methods(server, RequestsInFlight())
 
 
-def test_every_category_of_an_operation_is_one_that_roles_know():
-    assert {each.category for each in OPERATIONS.values()} <= set(CATEGORIES)
+def test_roles_and_operations_know_the_same_categories():
+    assert set(operation.CATEGORIES) == set(CATEGORIES)
 
 
 @pytest.mark.parametrize(("path", "name"), HTTP.items())
@@ -103,3 +104,53 @@ def test_a_new_operation_is_one_method():
     finally:
         for name in [name for name in OPERATIONS if name.startswith("drain.")]:
             del OPERATIONS[name]
+
+
+def test_an_operation_with_an_unknown_category_is_refused():
+    with pytest.raises(CoreError) as caught:
+
+        class TypoControl(Area, name="typo"):
+            @here("helth")
+            def seconds(self) -> float:
+                """Return the time that is left."""
+                return 1.0
+
+    assert caught.value.message.startswith(
+        "control operation 'typo.seconds' has the unknown category 'helth'; expected one of health, "
+    )
+    assert "typo.seconds" not in OPERATIONS
+
+
+def test_an_operation_with_the_name_of_another_is_refused():
+    before = OPERATIONS["repository.load"]
+
+    with pytest.raises(CoreError) as caught:
+
+        class OtherControl(Area, name="repository"):
+            @change("health", otherwise="")
+            async def load(self) -> None:
+                """Do something else."""
+
+    assert caught.value.message.startswith(
+        "control operation 'repository.load' is both core.control.repository.RepositoryControl.load and "
+    )
+    assert OPERATIONS["repository.load"] is before
+
+
+async def test_a_server_has_the_areas_of_core_and_those_that_are_added(tmp_path):
+    class ExtraControl(Area, name="extra"):
+        """Nothing."""
+
+    server = InferenceServer(Options.defaults(model_repository=[str(tmp_path)]))
+    assert list(server.control.areas) == ["health", "repository", "settings"]
+
+    extra = server.control.add(ExtraControl())
+
+    assert server.control.areas["extra"] is extra
+    memory = MemoryControl.of(server)
+    assert server.control.areas["memory"] is memory is MemoryControl.of(server)
+    with pytest.raises(CoreError) as caught:
+        server.control.add(ExtraControl())
+    assert caught.value.kind is Kind.ALREADY_EXISTS
+    assert caught.value.message.startswith("control area 'extra' of ")
+    await server.stop(1.0)

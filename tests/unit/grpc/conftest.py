@@ -1,6 +1,7 @@
 """A server whose models answer on command of a test."""
 
 import asyncio
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from core import dtypes
 from core.config.model_version import parse_version
 from core.config.signature import InputSpec, OutputSpec, Signature
 from core.errors import invalid, not_found
-from core.memory import SharedMemoryRegions
 from core.options import Options
 from core.pipeline.admit import Admission
 from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
@@ -25,6 +25,7 @@ from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
 from frontends.grpc.services.stream import StreamService
+from frontends.shared.memory import SharedMemoryRegions
 
 settings.register_profile("any machine", deadline=None)  # a busy one is slow, not wrong
 settings.load_profile("any machine")
@@ -90,7 +91,8 @@ class ScriptedServer:
     def __init__(self, **options):
         self.options = Options.defaults(**options)
         self.tracing = Tracer(self.options)
-        self.shared_memory = SharedMemoryRegions(allowed=False)
+        memory = SimpleNamespace(regions=SharedMemoryRegions(allowed=False))
+        self.shared = lambda factory: memory
         self.replies = {}
         self.models = self
         self.endpoints = EndpointTable(self.endpoint)

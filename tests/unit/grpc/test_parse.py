@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from core import dtypes
 from core.config.signature import InputSpec, Signature
 from core.errors import CoreError, Kind
-from core.memory import SharedMemoryRegions
 from core.request import SEQUENCE_END, SEQUENCE_START
 from frontends.grpc.native.infer_request import RequestReader
 from frontends.grpc.protocol.decode import MOST_ENTRIES
 from frontends.grpc.protocol.parse import parse, read, wants_empty_final
+from frontends.shared.memory import SharedMemoryRegions
 
 NUMBERS = [dtype for dtype in dtypes.ALL if dtype is not dtypes.BYTES]
 TYPED = {

@@ -9,9 +9,7 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 
 from core.config import ModelConfig
-from core.control.memory import MemoryControl
 from core.errors import CoreError, Kind, not_found, unavailable
-from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.telemetry.statistics import Statistics
 from core.telemetry.tracing import Tracer
@@ -19,6 +17,8 @@ from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
+from frontends.shared.context import FrontendContext
+from frontends.shared.memory import CudaRegions, MemoryControl, SharedMemoryRegions
 
 
 class Described:
@@ -86,15 +86,17 @@ class DescribedServer:
     def __init__(self):
         self.options = Options.defaults()
         self.tracing = Tracer(self.options)
-        self.shared_memory = SharedMemoryRegions(allowed=True)
-        memory = MemoryControl(self.shared_memory, CudaRegions(self.shared_memory))
+        regions = SharedMemoryRegions(allowed=True)
+        self.memory = MemoryControl(regions, CudaRegions(regions))
         self.models = self.described = Described()
         self.control = SimpleNamespace(
-            health=self.described, repository=self.described, memory=memory, settings=None
+            health=self.described, repository=self.described, settings=None
         )
 
     def shared(self, factory):
-        return SimpleNamespace(policy=None, access_log=None)
+        if factory is FrontendContext:
+            return SimpleNamespace(policy=None, access_log=None)
+        return self.memory
 
     def metadata(self):
         return {"name": "triton", "version": "1.2.3", "extensions": ["sequence", "statistics"]}
@@ -365,7 +367,7 @@ class TestSharedMemory:
     @pytest.mark.parametrize("kind", ["System", "Cuda"])
     async def test_without_leave_only_the_status_answers(self, server, kind):
         regions = SharedMemoryRegions(allowed=False)
-        server.control.memory = MemoryControl(regions, CudaRegions(regions))
+        server.memory = MemoryControl(regions, CudaRegions(regions))
         table = methods(server, RequestsInFlight())
         base = f"/inference.GRPCInferenceService/{kind}SharedMemory"
 

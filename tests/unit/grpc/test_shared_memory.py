@@ -9,12 +9,12 @@ import tritonclient.grpc.service_pb2 as pb
 from core import dtypes
 from core.config.signature import InputSpec, Signature
 from core.errors import CoreError, Kind
-from core.memory import SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
 from core.response import InferenceResponse
 from core.tensor import Tensor
 from frontends.grpc.protocol import render
 from frontends.grpc.protocol.parse import parse, read
+from frontends.shared.memory import SharedMemoryRegions
 
 SIGNATURE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, False)
 

@@ -8,8 +8,8 @@ from multidict import CIMultiDict
 from core import dtypes
 from core.config import InputSpec, Signature
 from core.errors import CoreError, Kind
-from core.memory import SharedMemoryRegions
 from frontends.http.codec.parse import parse
+from frontends.shared.memory import SharedMemoryRegions
 
 MOST = 2**20
 

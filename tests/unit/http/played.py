@@ -8,7 +8,6 @@ import numpy as np
 
 from core import dtypes
 from core.config import InputSpec, OutputSpec, Signature
-from core.memory import SharedMemoryRegions
 from core.pipeline.admit import Admission
 from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
 from core.pipeline.endpoint_table import EndpointTable
@@ -17,6 +16,7 @@ from core.system.account import MemoryAccount
 from core.tensor import Tensor
 from frontends.http.native.fast_connection import FastConnection
 from frontends.http.native.listener_context import ListenerContext
+from frontends.shared.memory import SharedMemoryRegions
 
 OTHER = b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -142,7 +142,7 @@ class Connection:
         server = SimpleNamespace(
             account=self.account,
             models=SimpleNamespace(endpoints=endpoints),
-            shared_memory=SharedMemoryRegions(False),
+            shared=lambda factory: SimpleNamespace(regions=SharedMemoryRegions(False)),
             tracing=SimpleNamespace(on=False),
             options=SimpleNamespace(http_max_input_size=most, http_max_body_size=1 << 31),
         )

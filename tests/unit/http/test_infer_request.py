@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from core import dtypes
 from core.errors import CoreError
-from core.memory import SharedMemoryRegions
 from core.request import InferenceRequest
 from frontends.http.codec.parse import parse, parse_document
 from frontends.http.native import infer_request
+from frontends.shared.memory import SharedMemoryRegions
 
 MOST = 2**18
 REGIONS = SharedMemoryRegions(allowed=False)

@@ -11,10 +11,10 @@ from hypothesis.extra import numpy as hnp
 
 from core import dtypes
 from core.config import InputSpec, Signature
-from core.memory import SharedMemoryRegions
 from frontends.http.codec.limits import natural_number
 from frontends.http.codec.parse import parse
 from frontends.http.native.infer_request import COPIED_BYTES
+from frontends.shared.memory import SharedMemoryRegions
 
 TWO = np.array([1, 2], "<f4").tobytes()
 LENGTH = "Inference-Header-Content-Length"

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from core import dtypes
 from core.config import InputSpec, OutputSpec, Signature
-from core.memory import SharedMemoryRegions
 from core.pipeline.admit import Admission
 from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
 from core.pipeline.endpoint_table import EndpointTable
@@ -20,6 +19,7 @@ from core.system.account import MemoryAccount
 from core.tensor import Tensor
 from frontends.http.native.fast_connection import FastConnection
 from frontends.http.native.listener_context import ListenerContext
+from frontends.shared.memory import SharedMemoryRegions
 
 SIGNATURE = Signature(
     "m",
@@ -45,7 +45,7 @@ class Connection:
         server = SimpleNamespace(
             account=MemoryAccount(1 << 30, 0),
             models=SimpleNamespace(endpoints=endpoints),
-            shared_memory=SharedMemoryRegions(False),
+            shared=lambda factory: SimpleNamespace(regions=SharedMemoryRegions(False)),
             tracing=SimpleNamespace(on=False),
             options=SimpleNamespace(http_max_input_size=1 << 20, http_max_body_size=1 << 31),
         )

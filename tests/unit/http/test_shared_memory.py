@@ -8,14 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from core.control.memory import MemoryControl
 from core.errors import CoreError, Kind
-from core.memory import CudaRegions, SharedMemoryRegions
 from core.response import InferenceResponse
 from core.tensor import Tensor
 from frontends.http.codec.render import render
 from frontends.http.message import HttpRequest
 from frontends.http.services import shared_memory
+from frontends.shared.memory import CudaRegions, MemoryControl, SharedMemoryRegions
 
 KEY = f"/core_unit_test_http_{os.getpid()}"
 HANDLE = {"b64": base64.b64encode(bytes(64)).decode()}
@@ -127,7 +126,7 @@ class TestOutputs:
 def server(memory):
     regions = SharedMemoryRegions(allowed=True)
     memory_control = MemoryControl(regions, CudaRegions(regions))
-    return SimpleNamespace(shared_memory=regions, control=SimpleNamespace(memory=memory_control))
+    return SimpleNamespace(shared=lambda factory: memory_control)
 
 
 @pytest.fixture
@@ -227,7 +226,8 @@ class TestServices:
     @pytest.mark.parametrize("kind", ["system", "cuda"])
     async def test_without_leave_only_the_status_answers(self, server, ask, refused, kind):
         regions = SharedMemoryRegions(allowed=False)
-        server.control.memory = MemoryControl(regions, CudaRegions(regions))
+        memory_control = MemoryControl(regions, CudaRegions(regions))
+        server.shared = lambda factory: memory_control
 
         assert await ask(shared_memory.status, kind=kind) == []
         for service in (shared_memory.register, shared_memory.unregister):

@@ -53,7 +53,8 @@ import sys, socket
 for name in ("fcntl", "resource", "pwd", "grp", "termios"):
     sys.modules[name] = None
 del socket.CMSG_SPACE, socket.SCM_RIGHTS
-import core.memory
+import core
+from frontends.shared.memory.region import sealed_region
 from core.repository.private import PrivateDirectory
 from frontends.shared.connection_limit import most_connections
 folder = PrivateDirectory()
@@ -62,7 +63,7 @@ folder.remove()
 assert not folder.path.exists()
 assert most_connections(0) > most_connections(7) == 7
 try:
-    core.memory.region.sealed_region("r", 0, 4096)
+    sealed_region("r", 0, 4096)
 except core.CoreError:
     pass
 else:

@@ -24,7 +24,7 @@ from core.devices import dlpack
 from core.devices.memory import DeviceMemory
 from core.devices.visible import gpus as visible_gpus
 from core.dtypes import DataType
-from core.memory import DevicePlace
+from core.output_memory import DevicePlace
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.tensor import DeviceTensor, Tensor
 

@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import played_gpu
 import pytest
+from core.memory.cuda import DeviceRegion, DeviceStatus
 from core_testing import leftovers
 from gpu_models import FREE, TWICE, X
 
 import core
 from core.devices import dlpack
-from core.memory.cuda import DeviceRegion, DeviceStatus
 from core.request import DeviceOutput, RequestedOutput
+from frontends.shared.memory.cuda import DeviceRegion, DeviceStatus
 
 
 def test_between_steps_in_two_processes_a_tensor_stays_on_the_gpu(models, log):

@@ -14,10 +14,11 @@ from core_testing.fake_runtime import FakeRuntime
 from core import dtypes
 from core.devices import dlpack
 from core.errors import CoreError, Kind
-from core.memory import CudaRegions, DeviceStatus, SharedMemoryRegions
-from core.memory.device_runtime import CupyRuntime, NoRuntime, find_runtime
 from core.pipeline.answers.placement import place
 from core.tensor import DeviceTensor, Tensor
+from frontends.shared.memory import CudaRegions, SharedMemoryRegions
+from frontends.shared.memory.cuda import DeviceStatus
+from frontends.shared.memory.device_runtime import CupyRuntime, NoRuntime, find_runtime
 
 FLOATS = np.arange(16, dtype=np.float32)
 
@@ -48,11 +49,15 @@ async def refusal(work, kind=Kind.INVALID):
 
 
 class TestRegister:
-    async def test_a_region_is_listed_as_it_was_registered(self, cuda, shared):
-        assert cuda.status() == cuda.status("r") == [DeviceStatus("r", 0, 64)]
+    async def test_a_region_is_listed_as_it_was_registered(self, regions, shared):
+        assert (
+            regions.status(kind="cuda") == regions.status("r", "cuda") == [DeviceStatus("r", 0, 64)]
+        )
 
     @pytest.mark.parametrize("change", [{"device": 1}, {"byte_size": 65}, {"byte_size": 0}])
-    async def test_what_is_not_there_is_refused_and_not_kept_open(self, cuda, runtime, change):
+    async def test_what_is_not_there_is_refused_and_not_kept_open(
+        self, cuda, regions, runtime, change
+    ):
         handle, _ = runtime.share(FLOATS)
 
         text = await refusal(
@@ -61,7 +66,7 @@ class TestRegister:
 
         assert text == "failed to register shared memory region 'r': invalid args"
         gc.collect()
-        assert (cuda.status(), runtime.opened) == ([], [])
+        assert (regions.status(kind="cuda"), runtime.opened) == ([], [])
 
     async def test_a_handle_that_the_driver_does_not_know_is_refused(self, cuda, caplog):
         text = await refusal(cuda.register("r", bytes(64), 0, 64))
@@ -93,8 +98,8 @@ class TestRegister:
         assert await refusal(cuda.register("r", bytes(64), 0, 64)) == (
             "failed to register CUDA shared memory region: 'r', GPUs not supported"
         )
-        cuda.unregister("r")
-        assert cuda.status() == []
+        regions.unregister("r", "cuda")
+        assert regions.status(kind="cuda") == []
 
     async def test_without_cupy_nothing_is_registered_and_the_log_says_what_to_install(
         self, regions, caplog, monkeypatch
@@ -115,30 +120,33 @@ class TestRegister:
 
 
 class TestKinds:
-    async def test_each_kind_lists_and_forgets_its_own(self, cuda, regions, shared, client):
+    async def test_each_kind_lists_and_forgets_its_own(self, regions, shared, client):
         regions.register("s", client.create(), 0, 64)
 
         assert [each.name for each in regions.status()] == ["s"]
-        cuda.unregister("s")
+        regions.unregister("s", "cuda")
         regions.unregister("r")
-        assert len(regions.status() + cuda.status()) == 2
-        cuda.unregister()
-        assert ([each.name for each in regions.status()], cuda.status()) == (["s"], [])
+        assert len(regions.status() + regions.status(kind="cuda")) == 2
+        regions.unregister(kind="cuda")
+        assert ([each.name for each in regions.status()], regions.status(kind="cuda")) == (
+            ["s"],
+            [],
+        )
 
-    async def test_the_status_says_what_kind_a_region_is_of(self, cuda, regions, shared, client):
+    async def test_the_status_says_what_kind_a_region_is_of(self, regions, shared, client):
         regions.register("s", client.create(), 0, 64)
 
-        for ask, name, text in (
-            (cuda.status, "s", "'s' is registered as system shared memory, not CUDA shared memory"),
+        for kind, name, text in (
+            ("cuda", "s", "'s' is registered as system shared memory, not CUDA shared memory"),
             (
-                regions.status,
+                "system",
                 "r",
                 "'r' is registered as CUDA shared memory, not system shared memory",
             ),
-            (cuda.status, "x", "Unable to find cuda shared memory region: 'x'"),
+            ("cuda", "x", "Unable to find cuda shared memory region: 'x'"),
         ):
             with pytest.raises(CoreError, match=text) as caught:
-                ask(name)
+                regions.status(name, kind)
             assert caught.value.kind is Kind.NOT_FOUND
 
 
@@ -231,14 +239,12 @@ class TestOutputs:
 
 
 class TestUnregister:
-    async def test_a_handle_stays_open_as_long_as_somebody_uses_it(
-        self, cuda, regions, runtime, shared
-    ):
+    async def test_a_handle_stays_open_as_long_as_somebody_uses_it(self, regions, runtime, shared):
         tensor = regions.read("r", 0, 8, dtypes.FP32).tensor("x", dtypes.FP32, (2,), "m")
         capsule = dlpack.exported(tensor.value)
 
-        cuda.unregister("r")
-        assert cuda.status() == []
+        regions.unregister("r", "cuda")
+        assert regions.status(kind="cuda") == []
         del tensor
         assert len(runtime.opened) == 1
         del capsule
@@ -250,7 +256,7 @@ class TestUnregister:
         self, cuda, regions, runtime, shared
     ):
         before = regions.view("r", 0, 4)
-        cuda.unregister("r")
+        regions.unregister("r", "cuda")
         handle, _ = runtime.share(FLOATS + 1)
 
         await cuda.register("r", handle, 0, 64)
@@ -259,11 +265,11 @@ class TestUnregister:
         assert regions.view("r", 0, 4).get().view(np.float32).tolist() == [1]
 
     async def test_a_handle_that_cannot_be_closed_is_a_line_in_the_log(
-        self, cuda, runtime, shared, caplog
+        self, regions, runtime, shared, caplog
     ):
         runtime.opened.clear()
 
-        cuda.unregister()
+        regions.unregister(kind="cuda")
         gc.collect()
 
         assert "failed to close CUDA IPC handle" in caplog.text

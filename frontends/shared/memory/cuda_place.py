@@ -1,4 +1,4 @@
-"""DevicePlace: a part of a client's memory on a device, where an input is or an output goes."""
+"""CudaPlace: a part of a client's memory on a GPU, with an input or for an output."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from core.devices import dlpack
 from core.devices.memory import DeviceMemory
 from core.dtypes import DataType
 from core.errors import invalid
-from core.memory.bounds import too_small
+from core.output_memory import DevicePlace, too_small
 from core.tensor import DeviceTensor, Tensor
 
 if TYPE_CHECKING:
-    from core.memory.cuda import DeviceRegion
+    from frontends.shared.memory.cuda import DeviceRegion
 
 
-class DevicePlace:
-    """Bytes in memory of a device. It keeps its region open. Any thread.
-
-    nbytes   how many
-    """
+class CudaPlace(DevicePlace):
+    """Bytes in the memory of a GPU. It keeps its region open. Thread-safe."""
 
     def __init__(self, region: DeviceRegion, address: int, nbytes: int):
         self._region = region
@@ -30,9 +27,10 @@ class DevicePlace:
         self.nbytes = nbytes
 
     def tensor(self, name: str, dtype: DataType, shape: tuple[int, ...], model: str) -> Tensor:
-        """The input that is there, on the device, without a copy.
+        """Return the input in this place, on the device, without a copy.
 
-        model   that it is for. Raises CoreError(INVALID) if the input has another size
+        model   name of the model, for errors
+        Raise CoreError(INVALID) if an input of that type and shape has another size.
         """
         size = math.prod(shape) * dtype.byte_size
         if size != self.nbytes:
@@ -45,18 +43,17 @@ class DevicePlace:
         )
 
     def get(self) -> np.ndarray:
-        """A copy of the bytes in host memory. Blocks."""
+        """Return a copy of the bytes in host memory. Blocks."""
         found = np.empty(self.nbytes, np.uint8)
         if self.nbytes:
-            runtime, device = self._region.runtime, self._region.status.device_id
-            runtime.to_host(found, self._address, device)
+            region = self._region
+            region.runtime.to_host(found, self._address, region.status.device_id)
         return found
 
     def fill(self, tensor: Tensor) -> None:
-        """Copy the wire bytes of an output to the beginning; what is behind stays. Blocks.
+        """Copy an output here; from memory of a GPU directly, without the host. Blocks.
 
-        From the memory of a GPU they go there at once, not by way of the host. Raises
-        CoreError(INTERNAL) if the place is too small.
+        Raise CoreError(INTERNAL) if the place is too small.
         """
         size = tensor.byte_size
         if size > self.nbytes:
@@ -74,9 +71,9 @@ class DevicePlace:
 
 
 class _CudaArray:
-    """The elements of a DevicePlace for libraries that take arrays by DLPack."""
+    """The elements of a CudaPlace, for libraries that take arrays by DLPack."""
 
-    def __init__(self, place: DevicePlace, dtype: DataType, shape: tuple[int, ...]):
+    def __init__(self, place: CudaPlace, dtype: DataType, shape: tuple[int, ...]):
         self.dtype = dlpack.name_of(dtype)
         self.shape = shape
         self._place = place
@@ -86,10 +83,10 @@ class _CudaArray:
         return self._place._region.device
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
-        # The client has written before it asked: there is no stream to wait for.
+        # The client wrote before it sent the request: there is no stream to wait for.
         place = self._place
         return dlpack.lend(place._address, self._dtype, self.shape, place._region.device, self)
 
     def get(self) -> np.ndarray:
-        """A copy in host memory; BF16 as its bit patterns."""
+        """Return a copy in host memory; BF16 as its bit patterns."""
         return self._place.get().view(self._dtype.numpy).reshape(self.shape)

@@ -1,4 +1,4 @@
-"""LentRegions: memory whose descriptor another process of the server has; forgotten when it ends."""
+"""LentRegions: regions whose descriptor another worker received. They end with that worker."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from core.errors import internal
 
 @contextmanager
 def opened_elsewhere(process: int, file: int) -> Iterator[int]:
-    """Yield a descriptor of this process for what any process of the server has open.
+    """Yield a descriptor of this process for a file that a process of the server has open.
 
-    file   its number in that process, which may be this one
-    Raises CoreError(INTERNAL) when the process has ended or has closed it.
+    file   its descriptor in that process, which may be this one
+    Raises CoreError(INTERNAL) if the process has ended or has closed it.
     """
     if process == os.getpid():
         yield file
@@ -33,33 +33,35 @@ def opened_elsewhere(process: int, file: int) -> Iterator[int]:
 
 
 class LentRegions:
-    """Which regions came by way of which process. Not thread-safe: call from the event loop only.
+    """Which process received which region. Not thread-safe: call from the event loop only.
 
-    gone   called with each region whose process has ended: its client's connection has ended with it
+    ended   called with each region whose process has ended: the connection of its client has ended too
     """
 
-    def __init__(self, gone: Callable[[str], None]):
-        self._gone = gone
+    def __init__(self, ended: Callable[[str], None]):
+        self._ended = ended
         self._names: dict[int, set[str]] = {}
-        self._watched: dict[int, int] = {}  # process → descriptor that says when it ends
+        self._watched: dict[
+            int, int
+        ] = {}  # process → descriptor that becomes readable when it ends
 
     def watch(self, name: str, process: int) -> None:
-        """A region has come by way of `process`, which runs."""
+        """Call `ended` with the region when `process` ends. It must be running."""
         if process == os.getpid():
             return
         self._names.setdefault(process, set()).add(name)
         if process not in self._watched:
             found = self._watched[process] = os.pidfd_open(process)
-            asyncio.get_running_loop().add_reader(found, self._ended, process)
+            asyncio.get_running_loop().add_reader(found, self._process_ended, process)
 
     def forget(self, name: str) -> None:
-        """The region has been given back."""
+        """Do not watch the region any more."""
         for names in self._names.values():
             names.discard(name)
 
-    def _ended(self, process: int) -> None:
+    def _process_ended(self, process: int) -> None:
         found = self._watched.pop(process)
         asyncio.get_running_loop().remove_reader(found)
         os.close(found)
         for name in self._names.pop(process, ()):
-            self._gone(name)
+            self._ended(name)

@@ -1,6 +1,6 @@
-"""CudaRegions: memory of GPUs that clients share by the handles of CUDA's interprocess communication.
+"""CudaRegions: memory of GPUs, which clients share by handles of CUDA's interprocess communication.
 
-register ─► open the handle ─► [DeviceRegion] ─► DevicePlace ─► tensors of requests, outputs
+register ─► open the handle ─► [DeviceRegion] ─► CudaPlace ─► tensors of requests, outputs
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from core import dtypes
 from core.devices import dlpack
 from core.dtypes import DataType
 from core.errors import CoreError, invalid
-from core.memory.bounds import check_place
-from core.memory.device_place import DevicePlace
-from core.memory.device_runtime import DeviceRuntime, NoRuntime, find_runtime
-from core.memory.regions import SharedMemoryRegions
+from frontends.shared.memory.cuda_place import CudaPlace
+from frontends.shared.memory.device_runtime import DeviceRuntime, NoRuntime, find_runtime
+from frontends.shared.memory.region import CUDA, check_place
+from frontends.shared.memory.regions import SharedMemoryRegions
 
 logger = logging.getLogger("core")
 
@@ -25,7 +25,7 @@ HANDLE_BYTES = 64  # of a cudaIpcMemHandle_t
 
 
 class DeviceStatus(NamedTuple):
-    """What clients are told about a region."""
+    """What clients see of a region; its size in bytes."""
 
     name: str
     device_id: int
@@ -33,13 +33,13 @@ class DeviceStatus(NamedTuple):
 
 
 class DeviceRegion:
-    """Memory of a client's process on a GPU, opened here. Its places keep it open. Any thread.
+    """Memory of a client's process on a GPU, opened in this process. Its places keep it open. Thread-safe.
 
     status    as it was registered
-    address   of its first byte, in the memory of the device
+    address   of its first byte, on the device
     """
 
-    kind = "cuda"
+    kind = CUDA
 
     def __init__(self, status: DeviceStatus, address: int, runtime: DeviceRuntime):
         self.status = status
@@ -48,32 +48,32 @@ class DeviceRegion:
 
     @property
     def device(self) -> tuple[int, int]:
-        """As DLPack has it."""
+        """DLDeviceType and number of the device."""
         return (dlpack.CUDA, self.status.device_id)
 
-    def view(self, offset: int, byte_size: int) -> DevicePlace:
-        """Where an output goes. Raises CoreError(INVALID) for what is not within the region."""
+    def view(self, offset: int, byte_size: int) -> CudaPlace:
+        """Return a place for an output. Raises CoreError(INVALID) if it is not within the region."""
         check_place(self.status.name, self.status.byte_size, offset, byte_size)
-        return DevicePlace(self, self.address + offset, byte_size)
+        return CudaPlace(self, self.address + offset, byte_size)
 
-    def read(self, offset: int, byte_size: int, dtype: DataType | None) -> DevicePlace | bytes:
-        """Where an input is; elements of BYTES, which are no array of a device, are copied to the host."""
+    def read(self, offset: int, byte_size: int, dtype: DataType | None) -> CudaPlace | bytes:
+        """Return the place of an input. BYTES are copied to the host: no device has arrays of them."""
         place = self.view(offset, byte_size)
         return place.get().tobytes() if dtype is dtypes.BYTES else place
 
     def __del__(self) -> None:
         try:
             self.runtime.close(self.address, self.status.device_id)
-        except Exception as error:  # each library has its own
+        except Exception as error:  # each library has its own errors
             logger.error("failed to close CUDA IPC handle: %s", error)
 
 
 class CudaRegions:
-    """The regions on GPUs among all regions. Loop thread only; handles are opened on another thread.
+    """Registers regions on GPUs. Not thread-safe: call from the event loop only. A thread opens the handles.
 
-    regions   where they are kept, by name; decides whether clients may share memory at all
-    gpus      the numbers of those that this process sees
-    find      gives what speaks to the GPUs, or raises NoRuntime; called once, by the first registration
+    regions   receives them; says whether clients may register memory
+    gpus      numbers of the GPUs that this process sees
+    find      returns the runtime or raises NoRuntime; the first registration calls it once
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class CudaRegions:
 
         handle      64 bytes, a cudaIpcMemHandle_t
         byte_size   of the memory from its first byte on
-        Raises CoreError: UNSUPPORTED when not allowed, ALREADY_EXISTS for a name that is taken, INVALID
-        without GPUs and for what cannot be opened or is smaller, UNAVAILABLE when there are too many.
+        Raises CoreError: UNSUPPORTED if not allowed, ALREADY_EXISTS for a name that is taken, INVALID without
+        GPUs and for memory that cannot be opened or is smaller, UNAVAILABLE if there are too many regions.
         """
         self._regions.check_allowed()
         if not name:
@@ -108,10 +108,14 @@ class CudaRegions:
         self._regions.add(name, await opened)
 
     def _open(self, status: DeviceStatus, handle: bytes) -> DeviceRegion:
-        runtime, device = self._loaded(status.name), status.device_id
+        device = status.device_id
         try:
+            runtime = self._runtime = self._runtime or self._find()
             address = runtime.open(handle, device)
-        except Exception as error:  # each library has its own
+        except NoRuntime as error:
+            logger.error("CUDA shared memory cannot be used: %s", error)
+            raise _no_gpus(status.name) from None
+        except Exception as error:  # each library has its own errors
             logger.error("failed to open CUDA IPC handle: %s", error)
             raise invalid("failed to register shared memory region: invalid args") from None
         region = DeviceRegion(status, address, runtime)  # from now on it closes the handle
@@ -121,30 +125,9 @@ class CudaRegions:
             logger.error("failed to get the size of CUDA shared memory: %s", error)
             found = 0
         if status.byte_size > found:
-            del region  # closed now, and not when somebody forgets the error
+            del region  # closes the handle now, and not when the error is freed
             raise invalid(f"failed to register shared memory region '{status.name}': invalid args")
         return region
-
-    def _loaded(self, name: str) -> DeviceRuntime:
-        if self._runtime is None:
-            try:
-                self._runtime = self._find()
-            except NoRuntime as error:
-                logger.error("CUDA shared memory cannot be used: %s", error)
-                raise _no_gpus(name) from None
-        return self._runtime
-
-    def unregister(self, name: str = "") -> None:
-        """Forget a region, or all without a name; an unknown one is no error.
-
-        Requests that use it finish first. Raises CoreError(UNSUPPORTED) when not allowed.
-        """
-        self._regions.check_allowed()
-        self._regions.remove(DeviceRegion.kind, name)
-
-    def status(self, name: str = "") -> list[DeviceStatus]:
-        """One region, or all without a name. Raises CoreError(NOT_FOUND) for an unknown name."""
-        return [region.status for region in self._regions.of_kind(DeviceRegion.kind, name)]
 
 
 def _no_gpus(name: str) -> CoreError:

@@ -1,4 +1,4 @@
-"""DeviceRuntime: what opens and copies memory of GPUs; CuPy does, where it is installed."""
+"""DeviceRuntime: opens and copies memory of GPUs; CuPy, if it is installed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyKind
 
 
 class NoRuntime(Exception):
-    """Why memory of GPUs cannot be used."""
+    """Memory of GPUs cannot be used; the text says why."""
 
 
 class DeviceRuntime(Protocol):
-    """Any thread. Methods raise what the library behind raises. Copies are done when they return."""
+    """Thread-safe. Methods raise the errors of the library behind. Copies are complete when they return."""
 
     def open(self, handle: bytes, device: int) -> int:
-        """The address of another process's memory on the device."""
+        """Return the address of another process's memory on the device."""
 
     def size(self, address: int, device: int) -> int:
-        """How many bytes are there from the address on."""
+        """Return the size of the memory from the address on, in bytes."""
 
     def close(self, address: int, device: int) -> None:
-        """Let go of what `open` gave."""
+        """Close the memory that `open` opened."""
 
     def to_host(self, target: np.ndarray, address: int, device: int) -> None:
         """Copy as many bytes as `target` has."""
@@ -41,7 +41,7 @@ class DeviceRuntime(Protocol):
 
 
 def find_runtime() -> DeviceRuntime:
-    """CuPy on the driver of this machine. Raises NoRuntime. Takes seconds; any thread."""
+    """Return CuPy on the driver of this machine. Raises NoRuntime. Takes seconds; thread-safe."""
     try:
         cupy = import_module("cupy")
         cupy.cuda.runtime.getDeviceCount()
@@ -53,7 +53,7 @@ def find_runtime() -> DeviceRuntime:
 
 
 class CupyRuntime:
-    """CUDA's runtime as CuPy gives it.
+    """CUDA's runtime by way of CuPy.
 
     cuda     module cupy.cuda
     driver   libcuda: CuPy has no function for the size of memory

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from core import dtypes
 from core.errors import CoreError, Kind
-from core.memory import CudaRegions, RegionStatus, SharedMemoryRegions
+from frontends.shared.memory import CudaRegions, SharedMemoryRegions
+from frontends.shared.memory.region import RegionStatus
 
 PAGE = 4096
 HUGE = (2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 2**64)
@@ -370,7 +371,7 @@ class TestNotAllowed:
             lambda: closed.unregister("r"),
             closed.unregister,
             lambda: asyncio.run(CudaRegions(closed).register("r", bytes(64), 0, 1)),
-            CudaRegions(closed).unregister,
+            lambda: closed.unregister(kind="cuda"),
         ):
             assert refusal(call, kind=Kind.UNSUPPORTED) == (
                 "Client shared memory is disabled. Start the server with '--allow-client-shm=true' "
@@ -378,6 +379,6 @@ class TestNotAllowed:
             )
 
     def test_the_list_is_empty(self, closed):
-        assert closed.status() == CudaRegions(closed).status() == []
+        assert closed.status() == closed.status(kind="cuda") == []
         refusal(closed.status, "r", kind=Kind.NOT_FOUND)
         refusal(closed.view, "r", 0, 1, kind=Kind.NOT_FOUND)

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from core.memory import SharedMemoryRegions
+from frontends.shared.memory import SharedMemoryRegions
 
 
 class Client:

@@ -1,7 +1,7 @@
 """Region: a part of one shared memory object, mapped.
 
-key, or descriptor ─► [Region] ─► views for requests.  Whoever holds a view keeps the mapping: it goes
-when the region was dropped and the last view of it too.
+key, or descriptor ─► [Region] ─► views for requests.  A view keeps the mapping: it ends when the region and
+the last view are freed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import NamedTuple
 from core import dtypes
 from core.dtypes import DataType
 from core.errors import CoreError, internal, invalid, unsupported
-from core.memory.bounds import check_place
 from core.native.mapping import Mapping
 from core.tensor import Buffer
 
@@ -24,10 +23,11 @@ except ImportError:  # Windows: no client can lend memory
     fcntl = None  # type: ignore[assignment]
 
 RESERVED_PREFIX = "triton_python_backend_shm_region_"
-SYSTEM, LENT = "system", "lent"  # kinds
+SYSTEM, CUDA, LENT = "system", "cuda", "lent"  # kinds
 
 _SEMAPHORE = "sem."  # how sem_open begins the names of its files, in the same folder
 _NO_FILE = -1
+_LARGEST = 2**64 - 1  # size on the wire
 _FOLDER = "/dev/shm/"  # where shm_open keeps its objects on Linux
 _LONGEST_KEY = 255  # bytes, of a file name
 # F_GET_SEALS and F_SEAL_SHRINK; fcntl of Python 3.10 has no names for them.
@@ -35,7 +35,7 @@ _GET_SEALS, _SEAL_SHRINK = 1034, 2
 
 
 class RegionStatus(NamedTuple):
-    """What clients are told about a region; sizes in bytes."""
+    """What clients see of a region; sizes in bytes."""
 
     name: str
     key: str
@@ -44,22 +44,22 @@ class RegionStatus(NamedTuple):
 
 
 class Region:
-    """A mapped region. Loop thread makes it; `view` and `read` on any thread, and views go anywhere.
+    """A mapped region. Create it on the loop thread; `view`, `read` and the views are thread-safe.
 
-    kind     "system", or "lent" for one whose descriptor was sent: its owner alone knows its name
+    kind     "system", or "lent" if its descriptor was sent: only its client knows the name
     status   as it was registered; key "" for a lent one
     """
 
     __slots__ = ("_file", "_map", "kind", "status")
 
     def __init__(self, status: RegionStatus, file: int, *, sealed: bool = False):
-        """Maps a part of `file`, which the caller closes. Raises OSError when the system refuses.
+        """Map a part of `file`, which the caller closes. Raises OSError if the system refuses.
 
-        sealed   whether the file cannot become smaller: then nobody looks whether it has
+        sealed   whether the file cannot become smaller: then its size is not checked again
         """
         self.kind = LENT if sealed else SYSTEM
         self.status = status
-        # It unmaps itself when this object and all views are gone, in any order.
+        # It unmaps itself when this object and all views are freed, in any order.
         self._map = Mapping(file, status.offset, status.byte_size)
         self._file = _NO_FILE if sealed else os.dup(file)
 
@@ -68,12 +68,12 @@ class Region:
             os.close(self._file)
 
     def view(self, offset: int, byte_size: int) -> memoryview:
-        """`byte_size` writable bytes from byte `offset` of the region on. Raises CoreError(INVALID)."""
+        """Return `byte_size` writable bytes from byte `offset` on. Raises CoreError(INVALID)."""
         name = self.status.name
         check_place(name, self.status.byte_size, offset, byte_size)
         if self._map.lost:
             raise gone(name)
-        # The object may have become smaller since: who is told now need not guess from zeros.
+        # The object may have become smaller. An error now is better than zeros later.
         if self._file != _NO_FILE:
             left = os.fstat(self._file).st_size - self.status.offset
             if offset + byte_size > left:
@@ -81,22 +81,38 @@ class Region:
         return memoryview(self._map)[offset : offset + byte_size]
 
     def read(self, offset: int, byte_size: int, dtype: DataType | None) -> Buffer:
-        """The bytes of an input, read-only. Raises what `view` raises.
+        """Return the bytes of an input, read-only. Raises what `view` raises.
 
         The client can write to them while the model runs.
         """
         found = self.view(offset, byte_size).toreadonly()
         if dtype is not dtypes.BYTES:
             return found
-        # The lengths in BYTES are checked once and must be the same later. Elements are copied anyway.
+        # The lengths in BYTES are checked once and must not change. Elements are copied in any case.
         copied = bytes(found)
         if self._map.lost:
             raise gone(self.status.name)
         return copied
 
 
+def check_place(name: str, size: int, offset: int, byte_size: int) -> None:
+    """Raise CoreError(INVALID) unless `byte_size` bytes from `offset` on lie within a region of `size` bytes.
+
+    name   of the region, for errors
+    """
+    if not 0 <= offset < size:
+        raise invalid(f"Invalid offset for shared memory region: '{name}'")
+    if offset and byte_size > _LARGEST - offset:
+        raise invalid(
+            f"Integer overflow detected: byte_size ({byte_size}) + offset ({offset}) exceeds maximum value "
+            f"({_LARGEST}) for region '{name}'"
+        )
+    if not 0 <= byte_size <= size - offset:
+        raise invalid(f"Invalid offset + byte size for shared memory region: '{name}'")
+
+
 def gone(name: str) -> CoreError:
-    """The error of a region whose bytes are not there any more."""
+    """Return the error of a region whose bytes are lost."""
     return invalid(
         f"the memory of shared memory region '{name}' is gone: its object was made smaller, or the system "
         "had no memory left for it; unregister it and register it again"
@@ -106,8 +122,8 @@ def gone(name: str) -> CoreError:
 def open_region(status: RegionStatus) -> Region:
     """Map the region that `status` describes. Never blocks.
 
-    Raises CoreError(INVALID) for a key or a place that cannot be, CoreError(INTERNAL) when the system
-    refuses. No text shows the key: whoever sees an error is not always who may know it.
+    Raises CoreError(INVALID) for an invalid key or place, CoreError(INTERNAL) if the system refuses. No error
+    shows the key: its reader may not be allowed to know it.
     """
     name, offset, byte_size = status.name, status.offset, status.byte_size
     file = _open(_file_name(status), name)
@@ -133,8 +149,8 @@ def sealed_region(name: str, file: int, byte_size: int) -> Region:
     """Map memory whose descriptor a client has sent; the caller closes it. Never blocks.
 
     byte_size   from the first byte on
-    Raises CoreError(INVALID) for what is no memory, can become smaller or is smaller already,
-    CoreError(INTERNAL) when the system refuses and CoreError(UNSUPPORTED) where there is no such memory.
+    Raises CoreError(INVALID) for a descriptor of something else, and for memory that is not sealed or is
+    smaller, CoreError(INTERNAL) if the system refuses, CoreError(UNSUPPORTED) on systems other than Linux.
     """
     if fcntl is None:
         raise unsupported("memory of a descriptor can be registered on Linux only")
@@ -158,7 +174,7 @@ def sealed_region(name: str, file: int, byte_size: int) -> Region:
 
 
 def _file_name(status: RegionStatus) -> str:
-    """The key without its leading slashes. Raises CoreError(INVALID) for one that names no object."""
+    """Return the key without its leading slashes. Raises CoreError(INVALID) for an invalid key."""
     found = status.key.lstrip("/")
     if found.startswith(RESERVED_PREFIX):
         raise invalid(

@@ -71,7 +71,7 @@ async def test_a_connection_that_cannot_be_taken_waits_and_fills_no_log(
         shared_memory_socket_uid=[],
         workers=1,
     )
-    memory = MemoryFrontend(SimpleNamespace(options=options, control=SimpleNamespace(memory=None)))
+    memory = MemoryFrontend(SimpleNamespace(options=options, shared=lambda factory: None))
     await memory.start()
     full = memory._listener.socket = Full(memory._listener.socket)
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -1,0 +1,123 @@
+"""MemoryControl: the control operations of shared memory.
+
+frontend ─► [MemoryControl] ─► SharedMemoryRegions, CudaRegions, in every process of the server
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from core.control import Area, Changed, change, here
+from core.control.operation import Arguments
+from core.devices.visible import gpus
+from core.errors import CoreError
+from core.server import InferenceServer
+from frontends.shared.memory.cuda import CudaRegions, DeviceStatus
+from frontends.shared.memory.lent_regions import LentRegions, opened_elsewhere
+from frontends.shared.memory.region import CUDA, LENT, RegionStatus
+from frontends.shared.memory.regions import SharedMemoryRegions
+
+_FREED = "the others have let it go"
+
+
+def _memory(arguments: Arguments) -> str:
+    return " ".join(["memory", *filter(None, [arguments["name"]])])
+
+
+def _gpu_memory(arguments: Arguments) -> str:
+    return f"gpu-{_memory(arguments)}"
+
+
+class MemoryControl(Area, name="memory"):
+    """Registers regions of shared memory. `MemoryControl.of(server)` is the one of a server.
+
+    regions   of all kinds, by name; requests find their tensors there
+    cuda      those of memory of GPUs
+    """
+
+    def __init__(self, regions: SharedMemoryRegions, cuda: CudaRegions):
+        self.regions = regions
+        self.cuda = cuda
+        self._lent = LentRegions(self._owner_ended)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def of(cls, server: InferenceServer) -> MemoryControl:
+        """Return the area of a server. The first call adds it, in the constructor of a frontend."""
+        return server.shared(_added)
+
+    async def close(self) -> None:
+        """Forget all regions. The server calls it when it stops."""
+        self.regions.close()
+
+    @here("shared-memory")
+    def status(self, name: str = "") -> list[RegionStatus]:
+        """Return one region of system memory, or all. Raises CoreError(NOT_FOUND) for an unknown name."""
+        return self.regions.status(name)
+
+    @here("shared-memory")
+    def cuda_status(self, name: str = "") -> list[DeviceStatus]:
+        """Return one region of GPU memory, or all. Raises CoreError(NOT_FOUND) for an unknown name."""
+        return self.regions.status(name, CUDA)
+
+    @here("shared-memory")
+    def check_allowed(self) -> None:
+        """Raise CoreError(UNSUPPORTED) unless clients may register memory."""
+        self.regions.check_allowed()
+
+    @change("shared-memory", thing=_memory, otherwise=_FREED)
+    async def register(self, name: str, key: str, offset: int, byte_size: int) -> Changed:
+        """Map a region of system shared memory. Raises what SharedMemoryRegions.register raises."""
+        self.regions.register(name, key, offset, byte_size)
+        return Changed(undo=lambda: self.regions.unregister(name))
+
+    @change("shared-memory", thing=_memory, otherwise=_FREED, forgets=True)
+    async def unregister(self, name: str = "") -> None:
+        """Forget a region of system memory, or all. An unknown name is no error."""
+        self.regions.unregister(name)
+
+    @change("shared-memory", thing=_gpu_memory, otherwise=_FREED)
+    async def register_cuda(self, name: str, handle: bytes, device: int, byte_size: int) -> Changed:
+        """Open memory of a GPU. Raises what CudaRegions.register raises."""
+        await self.cuda.register(name, handle, device, byte_size)
+        return Changed(undo=lambda: self.regions.unregister(name, CUDA))
+
+    @change("shared-memory", thing=_gpu_memory, otherwise=_FREED, forgets=True)
+    async def unregister_cuda(self, name: str = "") -> None:
+        """Forget a region of GPU memory, or all. An unknown name is no error."""
+        self.regions.unregister(name, CUDA)
+
+    @change("shared-memory", thing="lent {name}", otherwise=_FREED)
+    async def lend_from(self, name: str, process: int, file: int, byte_size: int) -> Changed:
+        """Map memory whose descriptor a client has sent to `process`, which closes `file`.
+
+        Raises what SharedMemoryRegions.lend raises.
+        """
+        with opened_elsewhere(process, file) as found:
+            self.regions.lend(name, found, byte_size)
+        self._lent.watch(name, process)
+        return Changed(undo=lambda: self.regions.unregister(name, LENT))
+
+    @change("shared-memory", thing="lent {name}", otherwise=_FREED, forgets=True)
+    async def give_back(self, name: str) -> None:
+        """Forget lent memory. An unknown name is no error."""
+        self._lent.forget(name)
+        self.regions.unregister(name, LENT)
+
+    def _owner_ended(self, name: str) -> None:
+        """Forget a region: the process that has its client's connection has ended."""
+        self.regions.unregister(name, LENT)
+        task = asyncio.get_running_loop().create_task(self._forget(name))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _forget(self, name: str) -> None:
+        """Let later processes not repeat the change. Each process that noticed the end does so."""
+        with contextlib.suppress(CoreError):
+            await self.give_back(name)
+
+
+def _added(server: InferenceServer) -> MemoryControl:
+    regions = SharedMemoryRegions(server.options.allow_client_shm)
+    return server.control.add(MemoryControl(regions, CudaRegions(regions, gpus())))

@@ -1,0 +1,174 @@
+"""SharedMemoryRegions: the regions that clients have registered, of every kind, by name.
+
+register ─► [regions] ─► view, read ─► tensors of requests.  A client writes its inputs into a region and
+reads its outputs there; requests contain only the location. To register by name needs --allow-client-shm.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Protocol
+
+from core.dtypes import DataType
+from core.errors import CoreError, Kind, invalid, not_found, unavailable, unsupported
+from core.tensor import Buffer
+from frontends.shared.memory.region import LENT, SYSTEM, RegionStatus, open_region, sealed_region
+
+DISABLED = (
+    "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
+)
+_CALLED = {"system": "system shared memory", "cuda": "CUDA shared memory"}
+
+
+class Registered(Protocol):
+    """A region of any kind.
+
+    kind     "system", "cuda", or "lent" for one that only its client knows
+    status   what clients see of it
+    """
+
+    kind: str
+    status: Any
+
+    def view(self, offset: int, byte_size: int) -> Any:
+        """Return the place of an output: a writable memoryview, or a CudaPlace."""
+
+    def read(self, offset: int, byte_size: int, dtype: DataType | None) -> Any:
+        """Return the place of an input: a buffer, or a CudaPlace."""
+
+
+class SharedMemoryRegions:
+    """Regions by name. `view` and `read` are thread-safe; call the rest from the event loop only. Invariants:
+
+    1. A region lies within its object, as large as the object was at the registration.
+    2. A view stays valid. Unregistering removes the name at once; the mapping ends with the last view.
+    3. All kinds share one set of names. Clients see and unregister regions of the kind that they name; they
+       do not see lent regions.
+
+    allowed   whether clients may register memory by its name
+    most      largest number of regions at a time; 0 for half of the files that the process may open
+    """
+
+    def __init__(self, allowed: bool, most: int = 0):
+        self._allowed = allowed
+        self._most = most
+        self._regions: dict[str, Registered] = {}
+
+    def register(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        """Map `byte_size` bytes of the object `key` from byte `offset` on, under `name`.
+
+        key      as for shm_open: "/" and a name
+        offset   a multiple of the page size
+        Raises CoreError: UNSUPPORTED if not allowed, ALREADY_EXISTS for a name that is taken, INVALID or
+        INTERNAL as `open_region`, UNAVAILABLE if there are too many regions.
+        """
+        self.check_allowed()
+        if not name:
+            raise invalid("'region name' is necessary to register system shared memory region")
+        if not _is_text(key):
+            raise invalid("name and key of a shared memory region must be UTF-8")
+        self.check_free(name)
+        self._regions[name] = open_region(RegionStatus(name, key, offset, byte_size))
+
+    def lend(self, name: str, file: int, byte_size: int) -> None:
+        """Map memory that a client has sent, under a random name; the caller closes `file`.
+
+        Allowed without --allow-client-shm: the option of the socket allows it.
+        Raises what `sealed_region` raises, and CoreError(UNAVAILABLE) if there are too many regions.
+        """
+        self.check_free(name)
+        self._regions[name] = sealed_region(name, file, byte_size)
+
+    def unregister(self, name: str = "", kind: str = SYSTEM) -> None:
+        """Forget a region, or all of its kind without a name; an unknown one is no error.
+
+        Requests that use it finish first. Raises CoreError(UNSUPPORTED) if clients may not register memory.
+        """
+        if kind != LENT:
+            self.check_allowed()
+        for each in [name] if name else list(self._regions):
+            if (found := self._regions.get(each)) is not None and found.kind == kind:
+                del self._regions[each]
+
+    def status(self, name: str = "", kind: str = SYSTEM) -> list[Any]:
+        """Return one region as it was registered, or all of its kind without a name.
+
+        Raises CoreError(NOT_FOUND) for an unknown name, and for a region of another kind.
+        """
+        if not name:
+            return [region.status for region in self._regions.values() if region.kind == kind]
+        found = self._regions.get(name)
+        if found is None or found.kind == LENT:
+            raise not_found(
+                f"Unable to find {_CALLED[kind].replace('CUDA', 'cuda')} region: '{name}'"
+            )
+        if found.kind != kind:
+            raise not_found(
+                f"The region named '{name}' is registered as {_CALLED[found.kind]}, not {_CALLED[kind]}"
+            )
+        return [found.status]
+
+    def view(self, name: str, offset: int, byte_size: int) -> Any:
+        """Return `byte_size` writable bytes from byte `offset` of the region on; they outlive it.
+
+        A memoryview; for memory of a GPU a CudaPlace. Raises CoreError: NOT_FOUND for an unknown name,
+        INVALID for a place that is not within the region.
+        """
+        if (found := self._regions.get(name)) is None:
+            raise not_found(f"Unable to find shared memory region: '{name}'")
+        return found.view(offset, byte_size)
+
+    def read(self, name: str, offset: int, byte_size: int, dtype: DataType | None) -> Buffer:
+        """Return the bytes of an input, read-only. Raises what `view` raises.
+
+        For memory of a GPU a CudaPlace, whose method `tensor` makes the input; BYTES are copied to the host.
+        The client can write to them while the model runs.
+        """
+        if (found := self._regions.get(name)) is None:
+            raise not_found(f"Unable to find shared memory region: '{name}'")
+        return found.read(offset, byte_size, dtype)
+
+    def check_allowed(self) -> None:
+        """Raise CoreError(UNSUPPORTED) unless clients may register memory."""
+        if not self._allowed:
+            raise unsupported(DISABLED)
+
+    def check_free(self, name: str) -> None:
+        """Raise CoreError unless one more region may be registered, under this name."""
+        if not _is_text(name):
+            raise invalid("name and key of a shared memory region must be UTF-8")
+        if name in self._regions:
+            raise CoreError(
+                Kind.ALREADY_EXISTS, f"shared memory region '{name}' already in manager"
+            )
+        most = self._most or _most_regions()
+        if len(self._regions) >= most:
+            raise unavailable(
+                f"failed to register shared memory region '{name}': {most} regions are the most; "
+                "unregister some"
+            )
+
+    def add(self, name: str, region: Registered) -> None:
+        """Add a region of another kind. Raises what `check_free` raises."""
+        self.check_free(name)
+        self._regions[name] = region
+
+    def close(self) -> None:
+        """Forget all regions."""
+        self._regions.clear()
+
+
+def _most_regions() -> int:
+    """Return half of the files that the process may open: a region holds one, connections need the rest."""
+    files = os.sysconf("SC_OPEN_MAX")
+    return files // 2 if files > 0 else sys.maxsize
+
+
+def _is_text(value: str) -> bool:
+    """Return whether every answer can contain it: a path over HTTP may have any bytes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
