@@ -5,6 +5,8 @@ frontend ─► [Control] ─► an area ─► this process, or every process b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from core.control.exchange import Exchange
 from core.control.health import HealthControl
 from core.control.memory import MemoryControl
@@ -22,6 +24,7 @@ class Control:
     repository   load, unload, index
     settings     of log and traces
     memory       shared memory of clients
+    areas        all of them, by name
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Control:
         self.settings = settings
         self.memory = memory
         areas: tuple[Area, ...] = (health, repository, settings, memory)
+        self.areas: Mapping[str, Area] = {area.name: area for area in areas}
         for area in areas:
             area.exchange = exchange
         if exchange is not None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from core.control import OPERATIONS
 from core.server import InferenceServer
-from frontends.grpc.interceptors import intercepted, restrictions
+from frontends.grpc.interceptors import intercepted, naming_caller, restrictions
 from frontends.grpc.method import Method, StreamMethod, UnaryFunction, UnaryMethod
 from frontends.grpc.requests_in_flight import RequestsInFlight
+from frontends.grpc.services.control import ControlService, path_of
 from frontends.grpc.services.health import HealthService
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
@@ -22,15 +24,34 @@ from frontends.grpc.services.trace import TraceService
 from frontends.grpc.services.unsupported import refusing_stream
 from frontends.shared.context import context_of
 from frontends.shared.interceptors import Interceptors
+from frontends.shared.json_operations import offered
 
 _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 
+# Of operations that a method answers beside the one in its row.
+_ALSO_SERVED = ("settings.trace_settings", "settings.log_settings")
+
+
 def _operation(path: str, name: str, function: UnaryFunction, **more: Any) -> UnaryMethod:
     """The method for a control operation, which knows its category and whether it changes anything."""
     operation = OPERATIONS[name]
-    return UnaryMethod(path, operation.category, function, **{"changes": operation.changes, **more})
+    if operation.changes:
+        function = naming_caller(function)
+    return UnaryMethod(
+        path, operation.category, function, operation=name, **{"changes": operation.changes, **more}
+    )
+
+
+def _generic(server: InferenceServer, rows: Iterable[Method]) -> tuple[Method, ...]:
+    """Return methods for the control operations that the protocol has none for."""
+    areas = server.control.areas
+    served = {*_ALSO_SERVED, *(each.operation for each in rows if isinstance(each, UnaryMethod))}
+    return tuple(
+        _operation(path_of(each), each.name, ControlService(areas, each).call)
+        for each in offered(areas.values(), served)
+    )
 
 
 def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Method]:
@@ -79,4 +100,5 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     # fmt: on
     interceptors = Interceptors(context)
     required = restrictions(server.options.grpc_restricted_protocol)
+    rows += _generic(server, rows)
     return {row.path: intercepted(row, interceptors, required) for row in rows}

@@ -6,7 +6,7 @@ from core.options import Options
 from core.server import InferenceServer
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
-from frontends.http.router import TABLE, Router
+from frontends.http.router import UNKNOWN, Router, table
 from frontends.shared.tls import Certificates, certificates_of_http
 
 
@@ -19,7 +19,10 @@ class HttpFrontend(HttpListener):
         options = server.options
         super().__init__(
             server,
-            Router(restrictions(options.http_restricted_api), TABLE),
+            Router(
+                restrictions(options.http_restricted_api),
+                (*table(server.control.areas), UNKNOWN),
+            ),
             "HTTPService",
             options.http_address,
             options.http_port,

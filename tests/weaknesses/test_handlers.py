@@ -7,7 +7,7 @@ import json
 
 import grpc
 import pytest
-from route_templates import templates
+from frontends.http.route_templates import templates
 
 from frontends.grpc import frontend
 from frontends.grpc.method import StreamMethod

@@ -1,7 +1,7 @@
 """The ports of platforms: no path of theirs leads past a restriction, or to what platforms may not do."""
 
 import pytest
-from route_templates import templates
+from frontends.http.route_templates import templates
 
 from core.options.values import RESTRICTED_CATEGORIES
 from frontends.http.interceptors import restrictions

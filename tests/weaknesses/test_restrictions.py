@@ -3,7 +3,7 @@
 import grpc
 import pytest
 import tritonclient.grpc.service_pb2 as pb
-from route_templates import templates
+from frontends.http.route_templates import templates
 
 from core.options.values import RESTRICTED_CATEGORIES
 from frontends.grpc.requests_in_flight import RequestsInFlight

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from route_templates import form, templates
+from frontends.http.route_templates import forms, templates
 
 import core
 from core import dtypes

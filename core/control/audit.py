@@ -1,0 +1,53 @@
+"""Audit: a line of the log for each control operation that changes something.
+
+frontend ─► [called_by] ─► operation ─► [audited] ─► line of the log
+
+    "audit: repository.load of model m by caller 'deploy' at 10.0.0.7: done"
+
+A line names the thing, never the content of a request. The process that a client has called writes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from core.errors import CoreError
+
+logger = logging.getLogger("core")
+
+T = TypeVar("T")
+
+_caller: ContextVar[str] = ContextVar("caller", default="the server's own process")
+
+
+@contextmanager
+def called_by(caller: str) -> Iterator[None]:
+    """Name the caller of the operations that are called within the block."""
+    token = _caller.set(caller)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+async def audited(operation: str, thing: str, work: Awaitable[T]) -> T:
+    """Await `work`, and write a line with its outcome. Raises what `work` raises."""
+    outcome = "failed: unexpected error"
+    try:
+        result = await work
+        outcome = "done"
+        return result
+    except CoreError as error:
+        outcome = f"failed: {error.kind.title}"
+        raise
+    except asyncio.CancelledError:
+        outcome = "cancelled"
+        raise
+    finally:
+        subject = f"{operation} of {thing}" if thing else operation
+        logger.info("audit: %s by %s: %s", subject, _caller.get(), outcome)
