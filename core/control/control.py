@@ -6,6 +6,8 @@ frontend ─► [Control] ─► an area ─► this process, or every process b
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeVar
 
 from core.control.exchange import Exchange
 from core.control.health import HealthControl
@@ -13,6 +15,8 @@ from core.control.memory import MemoryControl
 from core.control.operation import Area
 from core.control.repository import RepositoryControl
 from core.control.settings import SettingsControl
+
+A = TypeVar("A", bound=Area)
 
 
 class Control:
@@ -39,9 +43,19 @@ class Control:
         self.repository = repository
         self.settings = settings
         self.memory = memory
-        areas: tuple[Area, ...] = (health, repository, settings, memory)
-        self.areas: Mapping[str, Area] = {area.name: area for area in areas}
-        for area in areas:
-            area.exchange = exchange
-        if exchange is not None:
-            exchange.serve({name: each for area in areas for name, each in area.handlers().items()})
+        self._exchange = exchange
+        self._areas: dict[str, Area] = {}
+        self.areas: Mapping[str, Area] = MappingProxyType(self._areas)
+        for area in (health, repository, settings, memory):
+            self.add(area)
+
+    def add(self, area: A) -> A:
+        """Serve the operations of an area, in all processes of the server; return the area."""
+        area.exchange = self._exchange
+        self._areas[area.name] = area
+        if self._exchange is not None:
+            areas = self._areas.values()
+            self._exchange.serve(
+                {name: do for each in areas for name, do in each.handlers().items()}
+            )
+        return area

@@ -45,7 +45,8 @@ def row(methods: str, path: str, subject: str, service: Service, **more: bool) -
     subject   a control operation, which defines its category and whether it changes anything; or a category
     """
     category = name = ""
-    if (operation := OPERATIONS.get(subject)) is not None:
+    if "." in subject:
+        operation = OPERATIONS[subject]
         category, name = operation.category, operation.name
         more.setdefault("looks", not operation.changes)
     return Route(

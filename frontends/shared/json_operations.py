@@ -20,6 +20,7 @@ import orjson
 
 from core.control import Area, Changed, Operation
 from core.errors import CoreError, invalid
+from frontends.shared.access import CATEGORIES
 
 Schema = Mapping[str, Any]  # of JSON
 
@@ -60,13 +61,16 @@ def offered(areas: Iterable[Area | type[Area]], served: Collection[str]) -> tupl
     """Return the operations of `areas` that get an endpoint of their own.
 
     served   names of the operations that the protocol has endpoints for
+    Raises CoreError(INVALID) for an operation of an unknown category.
     """
-    return tuple(
-        each
-        for area in areas
-        for each in area.operations
-        if not each.internal and each.name not in served and json_form(each) is not None
-    )
+    found = [each for area in areas for each in area.operations if each.name not in served]
+    for each in found:
+        if each.category not in CATEGORIES:
+            raise invalid(
+                f"control operation '{each.name}' has the category '{each.category}', which no role is for; "
+                f"the categories are {', '.join(CATEGORIES)}"
+            )
+    return tuple(each for each in found if not each.internal and json_form(each) is not None)
 
 
 async def call(areas: Mapping[str, Area], operation: Operation, arguments: Any) -> bytes:
@@ -91,7 +95,7 @@ def of_query(operation: Operation, query: str) -> dict[str, Any]:
     Raises CoreError(INVALID) for a value that is not JSON, and for an argument that occurs twice.
     """
     found: dict[str, Any] = {}
-    for name, text in parse_qsl(query, keep_blank_values=True, max_num_fields=100):
+    for name, text in parse_qsl(query, keep_blank_values=True):
         if name in found:
             raise _wrong(operation, f"has the argument '{name}' once, not twice")
         form = json_form(operation)

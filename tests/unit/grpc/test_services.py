@@ -90,7 +90,7 @@ class DescribedServer:
         memory = MemoryControl(self.shared_memory, CudaRegions(self.shared_memory))
         self.models = self.described = Described()
         self.control = SimpleNamespace(
-            health=self.described, repository=self.described, memory=memory, settings=None
+            health=self.described, repository=self.described, memory=memory, settings=None, areas={}
         )
 
     def shared(self, factory):
