@@ -22,7 +22,11 @@ logger = logging.getLogger("core")
 
 T = TypeVar("T")
 
-_caller: ContextVar[str] = ContextVar("caller", default="the server's own process")
+OWN_PROCESS = (
+    "the server's own process"  # a Python model, or the application that the server runs in
+)
+
+_caller: ContextVar[str] = ContextVar("caller", default=OWN_PROCESS)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.control import merging
+from core.control.audit import OWN_PROCESS, called_by
 from core.control.exchange import Changed, ProcessResults
 from core.control.operation import Area, Arguments, change, here, question
 from core.errors import unavailable
@@ -109,7 +110,8 @@ class RepositoryControl(Area, name="repository"):
             await self.exchange.alone(self._manager.load(name, parameters))
         else:
             self._refuse_waiting_for_itself(name)
-            await self.load(name, parameters)
+            with called_by(OWN_PROCESS):  # tasks of a model may have begun in the call of a client
+                await self.load(name, parameters)
 
     async def unload_for_model(self, name: str, unload_dependents: bool) -> None:
         """Unload a model because another model asks for it. Raises what `unload` raises."""
@@ -117,7 +119,8 @@ class RepositoryControl(Area, name="repository"):
             await self.exchange.alone(self._manager.unload(name, unload_dependents))
         else:
             self._refuse_waiting_for_itself(name)
-            await self.unload(name, unload_dependents)
+            with called_by(OWN_PROCESS):
+                await self.unload(name, unload_dependents)
 
     def _refuse_waiting_for_itself(self, name: str) -> None:
         """Changes follow each other: a change cannot wait for another one that it has caused."""

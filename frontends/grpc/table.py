@@ -30,24 +30,23 @@ _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 
-# Of operations that a method answers beside the one in its row.
-_ALSO_SERVED = ("settings.trace_settings", "settings.log_settings")
+def _operation(path: str, names: str, function: UnaryFunction, **more: Any) -> UnaryMethod:
+    """Return the method for control operations.
 
-
-def _operation(path: str, name: str, function: UnaryFunction, **more: Any) -> UnaryMethod:
-    """The method for a control operation, which knows its category and whether it changes anything."""
-    operation = OPERATIONS[name]
+    names   separated by blanks; the first one defines the category, and whether the method changes anything
+    """
+    operations = tuple(names.split())
+    operation = OPERATIONS[operations[0]]
     if operation.changes:
         function = naming_caller(function)
-    return UnaryMethod(
-        path, operation.category, function, operation=name, **{"changes": operation.changes, **more}
-    )
+    known = {"changes": operation.changes, **more}
+    return UnaryMethod(path, operation.category, function, operations=operations, **known)
 
 
 def _generic(server: InferenceServer, rows: Iterable[Method]) -> tuple[Method, ...]:
     """Return methods for the control operations that the protocol has none for."""
     areas = server.control.areas
-    served = {*_ALSO_SERVED, *(each.operation for each in rows if isinstance(each, UnaryMethod))}
+    served = {name for row in rows if isinstance(row, UnaryMethod) for name in row.operations}
     return tuple(
         _operation(path_of(each), each.name, ControlService(areas, each).call)
         for each in offered(areas.values(), served)
@@ -91,10 +90,16 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
         _operation(_V2 + "CudaSharedMemoryRegister", "memory.register_cuda", cuda.register),
         _operation(_V2 + "CudaSharedMemoryUnregister", "memory.unregister_cuda", cuda.unregister),
         _operation(
-            _V2 + "TraceSetting", "settings.change_trace_settings", trace.trace_setting, changes=trace.changes
+            _V2 + "TraceSetting",
+            "settings.change_trace_settings settings.trace_settings",
+            trace.trace_setting,
+            changes=trace.changes,
         ),
         _operation(
-            _V2 + "LogSettings", "settings.change_log_settings", log.log_settings, changes=log.changes
+            _V2 + "LogSettings",
+            "settings.change_log_settings settings.log_settings",
+            log.log_settings,
+            changes=log.changes,
         ),
     )
     # fmt: on

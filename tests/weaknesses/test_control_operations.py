@@ -10,7 +10,7 @@ import grpc
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 
-from core.control import OPERATIONS, Area, change, question
+from core.control import OPERATIONS, Area, called_by, change, question
 from frontends.http.router import TABLE
 from frontends.shared.access.tokens import line_of
 
@@ -260,6 +260,18 @@ def test_every_change_of_the_protocol_is_audited(serve, audit):
         (line,) = audit()[before:]
         assert line.startswith(f"audit: {name} of "), line
         assert " by 127.0.0.1: " in line
+
+
+def test_a_change_by_a_model_is_not_one_by_the_caller_that_loaded_it(serve, audit):
+    """Tasks of a model begin in the call that loads it, and keep its context."""
+    served = serve(model_control_mode="explicit", load_model=["echo"])
+
+    async def unload():
+        with called_by("caller 'manage' at 127.0.0.1"):
+            await served.server.models.unload("echo")
+
+    served.run(unload())
+    assert audit() == ["audit: repository.unload of model echo by the server's own process: done"]
 
 
 def test_questions_and_refused_calls_are_not_audited(serve, notes, tokens, audit):

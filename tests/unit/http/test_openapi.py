@@ -2,11 +2,13 @@
 
 import json
 import re
+from importlib import resources
 from types import SimpleNamespace
 
 import pytest
 
 import core
+import frontends.http
 from core import dtypes
 from core.control import OPERATIONS
 from core.control.repository import RepositoryControl
@@ -14,7 +16,7 @@ from core.v2 import MOST_DIMENSIONS, MOST_ENTRIES
 from frontends.http.interceptors import restrictions
 from frontends.http.openapi import description
 from frontends.http.route_templates import templates
-from frontends.http.router import Router, openapi, table
+from frontends.http.router import TABLE, Router, openapi, table
 
 ROUTES = table({"repository": RepositoryControl})
 DOCUMENT = json.loads(description(ROUTES))
@@ -38,6 +40,17 @@ def test_every_described_path_leads_to_a_route_and_every_route_is_described():
 
     assert {match.route for match in found} == set(ROUTES)
     assert len(found) >= 45
+
+
+def test_every_body_is_one_of_a_route():
+    """openapi.json names it by the method and the shortest path of the route."""
+    data = json.loads(resources.files(frontends.http).joinpath("openapi.json").read_bytes())
+
+    assert set(data["bodies"]) <= {
+        f"{method} {templates(route.path.pattern)[0]}"
+        for route in TABLE
+        for method in route.methods
+    }
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.path.pattern)
