@@ -46,7 +46,7 @@ def description(table: tuple[Route, ...]) -> bytes:
                     "operationId": _operation_id(method, path),
                     "summary": _summary(route),
                     "tags": [route.category],
-                    **_exchanged(route, method, bodies.get(f"{method} {paths[0]}")),
+                    **_exchanged(route, method, bodies.get(f"{method} {paths[0]}", {})),
                 }
     return orjson.dumps(document)
 
@@ -74,27 +74,27 @@ def _summary(route: Route) -> str:
     return found.partition("\n")[0].partition(" Raises ")[0]
 
 
-def _exchanged(route: Route, method: str, body: dict[str, Any] | None) -> dict[str, Any]:
+def _exchanged(route: Route, method: str, body: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters, the body and the responses of a route.
 
-    body   what openapi.json says of it; None for a route that exchanges no body, or the JSON of its operation
+    body   what openapi.json says of it
     """
-    body = body or {}
-    found: dict[str, Any] = {}
-    answer = _content(body["response"]) if "response" in body else {}
-    if "request" in body:
-        # Only requests for inference need a body.
-        found["requestBody"] = {
-            "required": route.category == "inference",
-            **_content(body["request"]),
-        }
     if route.is_generic and (form := json_form(OPERATIONS[route.operation])) is not None:
         found, answer = _generic(form, method)
+    else:
+        found, answer = _of_protocol(body, route.category == "inference")
     errors = (*_ERRORS, "504") if route.category == "inference" else _ERRORS
     done = {"description": "OK" if answer else "OK, without a body", **answer}
     responses = {"200": done, **{each: _ref("responses", "Error") for each in errors}}
     more = body.get("more", {})
     return {**found, **more, "responses": {**responses, **more.get("responses", {})}}
+
+
+def _of_protocol(body: dict[str, Any], required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return request and content of the response of a route of the protocol."""
+    asked, answer = body.get("request"), body.get("response")
+    found = {"requestBody": {"required": required, **_content(asked)}} if asked else {}
+    return found, _content(answer) if answer else {}
 
 
 def _generic(form: JsonForm, method: str) -> tuple[dict[str, Any], dict[str, Any]]:
