@@ -2,9 +2,10 @@
 
 frontend ─► [called_by] ─► operation ─► [audited] ─► line of the log
 
-    "audit: repository.load of model m by caller 'deploy' at 10.0.0.7: done"
+    "audit: repository.load by caller 'deploy' at 10.0.0.7 done: model m"
 
-A line names the thing, never the content of a request. The process that a client has called writes it.
+A line names the thing, never the content of a request. The name is last, because clients choose it: what is
+before it cannot be forged. The process that a client has called writes the line.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ def called_by(caller: str) -> Iterator[None]:
 
 async def audited(operation: str, thing: str, work: Awaitable[T]) -> T:
     """Await `work`, and write a line with its outcome. Raises what `work` raises."""
-    outcome = "failed: unexpected error"
+    outcome = "failed (unexpected error)"
     try:
         result = await work
         outcome = "done"
         return result
     except CoreError as error:
-        outcome = f"failed: {error.kind.title}"
+        outcome = f"failed ({error.kind.title})"
         raise
     except asyncio.CancelledError:
         outcome = "cancelled"
         raise
     finally:
-        subject = f"{operation} of {thing}" if thing else operation
-        logger.info("audit: %s by %s: %s", subject, _caller.get(), outcome)
+        named = f": {thing}" if thing else ""
+        logger.info("audit: %s by %s %s%s", operation, _caller.get(), outcome, named)

@@ -82,7 +82,7 @@ class MemoryControl(Area, name="memory"):
         """
         await self.lend_from(name, os.getpid(), file, byte_size)
 
-    @change("shared-memory", thing="lent {name}", otherwise=_FREED, internal=True)
+    @change("shared-memory", thing="lent {name}", otherwise=_FREED, internal=True, hides_thing=True)
     async def lend_from(self, name: str, process: int, file: int, byte_size: int) -> Changed:
         """Map memory whose descriptor a process of the server has."""
         # Another process opens the descriptor by its number there.
@@ -91,7 +91,14 @@ class MemoryControl(Area, name="memory"):
         self._lent.watch(name, process)
         return Changed(undo=lambda: self._regions.give_back(name))
 
-    @change("shared-memory", thing="lent {name}", otherwise=_FREED, forgets=True, internal=True)
+    @change(
+        "shared-memory",
+        thing="lent {name}",
+        otherwise=_FREED,
+        forgets=True,
+        internal=True,
+        hides_thing=True,
+    )
     async def give_back(self, name: str) -> None:
         """Forget lent memory. An unknown name is no error."""
         self._lent.forget(name)

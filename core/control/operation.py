@@ -44,6 +44,7 @@ class Operation:
     internal   whether it is for code of the server only: no frontend offers it to clients
     asked      the arguments that each process gets, of those of the caller
     thing      what is changed, see Exchange.change
+    hides_thing   whether its name is a secret, which the audit must not write
     forgets    see Exchange.change
     """
 
@@ -58,6 +59,7 @@ class Operation:
     encode: Callable[[Any], Any] | None = None
     asked: Callable[[Arguments], tuple[Any, ...]] = lambda arguments: tuple(arguments.values())
     thing: Thing = lambda arguments: ""
+    hides_thing: bool = False
     forgets: bool = False
 
     @property
@@ -80,7 +82,9 @@ class Operation:
             work = self.here(area, arguments)
         else:
             work = self.everywhere(area.exchange, arguments)
-        return await (audited(self.name, self.thing(arguments), work) if self.changes else work)
+        if not self.changes:
+            return await work
+        return await audited(self.name, "" if self.hides_thing else self.thing(arguments), work)
 
     async def here(self, area: Area, arguments: Arguments) -> Any:
         """Do it in this process."""
@@ -183,7 +187,7 @@ def change(
 
     otherwise   what the other processes do if it fails in one: the end of the error text
     thing       see Exchange.change and the audit; a text may have the names of arguments in braces
-    more        `forgets` and `internal` of Operation
+    more        `forgets`, `hides_thing` and `internal` of Operation
     """
     text = thing
 

@@ -163,7 +163,7 @@ async def test_a_change_in_all_workers_has_one_line_of_the_audit(start, caplog):
     await fleet.control(2).settings.change_trace_settings({"trace_rate": "7"})
 
     assert [text for text in caplog.messages if text.startswith("audit: ")] == [
-        "audit: settings.change_trace_settings of trace trace_rate by the server's own process: done"
+        "audit: settings.change_trace_settings by the server's own process done: trace trace_rate"
     ]
 
 
