@@ -6,7 +6,7 @@ from core.options import Options
 from core.server import InferenceServer
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
-from frontends.http.router import UNKNOWN, Router, table
+from frontends.http.router import Router, table, unknown_operations
 from frontends.shared.tls import Certificates, certificates_of_http
 
 
@@ -17,12 +17,10 @@ class HttpFrontend(HttpListener):
 
     def __init__(self, server: InferenceServer):
         options = server.options
+        rows = table(server.control.areas)
         super().__init__(
             server,
-            Router(
-                restrictions(options.http_restricted_api),
-                (*table(server.control.areas), UNKNOWN),
-            ),
+            Router(restrictions(options.http_restricted_api), (*rows, unknown_operations(rows))),
             "HTTPService",
             options.http_address,
             options.http_port,

@@ -44,11 +44,10 @@ def row(methods: str, path: str, subject: str, service: Service, **more: bool) -
     path      pattern of the paths
     subject   a control operation, which defines its category and whether it changes anything; or a category
     """
-    category = name = ""
+    known, category, name = frozenset(methods.split()), subject, ""
     if "." in subject:
         operation = OPERATIONS[subject]
         category, name = operation.category, operation.name
-        more.setdefault("looks", not operation.changes)
-    return Route(
-        frozenset(methods.split()), re.compile(path), category or subject, service, name, **more
-    )
+        # A wrong method of a route with GET alone needs the stricter role.
+        more.setdefault("looks", "POST" in known and not operation.changes)
+    return Route(known, re.compile(path), category, service, name, **more)

@@ -87,12 +87,18 @@ async def openapi(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 TABLE = (*_ROWS, row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))
 _SERVED = frozenset(route.operation for route in TABLE)
-UNKNOWN = row("GET POST", f"{control.PATH}[^/]*", "metadata", control.unknown)
 
 
 def table(areas: Mapping[str, Area | type[Area]]) -> tuple[Route, ...]:
     """Return the table of a server with these areas: also control operations that TABLE has no route for."""
     return (*TABLE, *_control_rows(offered(areas.values(), _SERVED)))
+
+
+def unknown_operations(table: Sequence[Route]) -> Route:
+    """Return the row that refuses the control operations which `table` does not have."""
+    known = "|".join(route.path.pattern for route in table if route.is_generic)
+    path = rf"(?!(?:{known})\Z){control.PATH}[^/]*"
+    return row("GET POST", path, "metadata", control.unknown)
 
 
 @cache

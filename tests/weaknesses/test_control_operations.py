@@ -146,6 +146,11 @@ def test_an_unknown_operation_is_not_found(serve):
     assert answer.status == 404
     assert answer.text.startswith("unknown control operation 'note.write'")
     assert call(served, "note.write").code() is grpc.StatusCode.UNIMPLEMENTED
+    assert served.ask("GET", "/control/repository.poll").status == 405
+    for path in ("/control/", "/control/repository.poll%20", "/control/repository.pol"):
+        assert served.ask("GET", path).text.startswith("unknown control operation"), path
+    for path in ("/control", "/control/repository/poll", "/control/repository.poll/"):
+        assert served.ask("POST", path).text == "Not Found", path
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_route_of_http_asks_what_its_operation_asks(path, name):
     route = next(each for each in TABLE if each.path.fullmatch(path))
 
     assert route.category == OPERATIONS[name].category
-    assert route.looks is not OPERATIONS[name].changes
+    assert route.looks is ("POST" in route.methods and not OPERATIONS[name].changes)
 
 
 @pytest.mark.parametrize(("method", "name"), GRPC.items())
