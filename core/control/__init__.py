@@ -3,10 +3,12 @@
 models.py       Models: what requests need
 control.py      Control: the areas of the control plane
 operation.py    the table of operations · exchange.py   several processes that serve as one
+audit.py        a line of the log for each change
 health.py, repository.py, settings.py   the operations themselves
 merging.py      results of several processes into one
 """
 
+from core.control.audit import called_by
 from core.control.control import Control
 from core.control.exchange import Changed, Exchange, ProcessResults
 from core.control.models import Models
@@ -25,6 +27,7 @@ __all__ = [
     "Models",
     "Operation",
     "ProcessResults",
+    "called_by",
     "change",
     "here",
     "question",

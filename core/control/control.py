@@ -6,6 +6,7 @@ frontend ─► [Control] ─► an area ─► this process, or every process b
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from core.control.exchange import Exchange
@@ -41,7 +42,7 @@ class Control:
         self.settings = settings
         self._exchange = exchange
         self._areas: dict[str, Area] = {}
-        self.areas: Mapping[str, Area] = self._areas
+        self.areas: Mapping[str, Area] = MappingProxyType(self._areas)
         for area in (health, repository, settings):
             self.add(area)
 

@@ -85,7 +85,7 @@ class HealthControl(Area, name="health"):
             raise unavailable("Server exiting")
         return True
 
-    @here("health")
+    @here("health", internal=True)
     def ready_here(self) -> bool:
         """Return whether this process can serve requests; with strict readiness, for every model.
 
@@ -121,7 +121,7 @@ class HealthControl(Area, name="health"):
         """
         return self.statistics_here(name, version)
 
-    @here("statistics")
+    @here("statistics", internal=True)
     def statistics_here(self, name: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
         """Return what this process has counted, an entry for each ready version.
 
@@ -146,12 +146,13 @@ class HealthControl(Area, name="health"):
             for each in found
         ]
 
-    @question("metrics", _metrics, encode=merging.families_as_values)
+    # Internal: clients read metrics from the port of --allow-metrics only.
+    @question("metrics", _metrics, encode=merging.families_as_values, internal=True)
     async def metrics(self) -> list[Family]:
         """Return every metric family with its samples of now."""
         return self._collect()
 
-    @here("metrics")
+    @here("metrics", internal=True)
     def metrics_here(self) -> list[Family]:
         """Return what this process has to show."""
         return self._collect()

@@ -6,7 +6,8 @@ caller ─► area method ─► [Operation] ─► the method itself, or in eve
         @change("model-repository", thing="model {name}", otherwise="the others have unloaded it")
         async def unload(self, name: str, unload_dependents: bool = False) -> None: ...
 
-To add an operation, add a method. The exchange between processes, roles and restrictions follow from its row.
+To add an operation, add a method. The exchange between processes, roles, restrictions, the audit, and
+endpoints of frontends with their description follow from its row.
 A plugin or a frontend adds areas of its own by `server.control.add(area)`.
 """
 
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+from core.control.audit import audited
 from core.control.exchange import Changed, Exchange, Handler, ProcessResults
 from core.errors import invalid
 
@@ -48,9 +50,11 @@ class Operation:
     summary    the first line of its docstring
     shared     whether all processes take part; else any of them has the answer
     merge      makes one result of those of all processes
-    encode     makes of a result what JSON can hold; `merge` gets that
+    encode     makes of a result what JSON can hold; `merge` gets that, and clients of a frontend
+    internal   whether it is for code of the server only: no frontend offers it to clients
     asked      the arguments that each process gets, of those of the caller
     thing      what is changed, see Exchange.change
+    hides_thing   whether its name is a secret, which the audit must not write
     forgets    see Exchange.change
     """
 
@@ -60,11 +64,18 @@ class Operation:
     summary: str
     body: Callable[..., Any]
     shared: bool = True
+    internal: bool = False
     merge: Merge | None = None
-    encode: Callable[[Any], Any] = lambda value: value
+    encode: Callable[[Any], Any] | None = None
     asked: Callable[[Arguments], tuple[Any, ...]] = lambda arguments: tuple(arguments.values())
     thing: Thing = lambda arguments: ""
+    hides_thing: bool = False
     forgets: bool = False
+
+    @property
+    def method(self) -> str:
+        """Return the name of its method: "load" of "repository.load"."""
+        return self.body.__name__
 
     def arguments(self, area: Area, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         """Return the caller's arguments by name, with defaults."""
@@ -72,9 +83,22 @@ class Operation:
         bound.apply_defaults()
         return {name: value for name, value in bound.arguments.items() if name != "self"}
 
-    async def here(self, area: Area, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    async def perform(self, area: Area, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Do it, here or in every process. A change gets its line of the audit."""
+        if not self.changes and area.exchange is None:
+            return await self.body(area, *args, **kwargs)
+        arguments = self.arguments(area, args, kwargs)
+        if area.exchange is None:
+            work = self.here(area, arguments)
+        else:
+            work = self.everywhere(area.exchange, arguments)
+        if not self.changes:
+            return await work
+        return await audited(self.name, "" if self.hides_thing else self.thing(arguments), work)
+
+    async def here(self, area: Area, arguments: Arguments) -> Any:
         """Do it in this process."""
-        value = await self.body(area, *args, **kwargs)
+        value = await self.body(area, **arguments)
         return value.value if isinstance(value, Changed) else value
 
     async def everywhere(self, exchange: Exchange, arguments: Arguments) -> Any:
@@ -94,8 +118,9 @@ OPERATIONS: dict[str, Operation] = {}
 class Area:
     """Operations of one kind. Not thread-safe: call from the event loop only.
 
-    name       of the area, for example class RepositoryControl(Area, name="repository")
-    exchange   None for a server of one process
+    name         of the area, for example class RepositoryControl(Area, name="repository")
+    exchange     None for a server of one process
+    operations   its rows of the table
 
     A subclass enters its operations in OPERATIONS. Raises CoreError(INVALID) for an unknown category and for
     the name of another operation.
@@ -103,19 +128,19 @@ class Area:
 
     exchange: Exchange | None = None
     name: str
-    _operations: tuple[Operation, ...] = ()
+    operations: tuple[Operation, ...] = ()
 
     def __init_subclass__(cls, name: str) -> None:
         cls.name = name
         makers = [getattr(each, "operation_of", None) for each in vars(cls).values()]
-        cls._operations = tuple(make(name) for make in makers if make is not None)
-        for each in cls._operations:
+        cls.operations = tuple(make(name) for make in makers if make is not None)
+        for each in cls.operations:
             _check(each)
-        OPERATIONS.update({each.name: each for each in cls._operations})
+        OPERATIONS.update({each.name: each for each in cls.operations})
 
     def handlers(self) -> dict[str, Handler]:
         """Return what this process does when any process asks: name → bound method."""
-        return {each.name: _bound(each, self) for each in self._operations if each.shared}
+        return {each.name: _bound(each, self) for each in self.operations if each.shared}
 
 
 def _check(operation: Operation) -> None:
@@ -138,18 +163,22 @@ def _place(operation: Operation) -> str:
 
 def _bound(operation: Operation, area: Area) -> Handler:
     async def handler(*arguments: Any) -> Any:
-        return operation.encode(await operation.body(area, *arguments))
+        value = await operation.body(area, *arguments)
+        return value if operation.encode is None else operation.encode(value)
 
     return handler
 
 
 def here(
-    category: str, *, changes: bool = False
+    category: str, **more: Any
 ) -> Callable[[Callable[Concatenate[A, P], T]], Callable[Concatenate[A, P], T]]:
-    """An operation that any process can do alone: it knows the answer, or the state is its own."""
+    """An operation that changes nothing, and that any process can do alone: it knows the answer.
+
+    more   `encode` and `internal` of Operation
+    """
 
     def decorate(body: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
-        _mark(body, body, category, changes=changes, shared=False)
+        _mark(body, body, category, changes=False, shared=False, **more)
         return body
 
     return decorate
@@ -167,7 +196,7 @@ def question(
     """An operation that asks every process.
 
     merge   (answers, arguments of the caller) → the result; may raise CoreError
-    more    `asked` and `encode` of Operation
+    more    `asked`, `encode` and `internal` of Operation
     """
 
     def decorate(body: Body[A, P, T]) -> Method[A, P, T]:
@@ -181,12 +210,13 @@ def change(
     *,
     otherwise: str,
     thing: str | Thing = "",
-    forgets: bool = False,
+    **more: bool,
 ) -> Callable[[Body[A, P, Any]], Method[A, P, Any]]:
     """An operation that every process does, or none. Its result is that of this process.
 
     otherwise   what the other processes do if it fails in one: the end of the error text
-    thing       see Exchange.change; a text may have the names of arguments in braces
+    thing       see Exchange.change and the audit; a text may have the names of arguments in braces
+    more        `forgets`, `hides_thing` and `internal` of Operation
     """
     text = thing
 
@@ -198,9 +228,7 @@ def change(
         return answers.values.get(answers.own)
 
     def decorate(body: Body[A, P, Any]) -> Method[A, P, Any]:
-        return _performed(
-            body, category, changes=True, merge=merge, thing=thing_of, forgets=forgets
-        )
+        return _performed(body, category, changes=True, merge=merge, thing=thing_of, **more)
 
     return decorate
 
@@ -211,9 +239,7 @@ def _performed(body: Body[A, P, T], category: str, **row: Any) -> Method[A, P, T
     @wraps(body)
     async def method(self: A, *args: P.args, **kwargs: P.kwargs) -> Any:
         operation = OPERATIONS[f"{type(self).name}.{body.__name__}"]
-        if self.exchange is None:
-            return await operation.here(self, args, kwargs)
-        return await operation.everywhere(self.exchange, operation.arguments(self, args, kwargs))
+        return await operation.perform(self, args, kwargs)
 
     _mark(method, body, category, **row)
     found: Any = method

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.control import merging
+from core.control.audit import OWN_PROCESS, called_by
 from core.control.exchange import Changed, ProcessResults
 from core.control.operation import Area, Arguments, change, here, question
 from core.errors import unavailable
@@ -31,7 +32,8 @@ def _none(answers: ProcessResults, arguments: Arguments) -> bool:
 class RepositoryControl(Area, name="repository"):
     """Loads and unloads models.
 
-    Every method raises CoreError(UNAVAILABLE) outside of control mode explicit, and while the server ends.
+    Every change raises CoreError(UNAVAILABLE) outside of control mode explicit (`poll`: outside of poll), and
+    while the server ends.
     """
 
     def __init__(self, manager: ModelManager):
@@ -59,12 +61,13 @@ class RepositoryControl(Area, name="repository"):
         await self._manager.unload(name, unload_dependents)
         return Changed(idle=not known)
 
-    @change("model-repository", thing="place {name}", otherwise=_SERVE)
+    # Internal: `location` may be any folder of the machine.
+    @change("model-repository", thing="place {name}", otherwise=_SERVE, internal=True)
     async def join(self, name: str, label: str, location: str, folder: str) -> None:
         """Load a model that is in no repository. The arguments are those of core.repository.ModelLocation."""
         await self._manager.join(ModelLocation(name, label, location, folder))
 
-    @here("model-repository")
+    @here("model-repository", internal=True)
     def joined(self) -> list[ModelLocation]:
         """Return where the models are that have joined."""
         return list(self._manager.joining.places.values())
@@ -76,19 +79,28 @@ class RepositoryControl(Area, name="repository"):
         while not await self.is_empty(name):
             await asyncio.sleep(_LOOK_S)
 
-    @change("model-repository", thing="place {name}", otherwise=_UNLOADED, forgets=True)
+    @change(
+        "model-repository", thing="place {name}", otherwise=_UNLOADED, forgets=True, internal=True
+    )
     async def part(self, name: str) -> None:
         """Begin to unload a model that has joined: it takes no more requests."""
         await self._manager.leave(name)
 
-    @question("model-repository", _none)
+    @question("model-repository", _none, internal=True)
     async def is_empty(self, name: str) -> bool:
         """Return whether no request is left of a model that has left."""
         return self._manager.joining.is_empty(name)
 
     @change("model-repository", otherwise="the others have looked")
     async def poll(self) -> None:
-        """Look at the repositories now, in control mode poll."""
+        """Look at the repositories now, and load what has changed.
+
+        Raises CoreError(UNAVAILABLE) outside of control mode poll.
+        """
+        if not self._manager.polls:
+            raise unavailable(
+                "polling is off: start the server with --model-control-mode=poll, or load models by name"
+            )
         await self._manager.poll()
 
     async def load_for_model(self, name: str, parameters: Mapping[str, Any]) -> None:
@@ -98,7 +110,8 @@ class RepositoryControl(Area, name="repository"):
             await self.exchange.alone(self._manager.load(name, parameters))
         else:
             self._refuse_waiting_for_itself(name)
-            await self.load(name, parameters)
+            with called_by(OWN_PROCESS):  # tasks of a model may have begun in the call of a client
+                await self.load(name, parameters)
 
     async def unload_for_model(self, name: str, unload_dependents: bool) -> None:
         """Unload a model because another model asks for it. Raises what `unload` raises."""
@@ -106,7 +119,8 @@ class RepositoryControl(Area, name="repository"):
             await self.exchange.alone(self._manager.unload(name, unload_dependents))
         else:
             self._refuse_waiting_for_itself(name)
-            await self.unload(name, unload_dependents)
+            with called_by(OWN_PROCESS):
+                await self.unload(name, unload_dependents)
 
     def _refuse_waiting_for_itself(self, name: str) -> None:
         """Changes follow each other: a change cannot wait for another one that it has caused."""

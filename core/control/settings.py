@@ -23,7 +23,7 @@ def _thing(area: str, known: tuple[str, ...]) -> Thing:
 
     def thing(arguments: Arguments) -> str:
         names = [name for name in known if name in arguments["changes"]]
-        model = [arguments["model"]] if "model" in arguments else []
+        model = [arguments["model"]] if arguments.get("model") else []
         return " ".join([area, *names, *model])
 
     return thing

@@ -301,6 +301,11 @@ class ModelManager(ModelIndex):
 
     # polling -------------------------------------------------------------------
 
+    @property
+    def polls(self) -> bool:
+        """Return whether it polls the repositories (control mode poll)."""
+        return self._mode == "poll"
+
     async def poll(self) -> None:
         """Look at the repositories now (control mode poll). Errors are logged."""
         await self._poller.poll()

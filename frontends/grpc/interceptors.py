@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from core.control import called_by
 from core.errors import CoreError, unavailable
 from frontends.grpc.access_log import entry_for, entry_of
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.method import Method, ReceivedFunction, UnaryFunction, UnaryMethod
 from frontends.shared.access import AccessPolicy, ActiveCall, Requirement, requirement
 from frontends.shared.access_log import AccessLog
-from frontends.shared.interceptors import Interceptors, Restrictions
+from frontends.shared.interceptors import Interceptors, Restrictions, caller_of
 
 PREFIX = "triton-grpc-protocol-"
 
@@ -83,6 +84,16 @@ def intercepted(method: Method, interceptors: Interceptors, restricted: Restrict
         return active
 
     return replace(method, enter=enter)
+
+
+def naming_caller(function: UnaryFunction) -> UnaryFunction:
+    """Return `function` so that the audit of what it changes names the caller."""
+
+    async def named(request: bytes, call: GrpcCall) -> bytes:
+        with called_by(caller_of(call.active, GrpcCallDescription(call))):
+            return await function(request, call)
+
+    return named
 
 
 def _received(method: Method, log: AccessLog) -> ReceivedFunction:

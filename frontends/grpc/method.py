@@ -30,6 +30,7 @@ class UnaryMethod:
 
     path       /package.Service/Method, as on the wire
     category   which --grpc-restricted-protocol it belongs to
+    operations names of the control operations that it calls
     changes    whether it may change the server, or a function of its request that says so; only a row of the
                table that says otherwise is for those who may only look
     compress   whether --grpc-infer-response-compression-level is for its responses
@@ -46,6 +47,7 @@ class UnaryMethod:
     function: UnaryFunction
     compress: bool = False
     begin: BeginFunction | None = None
+    operations: tuple[str, ...] = ()
     changes: bool | Callable[[bytes], bool] = True
     enter: EnterFunction | None = None
     received: ReceivedFunction | None = None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from core.control import OPERATIONS
 from core.server import InferenceServer
-from frontends.grpc.interceptors import intercepted, restrictions
+from frontends.grpc.interceptors import intercepted, naming_caller, restrictions
 from frontends.grpc.method import Method, StreamMethod, UnaryFunction, UnaryMethod
 from frontends.grpc.requests_in_flight import RequestsInFlight
+from frontends.grpc.services.control import ControlService, path_of
 from frontends.grpc.services.health import HealthService
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
@@ -22,15 +24,33 @@ from frontends.grpc.services.trace import TraceService
 from frontends.grpc.services.unsupported import refusing_stream
 from frontends.shared.context import context_of
 from frontends.shared.interceptors import Interceptors
+from frontends.shared.json_operations import offered
 
 _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 
-def _operation(path: str, name: str, function: UnaryFunction, **more: Any) -> UnaryMethod:
-    """The method for a control operation, which knows its category and whether it changes anything."""
-    operation = OPERATIONS[name]
-    return UnaryMethod(path, operation.category, function, **{"changes": operation.changes, **more})
+def _operation(path: str, names: str, function: UnaryFunction, **more: Any) -> UnaryMethod:
+    """Return the method for control operations.
+
+    names   separated by blanks; the first one defines the category, and whether the method changes anything
+    """
+    operations = tuple(names.split())
+    operation = OPERATIONS[operations[0]]
+    if operation.changes:
+        function = naming_caller(function)
+    known = {"changes": operation.changes, **more}
+    return UnaryMethod(path, operation.category, function, operations=operations, **known)
+
+
+def _generic(server: InferenceServer, rows: Iterable[Method]) -> tuple[Method, ...]:
+    """Return methods for the control operations that the protocol has none for."""
+    areas = server.control.areas
+    served = {name for row in rows if isinstance(row, UnaryMethod) for name in row.operations}
+    return tuple(
+        _operation(path_of(each), each.name, ControlService(areas, each).call)
+        for each in offered(areas.values(), served)
+    )
 
 
 def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Method]:
@@ -70,13 +90,20 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
         _operation(_V2 + "CudaSharedMemoryRegister", "memory.register_cuda", cuda.register),
         _operation(_V2 + "CudaSharedMemoryUnregister", "memory.unregister_cuda", cuda.unregister),
         _operation(
-            _V2 + "TraceSetting", "settings.change_trace_settings", trace.trace_setting, changes=trace.changes
+            _V2 + "TraceSetting",
+            "settings.change_trace_settings settings.trace_settings",
+            trace.trace_setting,
+            changes=trace.changes,
         ),
         _operation(
-            _V2 + "LogSettings", "settings.change_log_settings", log.log_settings, changes=log.changes
+            _V2 + "LogSettings",
+            "settings.change_log_settings settings.log_settings",
+            log.log_settings,
+            changes=log.changes,
         ),
     )
     # fmt: on
     interceptors = Interceptors(context)
     required = restrictions(server.options.grpc_restricted_protocol)
+    rows += _generic(server, rows)
     return {row.path: intercepted(row, interceptors, required) for row in rows}

@@ -3,7 +3,9 @@
 frontend.py                   HttpFrontend: the port of the v2 protocol
 listener.py, connections.py   HttpListener, for any port, and its connections; they adapt aiohttp
 native/                       the fast path past aiohttp, for common inference requests
-router.py, interceptors.py    which service answers a path, and which callers may use it
+route.py, router.py           which service answers a path
+interceptors.py               which callers may use it
+openapi.py                    /openapi.json, the description of the routes
 services/                     what each path does
 platforms/                    the ports of SageMaker and Vertex AI
 codec/                        bytes ↔ requests, responses and tensors

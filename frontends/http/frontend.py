@@ -6,7 +6,7 @@ from core.options import Options
 from core.server import InferenceServer
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
-from frontends.http.router import TABLE, Router
+from frontends.http.router import Router, table, unknown_operations
 from frontends.shared.memory import MemoryControl
 from frontends.shared.tls import Certificates, certificates_of_http
 
@@ -19,9 +19,10 @@ class HttpFrontend(HttpListener):
     def __init__(self, server: InferenceServer):
         MemoryControl.of(server)  # before other workers ask for its operations
         options = server.options
+        rows = table(server.control.areas)
         super().__init__(
             server,
-            Router(restrictions(options.http_restricted_api), TABLE),
+            Router(restrictions(options.http_restricted_api), (*rows, unknown_operations(rows))),
             "HTTPService",
             options.http_address,
             options.http_port,

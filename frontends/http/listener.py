@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
 from core import unix_sockets
+from core.control import called_by
 from core.errors import CoreError, invalid, unavailable
 from core.server import InferenceServer
 from core.telemetry import log
@@ -32,16 +33,18 @@ from frontends.http.codec.limits import (
 )
 from frontends.http.connections import Connections
 from frontends.http.errors import error_answer, refusal, unexpected
-from frontends.http.interceptors import HttpInterceptors
+from frontends.http.interceptors import HttpCallDescription, HttpInterceptors
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.request_share import RequestShare
-from frontends.http.router import Route, Router
+from frontends.http.route import Route
+from frontends.http.router import Router
 from frontends.http.sending import response_of, send
 from frontends.http.services.generate import generate_stream
 from frontends.http.websocket import WebSocketSession, asked_for, refused
 from frontends.shared.access_log import GONE
 from frontends.shared.connection_limit import BACKLOG
 from frontends.shared.context import context_of
+from frontends.shared.interceptors import caller_of
 from frontends.shared.tcp_user_timeout import end_unread
 from frontends.shared.tls import Certificates, listening
 
@@ -247,6 +250,11 @@ class HttpListener:
             return most, too_large
         return self._most_body, body_too_large
 
+    def _caller(self, request: web.BaseRequest) -> str:
+        """Return who has sent a request, for the audit."""
+        description = HttpCallDescription(request.headers, request.transport)
+        return caller_of(connection_of(request).active, description)
+
     async def _answer(self, request: web.BaseRequest, share: RequestShare) -> HttpResponse:
         """Return the response. Raises nothing except when the client has disconnected."""
         call: HttpRequest | None = None
@@ -273,6 +281,11 @@ class HttpListener:
                 share,
             )
             connection_of(request).call = call
+            if request.method == "GET":
+                call.query = request.raw_path.partition("?")[2]
+            elif match.route.category != "inference":
+                with called_by(self._caller(request)):
+                    return await match.route.service(self._server, call)
             return await match.route.service(self._server, call)
         except CoreError as error:
             if call is not None and call.asked is not None:

@@ -31,6 +31,7 @@ class HttpRequest:
     share       the request's part of its connection's memory. A service takes the memory that it keeps for
                 the request, beyond the body; all of it is released when the response has been sent
     asked       the inference request that a service has read from it; None for none
+    query       of the path, as received; only of GET
     reply       its responses, if they can be ended before the last one (Reply.end); None if not
     """
 
@@ -42,6 +43,7 @@ class HttpRequest:
         "headers",
         "method",
         "path",
+        "query",
         "received",
         "reply",
         "share",
@@ -66,6 +68,7 @@ class HttpRequest:
         self.received = received
         self.came_ns = came_ns or time.monotonic_ns()
         self.share = boundless() if share is None else share
+        self.query = ""
         self.asked: InferenceRequest | None = None
         self.reply: Reply | None = None
 

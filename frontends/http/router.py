@@ -8,44 +8,25 @@ The first row of the table that fits path and method decides; else the first tha
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
-from core.control import OPERATIONS
+from core.control import Area, Operation
 from core.server import InferenceServer
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.names import with_model
 from frontends.http.openapi import description
-from frontends.http.services import health, metadata, repository, shared_memory
+from frontends.http.route import Route as Route
+from frontends.http.route import Service as Service
+from frontends.http.route import row as row
+from frontends.http.services import control, health, log, metadata, repository, shared_memory, trace
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
-from frontends.http.services.log import log_settings
-from frontends.http.services.trace import trace_settings
 from frontends.shared.access import Requirement, requirement
 from frontends.shared.interceptors import Restrictions
-
-Service = Callable[[InferenceServer, HttpRequest], Awaitable[HttpResponse]]
-
-
-class Route(NamedTuple):
-    """One row of the table.
-
-    category   of --http-restricted-api, and of the roles that callers need
-    looks      whether it changes nothing, with any method; otherwise only GET changes nothing
-    brings_files   whether its body may be as large as one for inference
-    """
-
-    methods: frozenset[str]
-    path: re.Pattern[str]
-    category: str
-    service: Service
-    looks: bool = False
-    brings_files: bool = False
-
-    @property
-    def takes_body(self) -> bool:
-        return "POST" in self.methods
+from frontends.shared.json_operations import offered
 
 
 class Match(NamedTuple):
@@ -53,24 +34,12 @@ class Match(NamedTuple):
     captures: Mapping[str, Any]
 
 
-def row(methods: str, path: str, subject: str, service: Service, **more: bool) -> Route:
-    """Return a row of the table.
-
-    methods   separated by blanks
-    path      pattern of the paths
-    subject   a control operation, which defines its category and whether it changes anything; or a category
-    """
-    category = subject
-    if (operation := OPERATIONS.get(subject)) is not None:
-        category = operation.category
-        # For a route with GET, only GET changes nothing; any other method needs the stricter role.
-        more.setdefault("looks", "GET" not in methods and not operation.changes)
-    return Route(frozenset(methods.split()), re.compile(path), category, service, **more)
-
-
 _MODEL = "/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[0-9]+))?"
 _REPOSITORY = "/v2/repository(?:/(?P<repository>[^/]+))?"
-_SHARED = "/v2/(?P<kind>system|cuda)sharedmemory(?:/region/(?P<region>[^/]+))?"
+_REGION = "(?:/region/(?P<region>[^/]+))?"
+_SYSTEM = f"/v2/(?P<kind>system)sharedmemory{_REGION}"
+_CUDA = f"/v2/(?P<kind>cuda)sharedmemory{_REGION}"
+_TRACE = "/v2(?:/models/(?P<model>[^/]+))?/trace/setting"
 
 _ROWS = (
     row("POST", f"{_MODEL}/infer", "inference", infer),
@@ -98,25 +67,52 @@ _ROWS = (
         "repository.unload",
         repository.unload,
     ),
-    row(
-        "GET POST",
-        "/v2(?:/models/(?P<model>[^/]+))?/trace/setting",
-        "settings.change_trace_settings",
-        trace_settings,
-    ),
-    row("GET POST", "/v2/logging", "settings.change_log_settings", log_settings),
-    row("GET", f"{_SHARED}/status", "memory.status", shared_memory.status),
-    row("POST", f"{_SHARED}/register", "memory.register", shared_memory.register),
-    row("POST", f"{_SHARED}/unregister", "memory.unregister", shared_memory.unregister),
+    row("POST", _TRACE, "settings.change_trace_settings", trace.change),
+    row("GET", _TRACE, "settings.trace_settings", trace.settings),
+    row("POST", "/v2/logging", "settings.change_log_settings", log.change),
+    row("GET", "/v2/logging", "settings.log_settings", log.settings),
+    row("GET", f"{_SYSTEM}/status", "memory.status", shared_memory.status),
+    row("GET", f"{_CUDA}/status", "memory.cuda_status", shared_memory.status),
+    row("POST", f"{_SYSTEM}/register", "memory.register", shared_memory.register),
+    row("POST", f"{_CUDA}/register", "memory.register_cuda", shared_memory.register),
+    row("POST", f"{_SYSTEM}/unregister", "memory.unregister", shared_memory.unregister),
+    row("POST", f"{_CUDA}/unregister", "memory.unregister_cuda", shared_memory.unregister),
 )
 
 
 async def openapi(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return the description of this table."""
-    return HttpResponse(200, JSON_HEADERS, description())
+    """Return this description."""
+    return HttpResponse(200, JSON_HEADERS, description(table(server.control.areas)))
 
 
 TABLE = (*_ROWS, row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))
+_SERVED = frozenset(route.operation for route in TABLE)
+
+
+def table(areas: Mapping[str, Area | type[Area]]) -> tuple[Route, ...]:
+    """Return the table of a server with these areas: also control operations that TABLE has no route for."""
+    return (*TABLE, *_control_rows(offered(areas.values(), _SERVED)))
+
+
+def unknown_operations(table: Sequence[Route]) -> Route:
+    """Return the row that refuses the control operations which `table` does not have."""
+    known = "|".join(route.path.pattern for route in table if route.is_generic)
+    path = rf"(?!(?:{known})\Z){control.PATH}[^/]*"
+    return row("GET POST", path, "metadata", control.unknown)
+
+
+@cache
+def _control_rows(operations: tuple[Operation, ...]) -> tuple[Route, ...]:
+    return tuple(
+        row(
+            "POST" if each.changes else "GET POST",
+            re.escape(f"{control.PATH}{each.name}"),
+            each.name,
+            control.service(each),
+            is_generic=True,
+        )
+        for each in operations
+    )
 
 
 class Router:

@@ -16,6 +16,7 @@ import socket
 import struct
 
 from core import unix_sockets
+from core.control import called_by
 from core.errors import CoreError
 from core.server import InferenceServer
 from frontends.memory.connection import MemoryConnection
@@ -87,7 +88,8 @@ class MemoryFrontend:
                 client.close()
                 continue
             client.setblocking(False)
-            task = asyncio.get_running_loop().create_task(self._serve(client))
+            with called_by("a client of --shared-memory-socket"):
+                task = asyncio.get_running_loop().create_task(self._serve(client))
             self._connections[task] = client
             task.add_done_callback(self._gone)
 

@@ -102,6 +102,13 @@ def credentials_of(call: CallDescription) -> Credentials:
     return Credentials.of(call.values("authorization"), call.values("x-api-key"), call.address)
 
 
+def caller_of(active: ActiveCall | None, call: CallDescription) -> str:
+    """Return who makes a call, for the audit: the caller if it is known, and its address."""
+    caller = None if active is None else active.caller
+    known = f"{caller.text} at " if caller is not None and caller.known else ""
+    return f"{known}{call.address}"
+
+
 def refusal_headers(error: CoreError) -> Mapping[str, str]:
     """Return the headers of the answer to a refused HTTP request (RFC 6750, 3; RFC 9110, 10.2.3)."""
     if isinstance(error, Unauthenticated):

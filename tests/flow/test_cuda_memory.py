@@ -8,7 +8,6 @@ from core_testing.fake_runtime import FakeRuntime
 import core
 from core import dtypes
 from core.devices import dlpack
-from core.memory import CudaRegions, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
 from frontends.shared.memory import CudaRegions, SharedMemoryRegions
 

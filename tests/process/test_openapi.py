@@ -7,9 +7,12 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import GenerationMode
 
+from core.control.repository import RepositoryControl
 from frontends.http.openapi import description
+from frontends.http.router import table
 
-schema = schemathesis.openapi.from_dict(json.loads(description()))
+ROUTES = table({"repository": RepositoryControl})
+schema = schemathesis.openapi.from_dict(json.loads(description(ROUTES)))
 schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 
 

@@ -70,7 +70,7 @@ class Reply(SimpleNamespace):
 class Served:
     """The server and what clients do."""
 
-    def __init__(self, folder, lanes, options, models=None):
+    def __init__(self, folder, lanes, options, models=None, areas=()):
         self.repository = folder / "models"
         for name, config in {**MODELS, **(models or {})}.items():
             (self.repository / name / "1").mkdir(parents=True, exist_ok=True)
@@ -97,12 +97,14 @@ class Served:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self.run(self._start())
+        self.run(self._start(areas))
 
-    async def _start(self):
+    async def _start(self, areas):
         options = Options.defaults(**self._options)
         backends = {"test": self.backend, "python": PYTHON}
         self.server = InferenceServer(options, find_backend=backends.__getitem__)
+        for area in areas:
+            self.server.control.add(area)
         self.http, self.grpc = HttpFrontend(self.server), GrpcFrontend(self.server)
         await self.http.start()
         await self.grpc.start()
@@ -220,8 +222,8 @@ def serve(lanes, tmp_path):
     """Serve with options of a test's own."""
     started = []
 
-    def start(models=None, **options):
-        started.append(Served(tmp_path, lanes, options, models))
+    def start(models=None, areas=(), **options):
+        started.append(Served(tmp_path, lanes, options, models, areas))
         return started[-1]
 
     yield start

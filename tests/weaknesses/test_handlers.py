@@ -7,14 +7,14 @@ import json
 
 import grpc
 import pytest
-from route_templates import templates
 
 from frontends.grpc import frontend
 from frontends.grpc.method import StreamMethod
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.http import frontend as http_frontend
-from frontends.http.router import TABLE
+from frontends.http.route_templates import templates
+from frontends.http.router import table
 
 MEMBERS = (
     *("inputs", "outputs", "parameters", "key", "offset", "byte_size", "raw_handle", "device_id"),
@@ -79,7 +79,7 @@ def test_every_route_has_an_answer_to_every_body(server, settings):
     connection = http.client.HTTPConnection("127.0.0.1", server.http.port, timeout=30)
     blamed = []
 
-    for route in TABLE:
+    for route in table(server.server.control.areas):
         # A model that is there, once; the other paths of a route have the same handler.
         path = next(paths(route, "echo"))
         for body in BODIES if "POST" in route.methods else ():
@@ -126,13 +126,15 @@ def test_an_unexpected_exception_is_an_error_response(serve, lanes, monkeypatch)
         }
 
     monkeypatch.setattr(
-        http_frontend, "TABLE", tuple(each._replace(service=unary) for each in TABLE)
+        http_frontend,
+        "table",
+        lambda areas: tuple(each._replace(service=unary) for each in table(areas)),
     )
     monkeypatch.setattr(frontend, "methods", broken)
     served = serve()
     connection = http.client.HTTPConnection("127.0.0.1", served.http.port, timeout=30)
 
-    for route in TABLE:
+    for route in table(served.server.control.areas):
         for method, path in itertools.product(route.methods, paths(route, "echo")):
             if lanes == "fast" and path.endswith("/infer"):
                 continue  # it has no service

@@ -1,13 +1,13 @@
 """The ports of platforms: no path of theirs leads past a restriction, or to what platforms may not do."""
 
 import pytest
-from route_templates import templates
 
 from core.options.values import RESTRICTED_CATEGORIES
 from frontends.http.interceptors import restrictions
 from frontends.http.message import HttpResponse
 from frontends.http.platforms.sagemaker import SageMakerRouter, table
 from frontends.http.platforms.vertex_ai import REDIRECT, VertexAIRouter
+from frontends.http.route_templates import templates
 from frontends.http.router import TABLE
 
 OPEN = restrictions({})

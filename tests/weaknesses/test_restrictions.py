@@ -3,12 +3,12 @@
 import grpc
 import pytest
 import tritonclient.grpc.service_pb2 as pb
-from route_templates import templates
 
 from core.options.values import RESTRICTED_CATEGORIES
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
-from frontends.http.router import TABLE
+from frontends.http.route_templates import templates
+from frontends.http.router import table
 
 ALL = {category: ("secret-name", "secret-value") for category in RESTRICTED_CATEGORIES}
 
@@ -18,8 +18,10 @@ def paths(route):
         yield path.format(model="echo", version="1", region="r", repository="q")
 
 
-def test_every_route_has_a_kind_that_can_be_restricted():
-    assert {route.category for route in TABLE} <= set(RESTRICTED_CATEGORIES)
+def test_every_route_has_a_kind_that_can_be_restricted(server):
+    assert {route.category for route in table(server.server.control.areas)} <= set(
+        RESTRICTED_CATEGORIES
+    )
 
 
 def test_no_route_bypasses_a_restriction(serve):
@@ -27,7 +29,7 @@ def test_no_route_bypasses_a_restriction(serve):
     served = serve(http_restricted_api=ALL, grpc_restricted_protocol=ALL)
     open_ones = [
         (method, path)
-        for route in TABLE
+        for route in table(served.server.control.areas)
         for path in paths(route)
         for method in ("GET", "POST", "PUT")
         if served.ask(method, path, b"{}").status != 403

@@ -32,7 +32,8 @@ class LogService:
         request = decode(LogSettingsRequest, data)
         changes = {key: _value(setting) for key, setting in request.settings.items()}
         response = LogSettingsResponse()
-        settings = await self._server.control.settings.change_log_settings(changes)
+        control = self._server.control.settings
+        settings = await control.change_log_settings(changes) if changes else control.log_settings()
         for key, value in settings.items():
             setattr(response.settings[key], _CHOICES[type(value)], value)
         return response.SerializeToString()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from core.errors import invalid, unsupported
 from core.server import InferenceServer
@@ -19,6 +19,8 @@ from frontends.grpc.protocol.messages import (
     RepositoryModelUnloadRequest,
     RepositoryModelUnloadResponse,
 )
+
+T = TypeVar("T")
 
 _DEPENDENTS = "unload_dependents"
 
@@ -42,7 +44,7 @@ class RepositoryService:
         request = decode(RepositoryModelLoadRequest, data)
         _refuse_name(request.repository_name)
         overrides = {name: _override(name, each) for name, each in request.parameters.items()}
-        await _to_the_end(self._server.control.repository.load(request.model_name, overrides))
+        await to_the_end(self._server.control.repository.load(request.model_name, overrides))
         return RepositoryModelLoadResponse().SerializeToString()
 
     async def unload(self, data: bytes, call: GrpcCall) -> bytes:
@@ -56,15 +58,15 @@ class RepositoryService:
                     f"invalid value type for '{_DEPENDENTS}' parameter, expected bool_param."
                 )
             dependents = parameter.bool_param
-        await _to_the_end(self._server.control.repository.unload(request.model_name, dependents))
+        await to_the_end(self._server.control.repository.unload(request.model_name, dependents))
         return RepositoryModelUnloadResponse().SerializeToString()
 
 
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
     """Await `work`. If the caller is cancelled meanwhile, `work` continues."""
     task = asyncio.ensure_future(work)
     try:
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         raise

@@ -9,10 +9,13 @@ from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
 
 
-async def log_settings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """GET: return all settings. POST: apply the body, then return all settings; null changes nothing."""
-    if call.method == "GET":
-        return json_answer(server.control.settings.log_settings())
+async def settings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Return all settings."""
+    return json_answer(server.control.settings.log_settings())
+
+
+async def change(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Apply the body, then return all settings; null changes nothing."""
     changes = read_control(call.body)
     if type(changes) is not dict:
         raise invalid('log settings must be a JSON object, such as {"log_verbose_level": 1}')

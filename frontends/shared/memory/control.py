@@ -61,7 +61,7 @@ class MemoryControl(Area, name="memory"):
         """Return one region of GPU memory, or all. Raises CoreError(NOT_FOUND) for an unknown name."""
         return self.regions.status(name, CUDA)
 
-    @here("shared-memory")
+    @here("shared-memory", internal=True)
     def check_allowed(self) -> None:
         """Raise CoreError(UNSUPPORTED) unless clients may register memory."""
         self.regions.check_allowed()
@@ -88,7 +88,7 @@ class MemoryControl(Area, name="memory"):
         """Forget a region of GPU memory, or all. An unknown name is no error."""
         self.regions.unregister(name, CUDA)
 
-    @change("shared-memory", thing="lent {name}", otherwise=_FREED)
+    @change("shared-memory", thing="lent {name}", otherwise=_FREED, internal=True, hides_thing=True)
     async def lend_from(self, name: str, process: int, file: int, byte_size: int) -> Changed:
         """Map memory whose descriptor a client has sent to `process`, which closes `file`.
 
@@ -99,7 +99,14 @@ class MemoryControl(Area, name="memory"):
         self._lent.watch(name, process)
         return Changed(undo=lambda: self.regions.unregister(name, LENT))
 
-    @change("shared-memory", thing="lent {name}", otherwise=_FREED, forgets=True)
+    @change(
+        "shared-memory",
+        thing="lent {name}",
+        otherwise=_FREED,
+        forgets=True,
+        internal=True,
+        hides_thing=True,
+    )
     async def give_back(self, name: str) -> None:
         """Forget lent memory. An unknown name is no error."""
         self._lent.forget(name)

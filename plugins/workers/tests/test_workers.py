@@ -156,6 +156,17 @@ async def test_settings_of_the_traces_are_the_same_everywhere(start):
     assert fleet.workers[1].server.control.settings.trace_settings()["trace_rate"] == "7"
 
 
+async def test_a_change_in_all_workers_has_one_line_of_the_audit(start, caplog):
+    fleet = await start()
+    caplog.set_level("INFO", "core")
+
+    await fleet.control(2).settings.change_trace_settings({"trace_rate": "7"})
+
+    assert [text for text in caplog.messages if text.startswith("audit: ")] == [
+        "audit: settings.change_trace_settings by the server's own process done: trace trace_rate"
+    ]
+
+
 async def test_a_setting_that_cannot_be_is_refused_as_one_server_does(start):
     fleet = await start()
 

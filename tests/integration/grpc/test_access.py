@@ -105,7 +105,7 @@ MAY = {
         *("SystemSharedMemoryStatus", "CudaSharedMemoryStatus", "TraceSetting", "LogSettings"),
     },
 }
-MAY["manage"] = MAY["read"] | {"RepositoryModelLoad", "RepositoryModelUnload"}
+MAY["manage"] = MAY["read"] | {"RepositoryModelLoad", "RepositoryModelUnload", "poll"}
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -69,6 +69,16 @@ class TestRegister:
 
         assert len(first) == len("lent-") + 32 and first != second
 
+    def test_the_audit_does_not_name_it(self, connection, caplog):
+        """A client that knows the name can read the memory."""
+        caplog.set_level("INFO", "core")
+        name = connection.ask({"register": 4096}, memory())["name"]
+        connection.ask({"unregister": name})
+
+        by = "by a client of --shared-memory-socket done"
+        audit = [text for text in caplog.messages if text.startswith("audit: ")]
+        assert audit == [f"audit: memory.lend_from {by}", f"audit: memory.give_back {by}"]
+
     @pytest.mark.parametrize(
         ("seals", "size", "text"),
         [

@@ -90,7 +90,7 @@ class DescribedServer:
         self.memory = MemoryControl(regions, CudaRegions(regions))
         self.models = self.described = Described()
         self.control = SimpleNamespace(
-            health=self.described, repository=self.described, settings=None
+            health=self.described, repository=self.described, settings=None, areas={}
         )
 
     def shared(self, factory):

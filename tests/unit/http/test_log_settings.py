@@ -8,7 +8,7 @@ import pytest
 from core.errors import CoreError, Kind
 from core.telemetry.log_settings import LogSettings
 from frontends.http.message import HttpRequest
-from frontends.http.services.log import log_settings
+from frontends.http.services import log
 
 
 class LoggingSettings:
@@ -45,9 +45,9 @@ def ask():
     server = logging_server()
 
     async def send(body=None):
-        method = "GET" if body is None else "POST"
+        method, service = ("GET", log.settings) if body is None else ("POST", log.change)
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
-        answer = await log_settings(server, HttpRequest(method, "/v2/logging", {}, {}, text))
+        answer = await service(server, HttpRequest(method, "/v2/logging", {}, {}, text))
         assert answer.status == 200
         return json.loads(answer.body)
 

@@ -10,7 +10,7 @@ from core.errors import CoreError, Kind
 from core.options import Options
 from core.telemetry.tracing import Tracer
 from frontends.http.message import HttpRequest
-from frontends.http.services.trace import trace_settings
+from frontends.http.services import trace
 
 
 def tracing_server():
@@ -26,10 +26,10 @@ def ask():
     server = tracing_server()
 
     async def send(body=None, model=None):
-        method = "GET" if body is None else "POST"
+        method, service = ("GET", trace.settings) if body is None else ("POST", trace.change)
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
         call = HttpRequest(method, "/v2/trace/setting", {"model": model}, {}, text)
-        answer = await trace_settings(server, call)
+        answer = await service(server, call)
         assert answer.status == 200
         return json.loads(answer.body)
 

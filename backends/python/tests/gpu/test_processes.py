@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import played_gpu
 import pytest
-from core.memory.cuda import DeviceRegion, DeviceStatus
 from core_testing import leftovers
 from gpu_models import FREE, TWICE, X
 

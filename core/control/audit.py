@@ -1,0 +1,58 @@
+"""Audit: a line of the log for each control operation that changes something.
+
+frontend ─► [called_by] ─► operation ─► [audited] ─► line of the log
+
+    "audit: repository.load by caller 'deploy' at 10.0.0.7 done: model m"
+
+A line names the thing, never the content of a request. The name is last, because clients choose it: what is
+before it cannot be forged. The process that a client has called writes the line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from core.errors import CoreError
+
+logger = logging.getLogger("core")
+
+T = TypeVar("T")
+
+OWN_PROCESS = (
+    "the server's own process"  # a Python model, or the application that the server runs in
+)
+
+_caller: ContextVar[str] = ContextVar("caller", default=OWN_PROCESS)
+
+
+@contextmanager
+def called_by(caller: str) -> Iterator[None]:
+    """Name the caller of the operations that are called within the block."""
+    token = _caller.set(caller)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+async def audited(operation: str, thing: str, work: Awaitable[T]) -> T:
+    """Await `work`, and write a line with its outcome. Raises what `work` raises."""
+    outcome = "failed (unexpected error)"
+    try:
+        result = await work
+        outcome = "done"
+        return result
+    except CoreError as error:
+        outcome = f"failed ({error.kind.title})"
+        raise
+    except asyncio.CancelledError:
+        outcome = "cancelled"
+        raise
+    finally:
+        named = f": {thing}" if thing else ""
+        logger.info("audit: %s by %s %s%s", operation, _caller.get(), outcome, named)

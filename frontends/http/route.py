@@ -1,0 +1,53 @@
+"""Route: one row of a router's table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from core.control import OPERATIONS
+from core.server import InferenceServer
+from frontends.http.message import HttpRequest, HttpResponse
+
+Service = Callable[[InferenceServer, HttpRequest], Awaitable[HttpResponse]]
+
+
+class Route(NamedTuple):
+    """One row of the table.
+
+    category   of --http-restricted-api, and of the roles that callers need
+    operation  name of its control operation, "" for none
+    looks      whether it changes nothing, with any method; otherwise only GET changes nothing
+    brings_files   whether its body may be as large as one for inference
+    is_generic     whether it is derived from its operation (services/control.py), not of the protocol
+    """
+
+    methods: frozenset[str]
+    path: re.Pattern[str]
+    category: str
+    service: Service
+    operation: str = ""
+    looks: bool = False
+    brings_files: bool = False
+    is_generic: bool = False
+
+    @property
+    def takes_body(self) -> bool:
+        return "POST" in self.methods
+
+
+def row(methods: str, path: str, subject: str, service: Service, **more: bool) -> Route:
+    """Return a row of the table.
+
+    methods   separated by blanks
+    path      pattern of the paths
+    subject   a control operation, which defines its category and whether it changes anything; or a category
+    """
+    known, category, name = frozenset(methods.split()), subject, ""
+    if "." in subject:
+        operation = OPERATIONS[subject]
+        category, name = operation.category, operation.name
+        # A wrong method of a route with GET alone needs the stricter role.
+        more.setdefault("looks", "POST" in known and not operation.changes)
+    return Route(known, re.compile(path), category, service, name, **more)

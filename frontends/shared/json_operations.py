@@ -1,0 +1,177 @@
+"""Control operations that clients call with JSON: which ones, and their arguments and results, by their rows.
+
+row of OPERATIONS ─► [json_form] ─► an endpoint of each frontend: arguments ─► [call] ─► {"result": …}
+
+An operation has such an endpoint if JSON can hold its arguments and its result, unless it is internal or has
+an endpoint of the protocol: there is one way to each operation.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl
+
+import orjson
+
+from core.control import Area, Changed, Operation
+from core.errors import CoreError, invalid
+from frontends.shared.access import CATEGORIES
+
+Schema = Mapping[str, Any]  # of JSON
+
+_SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+_PYTHON = {kind: (each,) for each, kind in _SCALARS.items()} | {"number": (float, int)}
+
+
+@dataclass(frozen=True)
+class JsonForm:
+    """Arguments and result of an operation as JSON.
+
+    arguments   name → schema
+    required    names of the arguments without a default
+    result      schema
+    """
+
+    arguments: Mapping[str, Schema]
+    required: Sequence[str]
+    result: Schema
+
+
+@cache
+def json_form(operation: Operation) -> JsonForm | None:
+    """Return the JSON form of an operation, None if JSON cannot hold an argument or the result."""
+    parameters = list(inspect.signature(operation.body).parameters.values())[1:]
+    try:
+        types = get_type_hints(operation.body)
+        arguments = {each.name: _schema(types[each.name]) for each in parameters}
+        opaque = operation.encode is not None or types["return"] is Changed
+        result = {} if opaque else _schema(types["return"])
+    except (KeyError, NameError, TypeError):  # no annotation, one that is unknown here, or not JSON
+        return None
+    required = [each.name for each in parameters if each.default is each.empty]
+    return JsonForm(arguments, required, result)
+
+
+def offered(areas: Iterable[Area | type[Area]], served: Collection[str]) -> tuple[Operation, ...]:
+    """Return the operations of `areas` that get an endpoint of their own.
+
+    served   names of the operations that the protocol has endpoints for
+    Raises CoreError(INVALID) for an operation of an unknown category.
+    """
+    found = [each for area in areas for each in area.operations if each.name not in served]
+    for each in found:
+        if each.category not in CATEGORIES:
+            raise invalid(
+                f"control operation '{each.name}' has the category '{each.category}', which no role is for; "
+                f"the categories are {', '.join(CATEGORIES)}"
+            )
+    return tuple(each for each in found if not each.internal and json_form(each) is not None)
+
+
+async def call(areas: Mapping[str, Area], operation: Operation, arguments: Any) -> bytes:
+    """Call an operation with a JSON object of arguments; return `{"result": …}` as JSON text.
+
+    Raises CoreError(INVALID) for arguments that are missing, unknown or of another type, and what the
+    operation raises.
+    """
+    _check(operation, arguments)
+    area = areas[operation.name.removesuffix(f".{operation.method}")]
+    result = getattr(area, operation.method)(**arguments)
+    if inspect.isawaitable(result):
+        result = await result
+    if operation.encode is not None:
+        result = operation.encode(result)
+    return orjson.dumps({"result": result})
+
+
+def of_query(operation: Operation, query: str) -> dict[str, Any]:
+    """Return the arguments in the query of a URL; values of arguments other than strings are JSON.
+
+    Raises CoreError(INVALID) for a value that is not JSON, and for an argument that occurs twice.
+    """
+    found: dict[str, Any] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        if name in found:
+            raise _wrong(operation, f"has the argument '{name}' once, not twice")
+        form = json_form(operation)
+        schema = form.arguments.get(name, {}) if form is not None else {}
+        try:
+            found[name] = text if _holds(schema, text) else orjson.loads(text)
+        except orjson.JSONDecodeError:
+            raise _mistyped(operation, name, schema, "text") from None
+    return found
+
+
+def _check(operation: Operation, arguments: Any) -> None:
+    form = json_form(operation)
+    assert form is not None
+    if type(arguments) is not dict:
+        raise _wrong(operation, "takes its arguments as a JSON object")
+    for name, value in arguments.items():
+        if (schema := form.arguments.get(name)) is None:
+            raise _wrong(operation, f"has no argument '{name}'")
+        if not _holds(schema, value):
+            raise _mistyped(operation, name, schema, _kind(value))
+    for name in form.required:
+        if name not in arguments:
+            raise _wrong(operation, f"needs the argument '{name}'")
+
+
+def _mistyped(operation: Operation, name: str, schema: Schema, found: str) -> CoreError:
+    return _wrong(operation, f"needs {_words(schema)} as the argument '{name}', not {found}")
+
+
+def _wrong(operation: Operation, what: str) -> CoreError:
+    form = json_form(operation)
+    assert form is not None
+    known = [
+        f"{name} ({_words(schema)}{'' if name in form.required else ', optional'})"
+        for name, schema in form.arguments.items()
+    ]
+    return invalid(
+        f"control operation '{operation.name}' {what}; its arguments: {', '.join(known) or 'none'}"
+    )
+
+
+def _schema(annotation: Any) -> Schema:
+    """Return the JSON schema of a Python type. Raises TypeError if JSON cannot hold it."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if annotation is Any:
+        return {}
+    if annotation in _SCALARS:
+        return {"type": _SCALARS[annotation]}
+    if origin in (Union, UnionType):
+        return {"anyOf": [_schema(each) for each in inner]}
+    if origin in (list, Sequence):
+        return {"type": "array", "items": _schema(inner[0])}
+    if origin in (dict, Mapping) and inner[0] is str:
+        return {"type": "object", "additionalProperties": _schema(inner[1])}
+    raise TypeError(f"JSON cannot hold {annotation}")
+
+
+def _holds(schema: Schema, value: Any) -> bool:
+    """Return whether a value of JSON fits a schema of `_schema`."""
+    if (choices := schema.get("anyOf")) is not None:
+        return any(_holds(each, value) for each in choices)
+    kind = schema.get("type")
+    if kind == "array":
+        return type(value) is list and all(_holds(schema["items"], each) for each in value)
+    if kind == "object":
+        inner = schema["additionalProperties"]
+        return type(value) is dict and all(_holds(inner, each) for each in value.values())
+    return kind is None or type(value) in _PYTHON[kind]
+
+
+def _kind(value: Any) -> str:
+    """Return the name of a value's type in JSON."""
+    return _SCALARS.get(type(value), "array" if type(value) is list else "object")
+
+
+def _words(schema: Schema) -> str:
+    choices = schema.get("anyOf", [schema])
+    return " or ".join(each.get("type", "any value") for each in choices)
