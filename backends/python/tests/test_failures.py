@@ -127,7 +127,7 @@ async def test_no_answer_at_all_is_an_error_and_not_a_wait(run):
     assert "without an answer" in found.message
 
 
-async def test_after_a_failure_the_model_goes_on(run):
+async def test_after_a_failure_the_model_continues(run):
     await run("1 / 0")
     await run("result = 3")
     found = await run(

@@ -356,7 +356,7 @@ class TestCertificatesThatChange:
 
         assert (answers("client"), answers("stranger")) == (False, True)
 
-    def test_a_server_of_grpcio_that_had_to_begin_again_reads_them_once(
+    def test_a_server_of_grpcio_that_had_to_restart_reads_them_once(
         self, serve, files, certificates, caplog
     ):
         """grpcio does not restart for a call whose path is no text, however often."""

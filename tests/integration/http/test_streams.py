@@ -211,7 +211,7 @@ async def test_a_client_that_disconnects_without_reading_cancels_its_request(cli
     await until(lambda: reply.request.cancelled)
 
 
-async def test_a_stream_that_fails_in_the_server_is_seen_to_be_cut(client, monkeypatch, caplog):
+async def test_a_stream_that_fails_in_the_server_is_visibly_cut(client, monkeypatch, caplog):
     reply = await client.open()
     reply.send(answer(0), final=False)
     await client.head()

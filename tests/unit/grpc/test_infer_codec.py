@@ -282,7 +282,7 @@ def test_a_small_tensor_does_not_keep_the_message():
     assert type(READER.read(data).inputs["x"].raw) is bytes
 
 
-def test_a_name_that_comes_again_is_the_same_object():
+def test_a_repeated_name_is_the_same_object():
     data = request(raw_input_contents=[b"1234"]).SerializeToString()
 
     first, second = READER.read(data), READER.read(bytes(bytearray(data)))

@@ -198,7 +198,7 @@ async def test_the_text_is_the_same_whatever_a_scraper_would_like(frontend, acce
         assert (await answer.text()).endswith("nv_x 1\n")
 
 
-async def test_the_loop_is_looked_at_while_it_serves():
+async def test_the_lag_of_the_loop_is_measured_while_it_serves():
     watched = server()
     frontend = MetricsFrontend(watched)
 

@@ -208,7 +208,7 @@ async def test_a_call_that_begins_too_late_is_refused(caller, told, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_an_execution_for_which_one_client_waits_goes_on(serve, told, mode):
+async def test_an_execution_with_one_waiting_client_continues(serve, told, mode):
     """Of a batch of two; a call that carries the trace of one of them ends with that one."""
     body = CALLER.format(
         begin="def",

@@ -122,7 +122,7 @@ def test_a_zip_that_was_cut_is_refused(pack, to):
         unpack(archive, to, PLENTY)
 
 
-def test_a_program_with_a_zip_behind_it_is_no_archive(pack, tmp_path):
+def test_a_program_with_an_appended_zip_is_no_archive(pack, tmp_path):
     archive = pack(entry("__main__.py", b"print(1)"))
     program = tmp_path / "program"
     program.write_bytes(b"#!/usr/bin/env python3\n" + archive.read_bytes())

@@ -157,7 +157,7 @@ class TestAccount:
         assert 5 * MB - 64 * 1024 <= held < 6 * MB
         assert peer.connection.share.held == 0
 
-    async def test_a_message_beyond_the_memory_limit_is_refused_and_the_connection_goes_on(
+    async def test_a_message_beyond_the_memory_limit_is_refused_and_the_connection_continues(
         self, connect, small
     ):
         peer = connect(to=small(8 * MB))
