@@ -20,7 +20,7 @@ def test_a_fixed_first_dimension_is_opened(serve, doubled):
 
 @pytest.fixture
 def stubborn(model_of):
-    """y = 2x for four rows, and never for another number of them."""
+    """y = 2x for four rows only; it fails with another number."""
     return model_of(
         lambda x: {"y": op.reshape(op.add(x, x), np.array([4, 3]), False)}, x=(ov.Type.f32, (4, 3))
     )

@@ -1,4 +1,4 @@
-"""Every datatype, shape and way of batching gives what OpenVINO gives when it is called directly."""
+"""Every datatype, shape and way of batching gives the same result as a direct call of OpenVINO."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""Requests through a model, in a child and without one: what goes in comes out."""
+"""Requests through a model, in a child and in the server's process: inputs and outputs match."""
 
 import asyncio
 import json

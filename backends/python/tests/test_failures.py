@@ -18,7 +18,7 @@ PREFIX = "Failed to process the request(s) for model 'm_0', message: "
 
 @pytest.fixture(params=MODES)
 async def run(serve, request):
-    """Runs a snippet in execute; gives the response or the CoreError."""
+    """Run a snippet in execute; return the response or the CoreError."""
     model = await serve(RUN, datatype="BYTES", mode=request.param)
 
     async def ask(code):

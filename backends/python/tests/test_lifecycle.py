@@ -1,4 +1,4 @@
-"""A model's child: start, initialize, finalize, and nothing left behind."""
+"""A model's child: start, initialize, finalize, and no leftovers."""
 
 import asyncio
 import gc

@@ -49,7 +49,7 @@ def restarts():
 
 
 async def said(model, code):
-    """What an expression is worth where the model runs."""
+    """Return the value of an expression in the model's process."""
     answer = await model.ask({"x": np.array([code.encode()], object)})
     return answer.output("y").array[0].decode()
 

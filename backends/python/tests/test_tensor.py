@@ -207,7 +207,7 @@ class OnGpu:
 
 @pytest.fixture
 def copied(monkeypatch):
-    """What has been copied from the GPU: bytes and device."""
+    """Return the copies from the GPU: bytes and device."""
     found = []
 
     def copy_to_host(address, size, device):

@@ -16,7 +16,7 @@ from core.errors import CoreError, Kind
 
 
 class Slow:
-    """The pauses that a store makes: kept, not made."""
+    """Records the pauses of a store instead of waiting."""
 
     def __init__(self):
         self.pauses = []

@@ -377,7 +377,7 @@ class TestCertificatesThatChange:
 
 
 async def give_up(engine):
-    """Let the library end its server as it does by itself; until the next one is there."""
+    """Let the library end its server by itself; wait until the next one is ready."""
     before = engine._server
     await before.stop(0)
     while engine._server is before:

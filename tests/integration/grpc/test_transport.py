@@ -165,7 +165,7 @@ class TestCertificates:
 
 
 class Wire:
-    """A proxy before a server that counts the bytes that come back."""
+    """A proxy before a server that counts the bytes of responses."""
 
     def __init__(self, port):
         self._target = port

@@ -1,4 +1,4 @@
-"""Spans of requests that come over HTTP, as a collector gets them."""
+"""Spans of HTTP requests, received by a collector."""
 
 import pytest
 

@@ -128,7 +128,7 @@ async def test_answers_of_one_turn_leave_in_one_write(site, monkeypatch):
 
 
 async def taken(site):
-    """How many requests came to models when no more do."""
+    """Return the number of requests that reached models, when no more arrive."""
     before = -1
     while before != len(site.backend.requests):
         before = len(site.backend.requests)

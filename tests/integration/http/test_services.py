@@ -1,4 +1,4 @@
-"""What each path answers, with a real server behind it."""
+"""The responses of each path, with a real server behind it."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Traces of requests that come over HTTP."""
+"""Traces of HTTP requests."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""HTTP, gRPC and metrics at Unix domain sockets: real clients, permissions, and files that come and go."""
+"""HTTP, gRPC and metrics at Unix domain sockets: real clients, permissions, and the socket files."""
 
 import asyncio
 import os

@@ -40,7 +40,7 @@ styles = st.sampled_from(
 
 
 def counted(value):
-    """How many values and keys a value has."""
+    """Return the number of values and keys in a value."""
     if isinstance(value, dict):
         return 1 + sum(1 + counted(member) for member in value.values())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What each control mode loads at the start, and how the end goes."""
+"""The startup models of each control mode, and the stop."""
 
 import asyncio
 import logging

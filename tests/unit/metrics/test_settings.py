@@ -1,4 +1,4 @@
-"""What --metrics-config means."""
+"""The parsing of --metrics-config."""
 
 import pytest
 

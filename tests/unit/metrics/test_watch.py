@@ -21,7 +21,7 @@ from core.telemetry.registry import registry
 
 
 class Loop:
-    """Time that a test gives, and the one timer that waits."""
+    """A loop with a clock of the test, and its only timer."""
 
     def __init__(self):
         self.now_s = 50.0

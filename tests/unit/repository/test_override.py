@@ -1,4 +1,4 @@
-"""Files that come with a load request: where they go, and where they may not."""
+"""Files of a load request: their places, and forbidden paths."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Trace settings: where they come from, what may change, how they are shown."""
+"""Trace settings: their sources, their changes and their form."""
 
 import logging
 from dataclasses import replace

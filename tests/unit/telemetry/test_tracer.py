@@ -60,7 +60,7 @@ class Exporter(TraceExporter):
 
 @pytest.fixture
 def offer():
-    """Register a plugin that has an exporter for a mode; returns a list of the settings that it gets."""
+    """Register a plugin with an exporter for a mode; return a list of the settings that it gets."""
     registered = []
 
     def register(mode, exporter):
@@ -85,7 +85,7 @@ def offer():
 
 @pytest.fixture
 def exporting(tracer, offer):
-    """Make a tracer in the mode `kept` of a plugin; returns it and its exporter."""
+    """Make a tracer in the mode `kept` of a plugin; return it and its exporter."""
 
     def make(*settings, **kind):
         exporter = Exporter(**kind)
@@ -102,7 +102,7 @@ def answered(request):
 
 
 async def traced(tracer, model="m", context=None):
-    """Whether the next request of a model is traced; it is answered at once."""
+    """Return whether the next request of a model is traced; it is answered at once."""
     request = InferenceRequest(model, {}, trace=context)
     if tracer.on:
         tracer.infer(request, model, 1, answered)

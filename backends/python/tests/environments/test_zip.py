@@ -24,7 +24,7 @@ def link(name, target):
 
 @pytest.fixture
 def pack(tmp_path):
-    """pack(*entries) writes an archive; gives its path."""
+    """Return pack(*entries), which writes an archive and returns its path."""
 
     def pack(*entries, compression=zipfile.ZIP_DEFLATED):
         path = tmp_path / "env.zip"

@@ -1,4 +1,4 @@
-"""Whether a call may be made."""
+"""The admission of calls."""
 
 import asyncio
 import os

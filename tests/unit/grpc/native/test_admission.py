@@ -309,7 +309,7 @@ class TestTime:
 
 class TestDeadlines:
     async def test_an_answer_at_the_deadline_is_not_reset(self, connect, service):
-        """The answer is made and not sent when the deadline comes: the client gets one or the other."""
+        """The response is complete but not sent at the deadline: the client gets one or the other."""
         peer = connect()
         answer = peer.call("Later", grpc_timeout="20m")
         done = service.waiting[0][2]
