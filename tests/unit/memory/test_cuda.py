@@ -62,7 +62,7 @@ class TestRegister:
         gc.collect()
         assert (cuda.status(), runtime.opened) == ([], [])
 
-    async def test_a_handle_unknown_to_the_driver_is_refused(self, cuda, caplog):
+    async def test_a_handle_that_the_driver_does_not_know_is_refused(self, cuda, caplog):
         text = await refusal(cuda.register("r", bytes(64), 0, 64))
 
         assert text == "failed to register shared memory region: invalid args"
@@ -114,9 +114,7 @@ class TestRegister:
 
 
 class TestKinds:
-    async def test_each_kind_lists_and_unregisters_its_own_regions(
-        self, cuda, regions, shared, client
-    ):
+    async def test_each_kind_lists_and_forgets_its_own(self, cuda, regions, shared, client):
         regions.register("s", client.create(), 0, 64)
 
         assert [each.name for each in regions.status()] == ["s"]

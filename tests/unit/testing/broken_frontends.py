@@ -40,7 +40,7 @@ class TestWell(Contract):
 @caught_by("test_it_listens_from_start_to_stop")
 class ListensForever(LineFrontend):
     async def stop(self, timeout_s):
-        """Does not close connections."""
+        """Closes nothing."""
 
 
 @caught_by("test_it_may_be_stopped_twice")

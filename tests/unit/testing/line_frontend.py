@@ -103,7 +103,7 @@ class LineFrontend:
             watch.cancel()
 
     async def watch(self, reader, reply):
-        """Cancel the request when the client disconnects: it sends nothing while it waits."""
+        """Cancel the request when the client goes: it sends nothing while it waits."""
         while not reader.at_eof():
             await asyncio.sleep(0.005)
         self.gone(reply)
