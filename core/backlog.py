@@ -52,7 +52,7 @@ class Backlog:
 
     @property
     def full(self) -> bool:
-        """Whether its requests are paused."""
+        """Return whether its requests are paused."""
         return self._timer is not None
 
     def enter(self, request: InferenceRequest) -> None:

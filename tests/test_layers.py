@@ -293,7 +293,7 @@ def test_cython_is_written_in_the_folders_named_native_only():
     assert [str(path.relative_to(ROOT)) for path in COMPILED if path.parent not in homes] == []
 
 
-def test_every_compiled_module_has_its_types_beside_it():
+def test_every_compiled_module_has_a_type_stub():
     assert [path.name for path in COMPILED if not path.with_suffix(".pyi").exists()] == []
 
 

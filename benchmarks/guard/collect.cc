@@ -1,4 +1,4 @@
-// What tells callgrind where to count; outside of valgrind both calls do nothing.
+// Start and stop callgrind's counting; outside of valgrind both calls do nothing.
 #include <valgrind/callgrind.h>
 
 extern "C" void begin() { CALLGRIND_START_INSTRUMENTATION; }

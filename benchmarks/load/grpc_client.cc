@@ -1,8 +1,8 @@
-// A gRPC client that asks the same thing again and again.
+// A gRPC client that repeats the same requests.
 //
 //   grpc_client TARGET PATH CONNECTIONS SECONDS [ANSWER_BYTES BODY]…
 //
-// CONNECTIONS channels, each with a TCP connection of its own and one call in flight; one thread.
+// CONNECTIONS channels, each with a separate TCP connection and one running call; one thread.
 // BODY are files with serialized requests, sent in turn. A call counts as an error unless its status
 // is OK and its answer has the ANSWER_BYTES of its request. Prints one JSON object (see generator.py, Load).
 
@@ -40,7 +40,7 @@ struct Plan {
   }
 };
 
-// One connection, and the call that is in flight on it.
+// One connection, and its running call.
 class Connection {
  public:
   explicit Connection(const std::string& target) : stub_(open(target)) {}

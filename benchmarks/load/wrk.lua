@@ -19,7 +19,7 @@ function init(arguments)
   end
   local think = tonumber(arguments[2])
   if think > 0 then
-    -- Exponential, as the times between independent arrivals are; wrk takes whole milliseconds.
+    -- Exponential, like the times between independent arrivals; wrk accepts whole milliseconds.
     function delay() return math.floor(-think * math.log(1 - math.random()) + 0.5) end
   end
   wrk.method = "POST"

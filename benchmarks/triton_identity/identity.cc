@@ -1,12 +1,12 @@
-// The smallest backend of Triton that copies its one input to its one output.
+// The smallest backend of Triton that copies its only input to its only output.
 //
-// tritonserver ─► TRITONBACKEND_ModelInstanceExecute ─► responses.  INPUT0 of any datatype and shape
-// leaves as OUTPUT0; batches come as several requests, each is answered for itself. System memory only.
-// Triton's own identity backend does more (states, delays, GPUs); this one costs the server as little
-// as a backend can, so that what is measured is the server.
+// tritonserver ─► TRITONBACKEND_ModelInstanceExecute ─► responses.  It returns INPUT0 of any datatype and shape
+// as OUTPUT0. A batch has several requests; each gets a separate response. System memory only. Triton's own
+// identity backend does more (states, delays, GPUs); this one has the minimum cost of a backend, so that the
+// benchmark measures the server.
 //
-// What follows is the part of the public C interface that is called here, declared by hand: a build
-// needs no header of Triton. Any thread of an instance may call; calls of one instance never overlap.
+// The declarations below are the used part of the public C interface, so that a build needs no header of
+// Triton. Any thread of an instance may call; calls of one instance never overlap.
 
 #include <cstdint>
 #include <cstring>
@@ -69,12 +69,12 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// Where nothing can be done about an error: it is only given back.
+// Free an error that cannot be handled.
 void drop(TRITONSERVER_Error* error) {
   if (error != nullptr) TRITONSERVER_ErrorDelete(error);
 }
 
-// Copy input 0 of `request` into output OUTPUT0 of `response`; the error, or null.
+// Copy input 0 of `request` into output OUTPUT0 of `response`; return the error, or null.
 TRITONSERVER_Error* copy(TRITONBACKEND_Request* request, TRITONBACKEND_Response* response) {
   TRITONBACKEND_Input* input;
   if (auto* error = TRITONBACKEND_RequestInputByIndex(request, 0, &input)) return error;
@@ -114,8 +114,8 @@ TRITONSERVER_Error* copy(TRITONBACKEND_Request* request, TRITONBACKEND_Response*
 
 }  // namespace
 
-// Answers each request and gives it back to the server, which owns it again after that; also the
-// requests that fail, since an error from this function would leave all of them to the server.
+// Answer each request and release it to the server, which owns it again after that; also failed requests,
+// since an error from this function would leave all requests to the server.
 extern "C" TRITONSERVER_Error* TRITONBACKEND_ModelInstanceExecute(
     TRITONBACKEND_ModelInstance* instance, TRITONBACKEND_Request** requests,
     const uint32_t request_count) {

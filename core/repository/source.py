@@ -142,7 +142,7 @@ class ModelSource:
 
     @property
     def key(self) -> str:
-        """The model's key: its name, or with namespaces `<namespace>::<name>`."""
+        """Return the model's key: its name, or with namespaces `<namespace>::<name>`."""
         return key_of(self.namespace, self.name)
 
     @property

@@ -96,7 +96,7 @@ async def test_a_request_that_does_not_fit_completes_the_batch(serve):
     await chain.close()
 
 
-async def test_a_batch_that_waits_for_more_is_looked_at_again_from_its_beginning(serve):
+async def test_a_batch_that_waits_for_more_is_checked_again_from_its_beginning(serve):
     chain = await serve(Double, DELAYED, model=ByTenant)
 
     first = chain.handler(request("a"))

@@ -137,7 +137,7 @@ async def test_implicit_state_stays_with_its_sequence(serve, prepare, recording)
     await chain.close()
 
 
-async def test_sequences_without_a_place_are_refused_when_the_last_instance_has_gone(
+async def test_sequences_without_a_slot_are_refused_when_the_last_instance_has_left_service(
     serve, change, count
 ):
     chain = await serve(count, DIRECT + groups(group(1)), max_batch_size=1)

@@ -115,7 +115,7 @@ async def test_tensors_go_from_step_to_step(ensemble):
     assert chain.models["add"].statistics.inference_count == 3
 
 
-async def test_each_step_knows_shared_memory_and_the_last_output_goes_there(ensemble):
+async def test_each_step_uses_shared_memory_and_the_last_output_goes_there(ensemble):
     chain = await ensemble([step("add", "x", "a"), step("add", "a", "z")])
     memory = bytearray(4)
 
@@ -421,7 +421,7 @@ async def test_a_model_of_two_steps_never_waits_for_itself(ensemble, patient):
     assert await asyncio.wait_for(drained(ask(chain, 1, 2, 3)), 60) == [[1], [2], [3]]
 
 
-async def test_a_model_that_waits_goes_on_when_the_request_is_cancelled(ensemble, patient):
+async def test_a_waiting_model_continues_when_the_request_is_cancelled(ensemble, patient):
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=1)
     chain.models["each"] = made = await patient()
     reply = ask(chain, *range(50))

@@ -249,7 +249,7 @@ async def test_the_hook_gets_the_error_of_an_execution(serve, plugin):
     await chain.close()
 
 
-async def test_a_plugin_that_fails_to_hear_of_a_batch_disturbs_no_answer(serve, plugin, caplog):
+async def test_a_plugin_that_fails_in_core_batch_done_affects_no_response(serve, plugin, caplog):
     mine = plugin()
     mine.timings = None
     chain = await serve(Double)

@@ -92,7 +92,7 @@ async def test_an_iterative_request_brings_no_correlation_id(serve):
     assert error.value.kind is Kind.INVALID
 
 
-async def test_a_cancelled_request_does_not_come_again_and_frees_its_place(serve):
+async def test_a_cancelled_request_is_not_rescheduled_and_frees_its_slot(serve):
     chain = await serve(Countdown, ITERATIVE, max_batch_size=0, decoupled=True)
     reply, other = ask(chain, 1000), ask(chain, 1)
     await asyncio.sleep(0.025)

@@ -68,7 +68,7 @@ async def test_an_output_that_does_not_fit_fails_only_its_request(serve):
     assert (numbers(small), numbers(large)) == ([0], [2, 4])
 
 
-async def test_memory_of_a_client_that_has_gone_is_left_alone(serve):
+async def test_memory_of_a_disconnected_client_is_not_written(serve):
     chain = await serve(Double)
     memory = bytearray(4)
     reply = ask(chain, 1, memory=memory)

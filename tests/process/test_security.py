@@ -150,7 +150,7 @@ def test_sighup_makes_every_process_read_its_files_again(tmp_path, run, workers)
     assert server.end() == 0
 
 
-def test_a_server_without_such_files_ends_with_sighup_as_ever(run):
+def test_a_server_without_such_files_ends_with_sighup(run):
     server = run("--model-repository=models", "--http-address=127.0.0.1", "--allow-grpc=false")
     server.until("Started HTTPService")
 

@@ -1,4 +1,4 @@
-"""What cannot be a backend is refused where its author sees it."""
+"""An invalid backend is refused with an error for its author."""
 
 import pytest
 

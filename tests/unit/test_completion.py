@@ -1,4 +1,4 @@
-"""What backends share that fill in configurations."""
+"""The shared functions of backends that complete configurations."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What several workers counted, together, is what one would have counted."""
+"""The combined counts of several workers equal those of a single one."""
 
 import math
 

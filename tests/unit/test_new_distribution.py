@@ -1,4 +1,4 @@
-"""The backend and the plugin to start from work as they come."""
+"""The templates of a backend and a plugin work unchanged."""
 
 import importlib.util
 import os

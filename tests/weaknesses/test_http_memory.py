@@ -161,7 +161,7 @@ def test_a_slow_reader_gets_a_large_response_completely(small, connect):
     assert (np.frombuffer(body[size:], "<f4") == np.arange(MANY)).all()
 
 
-def test_a_large_answer_and_those_behind_it_come_in_order(small, connect):
+def test_a_large_response_and_later_ones_come_in_order(small, connect):
     small_ones = [binary(count) for count in (1, 2, 3)]
     get = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
     own = connect(b"".join([binary(MANY), *small_ones, get, small_ones[0]]))

@@ -113,7 +113,7 @@ def test_a_large_tensor_that_is_wrong_is_refused_without_being_built(server, lon
 
 
 @pytest.mark.parametrize("member", ["id", "own"])
-def test_text_beside_tensors_has_a_bound(server, longest, member):
+def test_text_next_to_tensors_has_a_limit(server, longest, member):
     text = "\u00e4" * (3 * MB)
     more = {"id": text} if member == "id" else {"parameters": {"own": text}}
     body = zeros(1).replace(b"{", json.dumps(more, ensure_ascii=False).encode()[:-1] + b",", 1)
@@ -125,7 +125,7 @@ def test_text_beside_tensors_has_a_bound(server, longest, member):
     assert longest[0] < LONGEST_S
 
 
-def test_a_large_tensor_is_read_and_written_beside_the_event_loop(server, longest):
+def test_a_large_tensor_is_read_and_written_off_the_event_loop(server, longest):
     body = zeros(2 * MB)
     longest[0] = 0.0
 
@@ -294,7 +294,7 @@ def test_ratios_that_real_data_has_are_not_refused(server):
     assert [answer.status for answer in answers] == [200] * 3
 
 
-def test_a_small_body_is_unpacked_beside_the_event_loop_if_it_becomes_large(server, longest):
+def test_a_small_body_is_decompressed_off_the_event_loop_if_it_becomes_large(server, longest):
     packed = gzip.compress(zeros(2 * MB), 9)
     assert len(packed) < 64 * 1024
     longest[0] = 0.0

@@ -44,7 +44,7 @@ def test_a_stream_with_refused_requests_continues(server, message):
     assert error.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_a_client_that_leaves_while_it_is_answered_does_no_harm(server):
+def test_a_client_that_disconnects_during_its_response_is_harmless(server):
     """SIGPIPE ended servers."""
     for _ in range(50):
         own = server.open(HEAD % (b"echo", len(GOOD)) + GOOD)

@@ -1,4 +1,4 @@
-"""What clients get: classes, probabilities or values, in which shape."""
+"""Responses: classes, probabilities or values, and their shapes."""
 
 import numpy as np
 import pytest

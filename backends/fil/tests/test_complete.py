@@ -1,4 +1,4 @@
-"""What config.pbtxt leaves out comes from the file."""
+"""Missing fields of config.pbtxt are completed from the file."""
 
 import pytest
 

@@ -215,7 +215,7 @@ def test_a_forest_of_a_thousand_trees_is_laid_out_without_a_loop_over_nodes(fore
 
 
 def calls_of(forests, model):
-    """How many Python functions are called to lay a forest out."""
+    """Return the number of Python function calls to lay a forest out."""
     import sys
 
     counted = 0

@@ -194,7 +194,7 @@ def test_classifiers_of_scikit_learn(serve, forests, kind, classes):
     np.testing.assert_allclose(found, model.predict_proba(rows), rtol=1e-5, atol=1e-6)
 
 
-def test_a_forest_that_has_seen_one_class(serve, forests):
+def test_a_forest_trained_on_one_class(serve, forests):
     rows, labels = forests.tumours()
     model = ensemble.RandomForestClassifier(5).fit(rows, np.zeros_like(labels))
 

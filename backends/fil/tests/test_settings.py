@@ -81,7 +81,7 @@ def test_a_value_that_cannot_be_is_refused(name, value, expected):
         ("blocks_per_sm", "2", "It has no effect."),
     ],
 )
-def test_a_parameter_of_before_is_taken_with_a_warning(warnings_of, name, value, advice):
+def test_an_old_parameter_is_accepted_with_a_warning(warnings_of, name, value, advice):
     config = config_of(**{name: value})
 
     warn(config)
@@ -93,11 +93,11 @@ def test_a_parameter_of_before_is_taken_with_a_warning(warnings_of, name, value,
     assert (found.layout, found.chunk_size) == ("depth_first", 0)
 
 
-def test_the_name_of_today_wins_over_that_of_before():
+def test_the_current_name_wins_over_the_old_one():
     found = settings_of(config_of(output_class="true", is_classifier="false"))
 
     assert found.is_classifier is False
 
 
-def test_every_parameter_of_today_and_of_before_is_known():
+def test_every_current_and_old_parameter_is_known():
     assert set(backend.known_parameters) >= {"threshold", "cpu_nthread", "algo", "blocks_per_sm"}

@@ -97,7 +97,7 @@ def test_a_given_scheduler_is_kept(serve, identity):
     assert serve(identity(), text).config.dynamic_batching.max_queue_delay_microseconds == 5
 
 
-def test_a_configuration_in_full_is_left_alone(serve, identity):
+def test_a_complete_configuration_is_unchanged(serve, identity):
     config = serve(
         identity(),
         """

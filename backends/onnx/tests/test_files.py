@@ -18,7 +18,7 @@ def test_the_file_may_be_in_a_folder_of_its_name(serve, identity):
     assert serve(fill)(x=X)["y"].tolist() == [[1, 1, 1]]
 
 
-def test_external_weights_lie_beside_the_file(serve, graph):
+def test_external_weights_are_next_to_the_file(serve, graph):
     model = serve(lambda folder: save_external(folder, graph))
 
     assert model(x=X)["y"].tolist() == [[2] * 3]

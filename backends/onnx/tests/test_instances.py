@@ -1,4 +1,4 @@
-"""Sessions of instances with host policies, and of instances that come while others serve."""
+"""Sessions of instances with host policies, and of instances that are added while others serve."""
 
 import os
 import sys

@@ -71,7 +71,7 @@ def test_shapes_may_be_given_as_rows(serve, graph):
 
 
 def test_the_sums_may_begin_with_zero(serve, graph):
-    """The model adds up what lies between the first two sums, the first request, for both."""
+    """The model sums the elements between the first two offsets, the first request, for both requests."""
     model = graph(
         [
             ("Slice", ["about", "zero", "one"], ["start"], {}),

@@ -1,4 +1,4 @@
-"""Every datatype and every kind of shape comes through."""
+"""Tensors of every datatype and every kind of shape are returned correctly."""
 
 import tracemalloc
 

@@ -20,7 +20,7 @@ def test_a_fixed_first_dimension_is_opened(serve, doubled):
 
 @pytest.fixture
 def stubborn(model_of):
-    """y = 2x for four rows, and never for another number of them."""
+    """y = 2x for four rows only; it fails with another number."""
     return model_of(
         lambda x: {"y": op.reshape(op.add(x, x), np.array([4, 3]), False)}, x=(ov.Type.f32, (4, 3))
     )
@@ -96,7 +96,7 @@ def test_requests_share_a_batch(serve, doubled):
     assert [answer["y"].tolist() for answer in answers] == [[[2 * i] * 3] for i in range(4)]
 
 
-def test_instances_run_beside_each_other(serve, doubled):
+def test_instances_run_concurrently(serve, doubled):
     model = serve(doubled(), BATCHES + " instance_group { count: 3 kind: KIND_CPU }")
 
     answers = model.together(*({"x": np.full((1, 3), i, np.float32)} for i in range(30)))

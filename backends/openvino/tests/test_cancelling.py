@@ -93,7 +93,7 @@ def test_instances_of_one_compiled_model_are_broken_off_alone(serve, model_of, b
     assert len(finished) == 1
 
 
-def test_the_run_of_a_model_with_variable_shapes_goes_on_to_its_end(
+def test_the_run_of_a_model_with_variable_shapes_continues_to_its_end(
     serve, model_of, begun, finished
 ):
     """OpenVINO would mix its values into the answers to others."""

@@ -1,4 +1,4 @@
-"""Every datatype, shape and way of batching gives what OpenVINO gives when it is called directly."""
+"""Every datatype, shape and way of batching gives the same result as a direct call of OpenVINO."""
 
 import tracemalloc
 
@@ -108,7 +108,7 @@ def test_groups_of_text_are_all_of_it_and_little_more(lengths):
         assert len(part) == 1 or max(part) * len(part) <= max(1 << 16, 4 * sum(part))
 
 
-def test_variables_within_a_model_begin_anew_for_each_request(serve):
+def test_variables_within_a_model_are_reset_for_each_request(serve):
     x = op.parameter([-1, 2], ov.Type.f32)
     x.output(0).set_names({"x"})
     info = VariableInfo()

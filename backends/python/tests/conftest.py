@@ -118,7 +118,7 @@ def loaded(folder):
 
 @pytest.fixture
 def write():
-    """Write a model of which this is the body of its class; gives the version's directory."""
+    """Write a model with this class body; return the version's directory."""
     return lambda folder, source: write_model(folder, class_of(source))
 
 

@@ -49,7 +49,7 @@ async def test_many_at_once_have_their_own_answers_in_order(serve):
     assert model.statistics.execution_count == before + 1000
 
 
-async def test_an_answer_does_not_wait_for_a_long_execution_behind_it(serve, folder):
+async def test_a_response_does_not_wait_for_a_later_long_execution(serve, folder):
     model = await short(serve)
 
     asked = [model.y(value) for value in (1, 2, 3, -2, 5)]

@@ -70,7 +70,7 @@ async def test_a_counter_cannot_fall(serve, mode):
         await model.y(-1)
 
 
-async def test_metrics_of_a_child_that_died_are_gone(serve, children):
+async def test_metrics_of_a_dead_child_are_removed(serve, children):
     model = await serve(METRICS)
     await model.y(1)
 

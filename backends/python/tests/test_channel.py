@@ -1,4 +1,4 @@
-"""Arenas and layouts: the parts of the channel, each by itself."""
+"""Arenas and layouts: the parts of the channel, tested separately."""
 
 import fcntl
 import gc

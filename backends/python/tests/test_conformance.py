@@ -1,4 +1,4 @@
-"""The contract that every backend keeps, wherever a model runs."""
+"""The contract of all backends, for each place where a model may run."""
 
 from backend_python.conformance import TestProcess as TestProcess
 from backend_python.conformance import TestShared as TestShared

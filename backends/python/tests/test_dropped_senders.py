@@ -42,7 +42,7 @@ LOOP = (
 
 
 async def collect(reply):
-    """What has come: values, and the texts of errors."""
+    """Return the received items: values, and the texts of errors."""
     found = []
     async for item in reply:
         found.append(item.message if isinstance(item, CoreError) else item.output("y").array[0])

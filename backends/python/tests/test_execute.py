@@ -1,4 +1,4 @@
-"""Requests through a model, in a child and without one: what goes in comes out."""
+"""Requests through a model, in a child and in the server's process: inputs and outputs match."""
 
 import asyncio
 import json
@@ -373,7 +373,7 @@ async def test_execute_may_return_nothing_where_response_senders_answer(serve, m
     assert (model.statistics.success.count, model.statistics.fail.count) == (2, 0)
 
 
-async def test_a_module_beside_the_model_is_found_and_classes_can_be_pickled(serve, folder):
+async def test_a_module_next_to_the_model_is_found_and_classes_can_be_pickled(serve, folder):
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "beside.py").write_text("NUMBER = 5\n")
     source = """

@@ -18,7 +18,7 @@ PREFIX = "Failed to process the request(s) for model 'm_0', message: "
 
 @pytest.fixture(params=MODES)
 async def run(serve, request):
-    """Runs a snippet in execute; gives the response or the CoreError."""
+    """Run a snippet in execute; return the response or the CoreError."""
     model = await serve(RUN, datatype="BYTES", mode=request.param)
 
     async def ask(code):
@@ -127,7 +127,7 @@ async def test_no_answer_at_all_is_an_error_and_not_a_wait(run):
     assert "without an answer" in found.message
 
 
-async def test_after_a_failure_the_model_goes_on(run):
+async def test_after_a_failure_the_model_continues(run):
     await run("1 / 0")
     await run("result = 3")
     found = await run(

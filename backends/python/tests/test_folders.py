@@ -155,7 +155,7 @@ async def test_its_own_settings_go_first(start, models):
     assert (await ask(server, "one"))[0] == "first"
 
 
-async def test_an_archive_beside_the_file_is_the_environment_of_all_models(
+async def test_an_archive_next_to_the_file_is_the_environment_of_all_models(
     start, models, folder, tmp_path
 ):
     (folder / "pb_exec_env_model.py.tar.gz").write_bytes(b"never packed")
@@ -203,7 +203,7 @@ async def test_a_name_leads_nowhere_else(start, models, folder, tmp_path, name):
     assert "no backend named" in reason(server, "one")
 
 
-async def test_a_model_with_files_in_a_folder_beside_model_py_finds_them(start, tmp_path):
+async def test_a_model_with_files_in_a_folder_next_to_model_py_finds_them(start, tmp_path):
     source = """
 import os
 import numpy as np

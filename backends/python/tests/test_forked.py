@@ -17,7 +17,7 @@ SAYS = """
 
 
 async def said(model, code):
-    """What an expression is worth in the model's process."""
+    """Return the value of an expression in the model's process."""
     answer = await model.ask({"x": np.array([code.encode()], object)})
     return answer.output("y").array[0].decode()
 

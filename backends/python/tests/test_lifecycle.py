@@ -1,4 +1,4 @@
-"""A model's child: start, initialize, finalize, and nothing left behind."""
+"""A model's child: start, initialize, finalize, and no leftovers."""
 
 import asyncio
 import gc
@@ -351,7 +351,7 @@ def modules_of_models():
 
 
 @pytest.mark.parametrize("mode", ["thread", "inline"])
-async def test_a_model_within_the_server_leaves_no_module_behind(serve, mode):
+async def test_a_model_within_the_server_leaves_no_module(serve, mode):
     before = modules_of_models()
     model = await serve(PID, mode=mode)
     assert len(modules_of_models() - before) == 1
@@ -362,7 +362,7 @@ async def test_a_model_within_the_server_leaves_no_module_behind(serve, mode):
 
 
 @pytest.mark.parametrize("mode", ["thread", "inline"])
-async def test_a_model_within_the_server_that_cannot_start_leaves_no_module_behind(serve, mode):
+async def test_a_model_within_the_server_that_cannot_start_leaves_no_module(serve, mode):
     before = modules_of_models()
 
     with pytest.raises(CoreError, match="refuses"):

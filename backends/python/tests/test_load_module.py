@@ -34,7 +34,7 @@ def test_a_change_within_a_second_that_keeps_the_size_is_seen(write):
 
 
 @pytest.mark.usefixtures("with_bytecode")
-def test_nothing_is_written_beside_the_model(write, tmp_path):
+def test_no_file_is_written_next_to_the_model(write, tmp_path):
     runner.load_module(write("FACTOR = 2\n"), "clean_model")
 
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.py"]

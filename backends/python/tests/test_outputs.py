@@ -129,7 +129,7 @@ async def test_the_others_of_a_batch_have_their_answers(serve, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_stream_may_answer_row_by_row_and_goes_on_behind_an_error(serve, mode):
+async def test_a_stream_may_answer_row_by_row_and_continues_after_an_error(serve, mode):
     source = """
     def execute(self, requests):
         for request in requests:

@@ -1,4 +1,4 @@
-"""The model of the README runs as it stands there."""
+"""The model of the README works unchanged."""
 
 import re
 from pathlib import Path

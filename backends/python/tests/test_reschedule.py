@@ -44,7 +44,7 @@ async def answers(reply):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_request_comes_again_until_it_is_answered(serve, mode):
+async def test_a_request_is_rescheduled_until_it_is_answered(serve, mode):
     model = await serve(AGAIN + PLAIN, "max_batch_size: 4 dynamic_batching { }", mode=mode)
     replies = [model.ask(x(number), id=str(number)) for number in range(1, 7)]
 
@@ -62,7 +62,7 @@ async def test_a_decoupled_model_may_see_a_request_again(serve, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_request_is_answered_or_comes_again_but_not_both(serve, mode):
+async def test_a_request_is_answered_or_rescheduled_but_not_both(serve, mode):
     source = """
     def execute(self, requests):
         requests[0].set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)

@@ -49,7 +49,7 @@ def restarts():
 
 
 async def said(model, code):
-    """What an expression is worth where the model runs."""
+    """Return the value of an expression in the model's process."""
     answer = await model.ask({"x": np.array([code.encode()], object)})
     return answer.output("y").array[0].decode()
 
@@ -155,7 +155,7 @@ async def test_a_model_that_is_unloaded_finalizes_and_the_others_go_on(serve, fo
     assert await said(b, names) == "['MainThread', 'model']"
 
 
-async def test_a_model_that_is_unloaded_while_it_executes_ends_behind_that(serve, folder):
+async def test_a_model_that_is_unloaded_during_an_execution_ends_after_it(serve, folder):
     a = await serve(SAYS, mode=SHARED, name="a", datatype="BYTES")
     b = await serve(SAYS, mode=SHARED, name="b", datatype="BYTES")
     process = await said(b, "os.getpid()")

@@ -1,4 +1,4 @@
-"""Implicit state: tensors that the server keeps for a model, from one request of a sequence to the next."""
+"""Implicit state: tensors that the server keeps for a model between the requests of a sequence."""
 
 import numpy as np
 import pytest

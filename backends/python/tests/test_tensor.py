@@ -121,7 +121,7 @@ def test_bf16_travels_as_its_bits():
     assert bytes(received._wire()) == bytes(sent._wire()) == b"\x80\x3f\x20\xc0"
 
 
-def test_memory_that_is_lent_lives_as_long_as_the_reader():
+def test_lent_memory_lives_as_long_as_the_reader():
     exported = len(dlpack._exported)
     array = np.arange(5)
     gone = weakref.ref(array)
@@ -149,7 +149,7 @@ def test_memory_of_an_unused_capsule_is_freed():
     assert gone() is None
 
 
-def test_memory_that_is_borrowed_is_given_back_with_the_last_view():
+def test_borrowed_memory_is_released_with_the_last_view():
     class Lender(np.ndarray):  # its own type, so that it can be watched
         pass
 
@@ -207,7 +207,7 @@ class OnGpu:
 
 @pytest.fixture
 def copied(monkeypatch):
-    """What has been copied from the GPU: bytes and device."""
+    """Return the copies from the GPU: bytes and device."""
     found = []
 
     def copy_to_host(address, size, device):

@@ -35,7 +35,7 @@ class FakeStreams:
         self.log.append((stream or getattr(self._now, "stream", "host"), what))
 
     def count(self, what):
-        """How often something was done."""
+        """Return how often an operation was done."""
         return sum(each == what for _, each in self.log)
 
     def takes(self, device):

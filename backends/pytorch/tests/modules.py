@@ -74,7 +74,7 @@ class Scaled(nn.Module):
 
 
 class Counter(nn.Module):
-    """Counts its runs, in a buffer that it gives each time."""
+    """Counts its runs, in a buffer that it returns each time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class Number(nn.Module):
 
 
 class Adding(nn.Module):
-    """A sum that a sequence keeps."""
+    """Adds x to the state of a sequence."""
 
     def forward(self, x: Tensor, total: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
         found = x + total

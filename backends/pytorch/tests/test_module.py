@@ -142,7 +142,7 @@ def test_torch_compile_gets_its_parameters(serve, weights):
         np.testing.assert_allclose(model(x=x)["OUTPUT__0"], expected(weights, x), rtol=1e-5)
 
 
-def test_a_program_of_torchscript_beside_it_is_served_as_triton_does(serve, modules, script):
+def test_a_program_of_torchscript_next_to_it_is_served_like_in_triton(serve, modules, script):
     def both(folder):
         (folder / "model.py").write_text("1/0")
         script(modules.Identity(), folder / "model.pt")
@@ -160,7 +160,7 @@ def test_two_models_may_have_classes_of_one_name(serve, weights):
     assert "model" not in set(sys.modules) - before
 
 
-def test_two_models_may_have_files_of_one_name_beside_their_code(tmp_path):
+def test_two_models_may_have_files_of_one_name_next_to_their_code(tmp_path):
     code = """
 import torch
 from parts import scale
@@ -200,7 +200,7 @@ class Scale(torch.nn.Module):
     assert not list(tmp_path.rglob("*.pyc"))
 
 
-def test_a_file_beside_the_code_may_be_imported_again_while_it_runs(tmp_path):
+def test_a_file_next_to_the_code_may_be_imported_again_while_it_runs(tmp_path):
     code = """
 import torch
 import scale_{0}

@@ -1,4 +1,4 @@
-"""Every datatype and every kind of shape comes through, as torch would have it."""
+"""Tensors of every datatype and every kind of shape are returned correctly, like in torch."""
 
 import numpy as np
 import pytest

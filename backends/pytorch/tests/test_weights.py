@@ -66,7 +66,7 @@ def test_an_exported_program_has_weights_too(serve, export):
     ]
 
 
-def test_tensors_of_one_storage_count_once_and_a_program_that_is_gone_no_more(script, tmp_path):
+def test_tensors_of_one_storage_count_once_and_a_freed_program_no_more(script, tmp_path):
     class Tied(torch.nn.Module):
         def __init__(self):
             super().__init__()

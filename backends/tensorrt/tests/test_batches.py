@@ -98,7 +98,7 @@ def test_an_input_is_gathered_in_pinned_memory_and_copied_once(serve, twice, pla
     assert played.cuda.pinned_sizes == [60, 60]
 
 
-def test_requests_that_lie_behind_one_another_are_copied_from_there(serve, twice, played):
+def test_contiguous_requests_are_copied_as_one(serve, twice, played):
     served = serve(TOGETHER.format(4), {"coalesce-request-input": "true"})
     region = np.concatenate([X, X + 1])
     requests = [request_of({"x": each}, (), "m") for each in (X, X)]

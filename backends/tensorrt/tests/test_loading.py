@@ -154,7 +154,7 @@ def test_without_a_gpu_tensorrt_is_not_even_begun(serve, twice, played, devices,
 
 
 def test_a_runtime_that_reported_an_error_is_not_used_again(serve, twice, played, monkeypatch):
-    """What TensorRT gives then ends the process when it is used."""
+    """TensorRT then returns objects that end the process when they are used."""
 
     class Broken:
         def __init__(self, logger):

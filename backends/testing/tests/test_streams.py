@@ -172,7 +172,7 @@ def test_some_of_the_last_answers_fail_or_are_left_out(serve, counts, found):
     assert errors <= {("UNKNOWN", "simulated failure")}
 
 
-def test_a_model_unloads_while_its_client_has_gone(serve):
+def test_a_model_unloads_after_its_client_has_disconnected(serve):
     served = serve(square, SQUARE + parameters(CUSTOM_INFER_DELAY_NS=LONG_MS * 1_000_000))
 
     async def leave():
@@ -184,7 +184,7 @@ def test_a_model_unloads_while_its_client_has_gone(serve):
     served.unload()
 
 
-def test_cleaning_up_after_a_client_that_has_gone_takes_its_time(serve):
+def test_cleaning_up_after_a_disconnected_client_takes_time(serve):
     cleaning_ms = 300
     served = serve(
         square,

@@ -75,7 +75,7 @@ class AgentModel:
 
     @property
     def location(self) -> Path:
-        """The current folder of the model, set by the previous agent or by `update`.
+        """Return the current folder of the model, set by the previous agent or by `update`.
 
         Write only to the folder of `acquire`: any other may be the user's repository.
         """

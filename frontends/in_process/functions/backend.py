@@ -76,7 +76,7 @@ class _Instance(ModelInstance):
 
     @property
     def placement(self) -> str:  # type: ignore[override]
-        """The placement that Server.bind got for this model."""
+        """Return the placement that Server.bind got for this model."""
         return self.model.bound.placement
 
     @property

@@ -42,7 +42,7 @@ def test_a_file_that_the_configuration_names_is_the_one(folder):
     assert file_in(path, 'default_model_filename: "mine.skops"') == "1/mine.skops"
 
 
-def test_settings_beside_the_versions_speak_for_their_files(folder):
+def test_settings_next_to_the_versions_apply_to_their_files(folder):
     assert file_in(folder("model-settings.json", "1/model.joblib")) == "model-settings.json"
 
 

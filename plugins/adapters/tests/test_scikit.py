@@ -48,9 +48,7 @@ def test_skops_needs_no_trust_and_no_config_for_known_types(version, server):
     np.testing.assert_allclose(server.ask({"X": x})["predict"].ravel(), model.predict(x))
 
 
-def test_rows_of_several_requests_are_predicted_at_once_and_a_bad_one_hurts_no_other(
-    version, server
-):
+def test_rows_of_several_requests_are_predicted_at_once_and_a_bad_one_fails_alone(version, server):
     x, y = points()
     model = LogisticRegression().fit(x, y)
     more = THREAD + "max_batch_size: 16 dynamic_batching { max_queue_delay_microseconds: 5000000 }"

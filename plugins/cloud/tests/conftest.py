@@ -70,7 +70,7 @@ class Shelf:
         self.put(f"{name}/{version}/factor.txt", factor)
 
     def fetched(self):
-        """What was fetched since the last call."""
+        """Return the fetches since the last call."""
         found = [each.removeprefix(f"{self.path}/") for each in self.emulator.fetched()]
         self.emulator.recorder.requests.clear()
         return sorted(found)
@@ -127,7 +127,7 @@ def backend():
 
 @pytest.fixture
 async def serve(shelf, backend, monkeypatch):
-    """Start a server over the shelf; it stops at the end. A look that finds something looks again at once."""
+    """Start a server over the shelf; it stops at the end. A poll that finds a change polls again at once."""
     monkeypatch.setattr("core.lifecycle.polling.REST_S", 0.0)
     servers = []
 

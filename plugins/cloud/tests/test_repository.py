@@ -36,7 +36,7 @@ async def test_a_model_is_loaded_with_the_files_of_its_version_alone(shelf, serv
     assert shelf.fetched() == ["m/10/factor.txt", "m/config.pbtxt", "m/labels/deep/er.txt"]
 
 
-async def test_a_look_at_nothing_new_lists_and_fetches_nothing(shelf, serve):
+async def test_a_poll_without_changes_lists_and_fetches_no_file(shelf, serve):
     shelf.model("m", "3")
     server = await serve(model_control_mode="poll")
     shelf.fetched()

@@ -1,4 +1,4 @@
-"""A server process over a repository in S3: it serves it beside a folder, and leaves nothing behind."""
+"""A server process over a repository in S3: it serves it together with a folder, and leaves no files."""
 
 import signal
 import threading

@@ -16,7 +16,7 @@ from core.errors import CoreError, Kind
 
 
 class Slow:
-    """The pauses that a store makes: kept, not made."""
+    """Records the pauses of a store instead of waiting."""
 
     def __init__(self):
         self.pauses = []
@@ -213,7 +213,7 @@ def test_a_package_that_is_missing_is_named_with_the_command(monkeypatch, url, p
     assert f"pip install {extra}" in refused.value.message
 
 
-def test_a_url_that_nothing_knows_is_refused():
+def test_a_url_of_an_unknown_scheme_is_refused():
     with pytest.raises(CoreError, match="no repository can be opened at 'tape://deck'"):
         open_cloud("tape://deck").check()
 

@@ -20,7 +20,7 @@ def refusal(url):
 
 
 def is_transfer(path):
-    """Whether a request of a recorder is for the content of an object."""
+    """Return whether a request of a recorder is for the content of an object."""
 
     def found(request):
         name = path.replace("/", "%2F")

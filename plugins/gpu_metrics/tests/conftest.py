@@ -1,4 +1,4 @@
-"""The simulated driver lies beside the tests."""
+"""The path of the simulated driver beside the tests."""
 
 import sys
 from pathlib import Path

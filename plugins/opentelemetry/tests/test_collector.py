@@ -1,4 +1,4 @@
-"""What goes to a collector, and what OpenTelemetry's exporter may log meanwhile."""
+"""The data sent to a collector, and the log of OpenTelemetry's exporter meanwhile."""
 
 import logging
 import threading

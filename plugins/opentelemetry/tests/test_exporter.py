@@ -1,4 +1,4 @@
-"""The way of spans to a collector: bounded, and never in the way of requests."""
+"""The path of spans to a collector: limited, and without delay for requests."""
 
 import asyncio
 import logging

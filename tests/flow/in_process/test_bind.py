@@ -266,7 +266,7 @@ def test_a_function_that_cannot_take_the_place_leaves_the_first(server, x):
     np.testing.assert_array_equal(server.infer("m", {"x": x})["y"], -x)
 
 
-def test_a_function_that_is_unbound_is_gone(server, x):
+def test_an_unbound_function_is_not_found(server, x):
     server.bind("m", lambda x: x, **ROW)
 
     server.unbind("m")

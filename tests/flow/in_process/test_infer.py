@@ -150,7 +150,7 @@ def test_each_thread_gets_its_own_answer(server):
         assert thread.result == [2.0 * (1000 * number + i) for i in range(100)]
 
 
-def test_an_error_of_a_batch_is_raised_anew_for_each_caller(server, gate):
+def test_an_error_of_a_batch_is_raised_separately_for_each_caller(server, gate):
     def fail(x):
         gate(x)
         raise ValueError("no luck")

@@ -36,7 +36,7 @@ def threads():
     return {each for each in threading.enumerate() if each is not threading.current_thread()}
 
 
-def test_a_server_leaves_no_thread_behind(x):
+def test_a_server_leaves_no_thread(x):
     before = threads()
 
     with core.Server() as server:

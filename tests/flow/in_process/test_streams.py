@@ -148,7 +148,7 @@ def anext_of(stream):
     return stream.__anext__()
 
 
-def test_an_error_is_raised_behind_the_answers_before_it(server):
+def test_an_error_is_raised_after_the_responses_before_it(server):
     def break_down(n):
         yield from count(n)
         raise ValueError("no luck")

@@ -70,7 +70,7 @@ async def test_its_served_name_does_not_choose_its_backend(serve, elsewhere, pla
     assert server.models.config("a.onnx").backend == "scaler"
 
 
-async def test_an_ensemble_finds_its_steps_beside_it_and_they_leave_with_it(
+async def test_an_ensemble_finds_its_steps_in_its_folder_and_they_leave_with_it(
     serve, elsewhere, place, ask
 ):
     server = await serve()
@@ -309,7 +309,7 @@ async def test_a_folder_that_vanishes_is_in_nobodys_way(serve, another, place, a
     assert states(server) == {"b": "READY"}
 
 
-async def test_places_come_and_go_beside_each_other(serve, another):
+async def test_models_join_and_leave_concurrently(serve, another):
     server = await serve()
     folders = [another() for _ in range(4)]
     for each in folders:

@@ -1,4 +1,4 @@
-"""The HTTP frontend keeps the contract of frontends, on both lanes."""
+"""The HTTP frontend keeps the contract of frontends, on both paths."""
 
 import asyncio
 import json

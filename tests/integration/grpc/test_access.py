@@ -356,7 +356,7 @@ class TestCertificatesThatChange:
 
         assert (answers("client"), answers("stranger")) == (False, True)
 
-    def test_a_server_of_grpcio_that_had_to_begin_again_reads_them_once(
+    def test_a_server_of_grpcio_that_had_to_restart_reads_them_once(
         self, serve, files, certificates, caplog
     ):
         """grpcio does not restart for a call whose path is no text, however often."""
@@ -377,7 +377,7 @@ class TestCertificatesThatChange:
 
 
 async def give_up(engine):
-    """Let the library end its server as it does by itself; until the next one is there."""
+    """Let the library end its server by itself; wait until the next one is ready."""
     before = engine._server
     await before.stop(0)
     while engine._server is before:

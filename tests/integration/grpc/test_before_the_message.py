@@ -1,4 +1,4 @@
-"""Credentials come before the message: a call is refused when its headers are here, in every engine."""
+"""Credentials come before the message: a call is refused after its headers, in every engine."""
 
 import gzip
 import json
@@ -255,7 +255,7 @@ def test_a_request_of_a_stream_beyond_the_memory_limit_is_refused(serve, infer_r
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tensors_of_typed_contents_are_counted(serve, until, streamed):
-    """A number of one byte in the message is one of eight in the tensor."""
+    """A number of one byte in the message becomes one of eight bytes in the tensor."""
     served = serve(request_memory_byte_size=8 * MB)
     message = pb.ModelInferRequest(model_name="echo")
     entry = message.inputs.add(name="x", datatype="INT64", shape=[MB])

@@ -1,4 +1,4 @@
-"""Spans of requests that come over gRPC, as a collector gets them."""
+"""Spans of gRPC requests, received by a collector."""
 
 import grpc
 import pytest

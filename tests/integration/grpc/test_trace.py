@@ -1,4 +1,4 @@
-"""Traces of requests that come over gRPC."""
+"""Traces of gRPC requests."""
 
 import json
 

@@ -165,7 +165,7 @@ class TestCertificates:
 
 
 class Wire:
-    """A proxy before a server that counts the bytes that come back."""
+    """A proxy before a server that counts the bytes of responses."""
 
     def __init__(self, port):
         self._target = port
@@ -234,7 +234,7 @@ class TestCompression:
 
         assert counted.received > size
 
-    def test_a_client_that_knows_no_compression_gets_none(self, wire, infer_request):
+    def test_a_client_without_compression_gets_none(self, wire, infer_request):
         counted = wire("high")
         options = [("grpc.compression_enabled_algorithms_bitset", 1)]
         with grpc.insecure_channel(f"127.0.0.1:{counted.port}", options) as channel:

@@ -30,7 +30,7 @@ MODELS = {
 
 
 class Echo(core.ModelInstance):
-    """y = x. `gated` waits for the gate, `broken` raises; every request is kept."""
+    """y = x. `gated` waits for the gate, `broken` raises; all requests are recorded."""
 
     async def execute(self, batch):
         backend = self.model.backend
@@ -192,13 +192,13 @@ def lane(request):
 
 @pytest.fixture
 def over_tls():
-    """Whether clients and server speak TLS; a module may ask for both."""
+    """Return whether clients and server use TLS; a module may override it with both."""
     return False
 
 
 @pytest.fixture
 def transport(request, over_tls):
-    """What open_site is given for it."""
+    """Return the arguments of open_site for the transport."""
     return {"certificates": request.getfixturevalue("certificates")} if over_tls else {}
 
 

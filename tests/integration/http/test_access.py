@@ -324,7 +324,7 @@ async def test_a_disconnected_client_frees_its_concurrent_request(
 
 
 def _inside(policy):
-    """Whether the caller `one` has a request in pending."""
+    """Return whether the caller `one` has a running request."""
     try:
         policy.identify(Credentials("one")).begin_call().end()
     except Exhausted:

@@ -85,7 +85,7 @@ class TestThePathsOfInference:
         assert f"header grpc-timeout is '{text}', expected" in json.loads(reply.body)["error"]
         assert site.backend.requests == []
 
-    async def test_the_connection_goes_on_without_the_deadline(self, site, document):
+    async def test_the_connection_continues_without_the_deadline(self, site, document):
         connection = await site.connect()
 
         late = await connection.ask("POST", "/v2/models/gated/infer", document(1), SOON)

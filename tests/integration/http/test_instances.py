@@ -1,4 +1,4 @@
-"""The number of instances changes under load: every request gets its answer."""
+"""The number of instances changes under load: every request gets its response."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Spans of requests that come over HTTP, as a collector gets them."""
+"""Spans of HTTP requests, received by a collector."""
 
 import pytest
 
@@ -110,7 +110,7 @@ async def test_settings_can_be_read_and_levels_changed(open_with, document, coll
     assert collector.spans == []
 
 
-async def test_a_server_without_traces_looks_at_no_context(open_with, document):
+async def test_a_server_without_traces_reads_no_context(open_with, document):
     async with open_with() as site:
         assert (await site.infer("echo", document(1), headers=CLIENT)).status == 200
 

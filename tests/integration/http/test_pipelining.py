@@ -93,7 +93,7 @@ async def test_an_answer_waits_for_those_before_it(site):
 
 
 @pytest.mark.parametrize("lane", ["auto"])
-async def test_requests_behind_a_slow_one_go_on_meanwhile(site):
+async def test_requests_after_a_slow_one_continue_meanwhile(site):
     connection = await site.connect()
     connection.send(infer_of(0, "gated") + infer_of(1) + infer_of(2))
     await asyncio.wait_for(site.backend.running.wait(), 10)
@@ -128,7 +128,7 @@ async def test_answers_of_one_turn_leave_in_one_write(site, monkeypatch):
 
 
 async def taken(site):
-    """How many requests came to models when no more do."""
+    """Return the number of requests that reached models, when no more arrive."""
     before = -1
     while before != len(site.backend.requests):
         before = len(site.backend.requests)

@@ -1,4 +1,4 @@
-"""What each path answers, with a real server behind it."""
+"""The responses of each path, with a real server behind it."""
 
 import asyncio
 import base64
@@ -353,7 +353,7 @@ async def test_models_are_controlled_only_if_the_mode_allows_it(site, action):
     assert "explicit model load / unload is not allowed" in error(reply, 503)
 
 
-async def test_a_service_that_fails_answers_500_and_goes_on(site, monkeypatch, caplog):
+async def test_a_failed_service_answers_500_and_the_connection_continues(site, monkeypatch, caplog):
     def fail():
         raise ZeroDivisionError("by accident")
 

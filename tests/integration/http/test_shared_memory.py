@@ -18,7 +18,7 @@ def memory():
 
 
 def mappings():
-    """How often the server has the object mapped; once more is the test's own."""
+    """Return the number of the server's mappings of the object, without the one of the test."""
     with open("/proc/self/maps") as maps:
         return sum(KEY in line for line in maps) - 1
 

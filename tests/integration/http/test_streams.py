@@ -25,7 +25,7 @@ PATIENCE_S = 20
 
 
 class ScriptedServer:
-    """One model `m` with the text `x`; gives each test the Reply of its request."""
+    """One model `m` with the text `x`; passes the Reply of each request to the test."""
 
     def __init__(self, lane):
         self.options = Options.defaults(http_address="127.0.0.1", http_port=0, http_lane=lane)
@@ -79,7 +79,7 @@ class Client:
         return data[:-2]
 
     async def event(self):
-        """The next event, which may come in several chunks."""
+        """Return the next event, which may arrive in several chunks."""
         data = await self.chunk()
         while not data.endswith(b"\n\n"):
             data += await self.chunk()
@@ -211,7 +211,7 @@ async def test_a_client_that_disconnects_without_reading_cancels_its_request(cli
     await until(lambda: reply.request.cancelled)
 
 
-async def test_a_stream_that_fails_in_the_server_is_seen_to_be_cut(client, monkeypatch, caplog):
+async def test_a_stream_that_fails_in_the_server_is_visibly_cut(client, monkeypatch, caplog):
     reply = await client.open()
     reply.send(answer(0), final=False)
     await client.head()

@@ -1,4 +1,4 @@
-"""Traces of requests that come over HTTP."""
+"""Traces of HTTP requests."""
 
 import json
 
@@ -29,7 +29,7 @@ async def test_a_trace_has_the_times_of_receiving_and_sending(open_with, documen
     assert found[half - 3 : half] == ["REQUEST_END", "HTTP_SEND_START", "HTTP_SEND_END"]
 
 
-async def test_a_connection_goes_on_after_a_traced_answer(open_with, document, tmp_path):
+async def test_a_connection_continues_after_a_traced_response(open_with, document, tmp_path):
     async with open_with(trace_config=traced(tmp_path / "trace")) as site:
         connection = await site.connect()
         for value in range(3):

@@ -27,7 +27,7 @@ MOST_BYTES = 10_000
 
 
 class ScriptedServer:
-    """One model `m` with the text `x`; gives each test the Reply of its request."""
+    """One model `m` with the text `x`; passes the Reply of each request to the test."""
 
     def __init__(self, lane, **options):
         self.options = Options.defaults(

@@ -237,7 +237,7 @@ async def test_binary_tensors_do_not_count_for_the_limit_of_json(open_with):
         assert reply.status == 200
 
 
-async def test_an_early_refusal_is_seen_by_a_client_that_is_still_sending(open_with, message):
+async def test_a_client_that_is_still_sending_gets_an_early_refusal(open_with, message):
     async with open_with(http_max_input_size=100) as site:
         connection = await site.connect()
         connection.send(message("POST", INFER, bytes(5_000_000)))
@@ -311,7 +311,9 @@ async def test_a_client_that_goes_cancels_its_request(site, document, message):
     await asyncio.wait_for(cancelled.wait(), 10)
 
 
-async def test_a_client_that_goes_in_the_middle_of_its_body_does_no_harm(site, document, message):
+async def test_a_client_that_disconnects_in_the_middle_of_its_body_is_harmless(
+    site, document, message
+):
     ends = [lambda c: c.cut(), lambda c: c.writer.close()]
     if not site.tls:  # which has no end of one direction
         ends.append(lambda c: c.writer.write_eof())
@@ -323,7 +325,7 @@ async def test_a_client_that_goes_in_the_middle_of_its_body_does_no_harm(site, d
     assert data_of(await site.infer("echo", document(1))) == [1]
 
 
-async def test_clients_that_go_at_once_do_no_harm(site, document, message):
+async def test_clients_that_disconnect_at_once_are_harmless(site, document, message):
     for _ in range(20):
         _, writer = await asyncio.open_connection("127.0.0.1", site.frontend.port, ssl=site.tls)
         writer.write(message("POST", INFER, document(1)))

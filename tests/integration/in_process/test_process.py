@@ -37,7 +37,7 @@ def ran(text):
     return process.returncode, out, errors
 
 
-def test_a_program_that_forgets_its_server_ends_cleanly():
+def test_a_program_that_drops_its_server_ends_cleanly():
     status, out, errors = ran("""
         class Noted:
             def __init__(self, name):

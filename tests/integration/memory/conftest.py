@@ -97,7 +97,7 @@ class Site:
         return f"127.0.0.1:{self.frontends[name].port}"
 
     def lent(self):
-        """How many regions clients have sent."""
+        """Return the number of regions that clients have sent."""
 
         async def count():
             return sum(each.kind == "lent" for each in self.memory.regions._regions.values())
@@ -160,7 +160,7 @@ def site(serving, tmp_path_factory):
 
 @pytest.fixture
 def nothing_left(site):
-    """After the test nothing of a pool is in /dev/shm, and the server has no region."""
+    """Check that after the test /dev/shm has no file of a pool, and the server no region."""
     yield
     gc.collect()
     # core-pool-<process>-…: of this process, or of one that has ended; others may be testing too.

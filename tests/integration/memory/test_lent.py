@@ -1,4 +1,4 @@
-"""Memory whose descriptors come over a socket: which is accepted, its users and its lifetime."""
+"""Memory whose descriptors are sent over a socket: which is accepted, its users and its lifetime."""
 
 import array
 import fcntl
@@ -51,7 +51,7 @@ def connection(site):
 
 @pytest.fixture
 def files():
-    """How many descriptors of memory this process, which is the server too, has open."""
+    """Return the number of open memory descriptors of this process, which is also the server."""
 
     def count():
         found = 0

@@ -181,7 +181,7 @@ class TestNoCopies:
 
 
 class TestTheEnd:
-    def test_names_are_gone_as_soon_as_the_server_has_the_memory(self, client, pool):
+    def test_names_are_removed_as_soon_as_the_server_has_the_memory(self, client, pool):
         pool.empty(4)
 
         assert in_shm() == []
@@ -214,7 +214,7 @@ class TestTheEnd:
 
         assert site.nothing_lent()
 
-    def test_a_server_that_has_gone_is_no_error(self, serving, tmp_path):
+    def test_a_server_that_has_ended_is_no_error(self, serving, tmp_path):
         with serving(shared_memory_socket=f"{tmp_path}/m", allow_client_shm=True) as other:
             client = tritonclient.http.InferenceServerClient(other.url("http"))
             pools = [SharedMemoryPool(client), SharedMemoryPool(socket=f"{tmp_path}/m")]

@@ -1,4 +1,4 @@
-"""HTTP, gRPC and metrics at Unix domain sockets: real clients, permissions, and files that come and go."""
+"""HTTP, gRPC and metrics at Unix domain sockets: real clients, permissions, and the socket files."""
 
 import asyncio
 import os
@@ -142,7 +142,7 @@ def test_grpcio_cannot_share_the_socket_of_several_workers(serving, tmp_path, mo
     assert "grpcio cannot share" in text and "use --grpc-engine=native, or one worker" in text
 
 
-def test_a_file_that_is_no_socket_is_left_alone(serving, tmp_path):
+def test_a_file_that_is_no_socket_is_not_removed(serving, tmp_path):
     (tmp_path / "s").write_text("mine")
 
     text = refused(serving, http_address=f"unix:{tmp_path}/s")

@@ -24,7 +24,7 @@ def test_a_json_request_has_the_data_in_it():
     ]
 
 
-def test_a_binary_request_has_the_data_behind_the_json():
+def test_a_binary_request_has_the_data_after_the_json():
     made = exchange.http_binary("m", ONE)
     size = int(made.headers["Inference-Header-Content-Length"])
 

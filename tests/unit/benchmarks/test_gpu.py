@@ -1,4 +1,4 @@
-"""python -m benchmarks.backends.gpu, as far as it goes without a GPU."""
+"""python -m benchmarks.backends.gpu, in the parts that need no GPU."""
 
 import pytest
 

@@ -76,7 +76,7 @@ def test_the_page_has_a_table_of_each_scenario_and_of_starts():
     assert "| one identity model | core | 0.60" in text
 
 
-def test_errors_are_shown_beside_the_figures_they_spoil():
+def test_errors_are_shown_next_to_their_figures():
     row = Row("identity", "grpc", 4, "core", rounds(100, errors=3))
 
     assert "(3 errors)" in page.markdown(Result("", "", {}, rows=[row]))

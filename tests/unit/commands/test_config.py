@@ -83,7 +83,7 @@ def test_explain_loads_no_model(write, backend, capsys):
     assert backend.calls == []
 
 
-def test_the_models_of_an_ensemble_are_those_beside_it(write, backend, capsys):
+def test_the_models_of_an_ensemble_are_in_its_folder(write, backend, capsys):
     write("m")
 
     assert command.main(["config", write("e", ensemble("m"))]) == 0

@@ -36,7 +36,7 @@ class Backend(core.Backend):
 
 @pytest.fixture
 def model(tmp_path, monkeypatch):
-    """Write a model of a backend that is there; its folder as text."""
+    """Write a model of an installed backend; return its folder as text."""
     found = Backend(instance=Instance, complete=complete)
     monkeypatch.setattr(plugins, "backend", lambda name, directory="": found)
 

@@ -23,7 +23,7 @@ def settled():
 
 @pytest.fixture(scope="session")
 def refusal():
-    """(text, gpus, files) → the message that a refused configuration gets, of kind INVALID."""
+    """Return (text, gpus, files) → the message of a refused configuration, of kind INVALID."""
 
     def told(*given):
         with pytest.raises(CoreError) as caught:

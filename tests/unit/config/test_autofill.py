@@ -150,7 +150,7 @@ def found(formats, *files, name="m", text=""):
     return config.backend, config.default_model_filename
 
 
-def test_a_format_that_triton_does_not_know_comes_after_those_that_it_knows():
+def test_a_format_unknown_to_triton_comes_after_the_known_ones():
     assert found([MINE, SCRIPT], "model.mine", "model.script") == ("scripts", "model.script")
     assert found([MINE, SCRIPT], "model.mine", "notes") == ("mine", "model.mine")
 

@@ -32,7 +32,7 @@ def test_tensors_batch_size_scheduler_and_decoupling_are_taken_over():
     assert config.model_transaction_policy.decoupled
 
 
-def test_everything_else_is_left_alone():
+def test_other_fields_are_unchanged():
     config = completed('name: "m"')
 
     assert config.name == "m"

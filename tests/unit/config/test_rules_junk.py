@@ -104,7 +104,7 @@ def places(message):
 
 
 def change(draw, message, field):
-    """Give a field another value: empty, none, one more, twice, or junk."""
+    """Give a field another value: empty, absent, one more, twice, or junk."""
     value = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         entry = field.message_type.fields_by_name
@@ -135,7 +135,7 @@ def change(draw, message, field):
 
 @st.composite
 def changed(draw):
-    """A configuration that was valid until one of its fields was changed."""
+    """Return a valid configuration with one changed field."""
     config = parse_text(draw(st.sampled_from(MODELS)), "test")
     config.name = "mm"
     message, field = draw(st.sampled_from(list(places(config))))

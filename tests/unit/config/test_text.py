@@ -62,7 +62,7 @@ def test_an_error_names_the_file_the_line_and_the_column():
         ("response_cache { q: 1 }", "ModelResponseCache has no field 'q'; its fields are enable"),
     ],
 )  # fmt: skip
-def test_an_unknown_name_comes_with_the_one_that_was_meant(text, expected):
+def test_an_unknown_name_is_an_error_with_the_nearest_one(text, expected):
     assert expected in refusal(text)
 
 

@@ -23,7 +23,7 @@ def devices(tmp_path):
         ({"TRITON_SERVER_CPU_ONLY": "1"}, ()),
     ],
 )
-def test_gpus_are_numbered_as_the_process_sees_them(devices, environment, found):
+def test_gpus_are_numbered_in_the_order_of_the_process(devices, environment, found):
     assert gpus(devices, environment) == found
 
 

@@ -1,4 +1,4 @@
-"""Roles and restrictions of control operations come from their table, whatever the protocol."""
+"""The table of control operations determines roles and restrictions, for each protocol."""
 
 from types import SimpleNamespace
 

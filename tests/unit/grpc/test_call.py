@@ -9,7 +9,7 @@ def test_the_last_of_several_values_counts():
     assert (call.value("a"), call.value("b"), call.value("c")) == ("3", "2", None)
 
 
-def test_listeners_hear_of_the_end_once():
+def test_listeners_get_the_end_once():
     heard = []
     call = GrpcCall()
     call.on_cancel(lambda: heard.append("first"))

@@ -67,7 +67,7 @@ async def test_a_decoupled_model_is_refused(infer, message, intake):
     assert intake.in_flight == 0
 
 
-async def test_the_version_is_looked_at_before_the_model(infer, message):
+async def test_the_version_is_checked_before_the_model(infer, message):
     with pytest.raises(CoreError, match="failed to get model version"):
         await infer(message(model="absent", model_version="x").SerializeToString(), GrpcCall())
 

@@ -58,7 +58,7 @@ CUSTOM = {
 
 @st.composite
 def messages(draw):
-    """A ModelInferRequest with an answer, as far as its form goes."""
+    """Return a ModelInferRequest of a valid form."""
     version = draw(st.none() | st.integers(0, 10**18 - 1))
     message = ModelInferRequest(
         model_name=draw(texts),
@@ -95,7 +95,7 @@ def messages(draw):
 
 
 class Encoder:
-    """Encodes a message in one of the many ways that all mean the same."""
+    """Encodes a message in one of many equivalent ways."""
 
     def __init__(self, random):
         self.random = random
@@ -139,7 +139,7 @@ class Encoder:
         return b"".join((*pieces[:place], key, *pieces[place:]))
 
     def _pieces(self, number, message):
-        """A message within the message; it may come in several, which are merged."""
+        """Return an embedded message, in one or several parts, which protobuf merges."""
         chunks = self._chunks(message)
         cut = self._some(len(chunks))
         pieces = (chunks[:cut], chunks[cut:]) if self._some(1) else (chunks,)
@@ -282,7 +282,7 @@ def test_a_small_tensor_does_not_keep_the_message():
     assert type(READER.read(data).inputs["x"].raw) is bytes
 
 
-def test_a_name_that_comes_again_is_the_same_object():
+def test_a_repeated_name_is_the_same_object():
     data = request(raw_input_contents=[b"1234"]).SerializeToString()
 
     first, second = READER.read(data), READER.read(bytes(bytearray(data)))
@@ -343,7 +343,7 @@ def test_the_codec_reads_bytes_like_protobuf():
 
 
 class TestBounds:
-    """What has more of something than the long way allows is left to it."""
+    """A message above the limits of `parse` is left to it."""
 
     def test_inputs(self):
         raw = b"\x2a\x08\x12\x04FP32\x2a\x00"  # without a name: it would be there twice
@@ -384,7 +384,7 @@ class TestBounds:
 
 
 class _Plain:
-    """In the place of a random source: nothing but what must be."""
+    """Replaces a random source: only required parts."""
 
     def randint(self, least, most):
         return 0

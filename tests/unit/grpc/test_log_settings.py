@@ -31,7 +31,7 @@ def logging_server():
 
 @pytest.fixture
 def ask():
-    """Send settings, of the kinds of the protocol, to one server; those that come back."""
+    """Send settings, of the kinds of the protocol, to one server; return its settings."""
     service = LogService(logging_server())
 
     async def send(**settings):

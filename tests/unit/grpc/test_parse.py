@@ -199,7 +199,7 @@ def test_an_input_whose_raw_contents_are_missing_is_refused():
     assert "unable to find data for input tensor 'z'" in refusal(message).message
 
 
-def test_surplus_raw_contents_are_not_looked_at():
+def test_surplus_raw_contents_are_ignored():
     found = parsed(request(raw=[b"1234", b"more"]))
 
     assert [bytes(tensor.raw) for tensor in found.inputs.values()] == [b"1234"]
@@ -366,7 +366,7 @@ class TestOutputs:
 
         assert [(output.name, output.class_count) for output in found] == [("y", 3), ("z", 0)]
 
-    def test_unknown_parameters_are_not_looked_at(self):
+    def test_unknown_parameters_are_ignored(self):
         assert parsed(self.wanting(binary_data=("bool_param", True))).outputs[0].name == "y"
 
     @pytest.mark.parametrize("field", ["bool_param", "string_param", "uint64_param"])

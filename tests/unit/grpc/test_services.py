@@ -282,7 +282,7 @@ class TestRepository:
             await ask("RepositoryModelLoad", request)
         assert error.value.message == "unrecognized load parameter 'x'."
 
-    async def test_a_load_goes_on_without_its_caller(self, server, ask):
+    async def test_a_load_continues_without_its_caller(self, server, ask):
         server.described.go.clear()
         task = asyncio.ensure_future(
             ask("RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name="m"))

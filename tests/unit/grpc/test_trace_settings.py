@@ -22,7 +22,7 @@ def tracing_server():
 
 @pytest.fixture
 def ask():
-    """Send settings, each a list, to one server; those that come back."""
+    """Send settings, each a list, to one server; return its settings."""
     service = TraceService(tracing_server())
 
     async def send(model="", **settings):

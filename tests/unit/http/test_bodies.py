@@ -164,7 +164,7 @@ def test_requests_that_only_aiohttp_supports_go_to_it_again(connection):
 
 
 @pytest.mark.parametrize("behind", [request("behind"), binary(80_000)[:30]], ids=["whole", "begun"])
-def test_a_request_behind_such_a_one_is_not_lost(connection, behind):
+def test_a_request_after_such_a_one_is_not_lost(connection, behind):
     landing(connection)
     connection.receive(binary(len(numbers(2))) + numbers(2) + behind)
 

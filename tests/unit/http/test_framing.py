@@ -1,4 +1,4 @@
-"""Where requests end in what comes for aiohttp: each part has bytes of one request."""
+"""The ends of requests in data for aiohttp: each part has the bytes of one request."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ CHUNKED = POST.split(b"Content")[0] + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{
 
 
 def parts(pieces, idle=False):
-    """The parts of what comes in these pieces."""
+    """Return the parts of data that arrives in these pieces."""
     framing, found = Framing(), []
     for data in pieces:
         at = 0

@@ -56,7 +56,7 @@ def server():
 
 @pytest.fixture
 def ask(server):
-    """Start a service; gives its task when the request is with the model."""
+    """Start a service; return its task when the request has reached the model."""
 
     async def start(service):
         task = asyncio.ensure_future(service(server, call()))

@@ -52,7 +52,7 @@ def test_members_are_inputs_or_parameters():
     assert (request.model_name, request.model_version, request.id) == ("m", -1, "")
 
 
-def test_members_of_parameters_count_like_those_beside_them():
+def test_members_of_parameters_count_like_other_members():
     request = parsed({"parameters": {"text": "hi", "word": "w"}, "other": 1})
 
     assert request.inputs["text"].array.tolist() == [b"hi"]

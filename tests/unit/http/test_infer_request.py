@@ -65,7 +65,7 @@ def described(found):
 
 
 def outcome(read, body, size, regions=REGIONS):
-    """What came of reading: a request, or the text of the refusal."""
+    """Return the result of reading: a request, or the text of the refusal."""
     try:
         found = read("m", -1, body, size, MOST, regions)
     except CoreError as error:
@@ -97,7 +97,7 @@ def read(head, tail=b""):
 
 
 def left(head, tail=b""):
-    """Whether the compiled reader leaves it to the other one."""
+    """Return whether the compiled reader leaves it to the other one."""
     body = head if isinstance(head, bytes) else json.dumps(head).encode()
     return agreed(body, tail) is None
 

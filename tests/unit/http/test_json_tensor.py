@@ -145,7 +145,7 @@ def test_the_number_of_elements_must_be_that_of_the_shape(dtype, value, count):
     assert f"it has {count} elements, shape [2, 2] takes 4" in text
 
 
-def test_data_is_not_looked_at_for_a_shape_without_elements():
+def test_data_is_not_read_for_a_shape_without_elements():
     assert read(dtypes.FP32, [1, "2"], (2, 0)).byte_size == 0
     assert read_tensor("x", dtypes.BYTES, (0,), None, MOST).array.tolist() == []
 

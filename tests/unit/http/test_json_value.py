@@ -40,7 +40,7 @@ styles = st.sampled_from(
 
 
 def counted(value):
-    """How many values and keys a value has."""
+    """Return the number of values and keys in a value."""
     if isinstance(value, dict):
         return 1 + sum(1 + counted(member) for member in value.values())
     if isinstance(value, list):
@@ -153,7 +153,7 @@ def test_a_collector_that_is_off_stays_off():
         gc.enable()
 
 
-def test_text_beside_tensors_has_a_bound():
+def test_text_next_to_tensors_has_a_limit():
     assert len(read(b'"' + b"a" * 2**22 + b'"')) == 2**22
     assert "4194304 bytes of text" in refused(b'["a","' + b"a" * 2**22 + b'"]')
 

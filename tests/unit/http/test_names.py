@@ -51,6 +51,6 @@ def test_a_load_request_finds_models_in_the_repositories():
     assert with_model(found, {"model": "a%20b"}, "inference")["model"] == "a b"
 
 
-def test_routes_without_a_model_are_left_alone():
+def test_routes_without_a_model_are_unchanged():
     assert with_model(server(), {"kind": "system"}, "shared-memory") == {"kind": "system"}
     assert with_model(server(), {"model": None}, "trace") == {"model": None}

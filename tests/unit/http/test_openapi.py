@@ -1,4 +1,4 @@
-"""/openapi.json describes every route of the router, and nothing else."""
+"""/openapi.json describes exactly the routes of the router."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Bodies that are no requests: each is refused in words, and nothing else ever happens."""
+"""Invalid bodies: each is refused with a text, and has no other effect."""
 
 import json
 

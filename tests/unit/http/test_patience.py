@@ -1,4 +1,4 @@
-"""How long the rest of a request may take."""
+"""Time limits for the rest of a request."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def slow():
 
 
 def end_of(slow, rate, body_rate, most_s=10_000):
-    """Seconds after which a client is given up that sends `rate` bytes each second; None for never."""
+    """Return the time limit in seconds for a client that sends `rate` bytes per second; None for no limit."""
     patience = RequestTimeouts([slow], 60, 60, body_rate)
     for second in range(0, most_s, 10):
         slow.received = rate * second

@@ -34,7 +34,7 @@ async def asked(service, answers=False, **headers):
     ("text", "size"),
     [("0", "0"), ("7", "7"), ("20", "20"), ("+7", "7"), (" 7", "7"), ("7;x=1", "7"), ("-0", "0")],
 )
-async def test_the_size_is_the_number_behind_the_type(text, size):
+async def test_the_size_is_the_number_after_the_type(text, size):
     service = Service()
 
     await asked(service, Content_Type=START + text)

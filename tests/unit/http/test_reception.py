@@ -1,4 +1,4 @@
-"""Bodies that grow with what has come."""
+"""Buffers of bodies that grow with the received data."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""What one HTTP request holds of the memory of its connection."""
+"""The memory of one HTTP request in the account of its connection."""
 
 import pytest
 

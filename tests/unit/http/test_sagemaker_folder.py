@@ -1,4 +1,4 @@
-"""Where in what SageMaker has unpacked the model lies."""
+"""The place of the model in the folder that SageMaker has unpacked."""
 
 from pathlib import Path
 

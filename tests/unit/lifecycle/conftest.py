@@ -114,7 +114,7 @@ class Ticker:
 
 
 class Managed(ModelManager):
-    """A manager that also stands for the models that other models call."""
+    """A manager that is also the interface for models that call other models."""
 
     def content(self, name, version=-1):
         return self.resolve(name, version).content
@@ -149,7 +149,7 @@ class Managed(ModelManager):
         return {int(each["version"]): each["state"] for each in found if "version" in each}
 
     def reason(self, name, version=1):
-        """The reason that the index gives for a version."""
+        """Return the reason in the index for a version."""
         found = {each.get("version"): each for each in self.index(False) if each["name"] == name}
         return found[str(version)].get("reason", "")
 
@@ -176,7 +176,7 @@ async def ticker():
 
 @pytest.fixture
 async def manage(folder, backend, ticker):
-    """Make a manager, not yet started; every one is stopped at the end and leaves nothing."""
+    """Make a manager, not yet started; each one is stopped at the end and must leave no files."""
     managers = []
     threads = set(threading.enumerate())
 

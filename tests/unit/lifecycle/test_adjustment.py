@@ -1,4 +1,4 @@
-"""A load that finds other instance groups and nothing else changes the instances of what serves."""
+"""A load with only other instance groups changes the instances of the serving version."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Loads, overrides, unloads, looks and changes of files in any order, compared with what should come of them.
+"""Loads, overrides, unloads, polls and changes of files in any order, compared with the expected result.
 
 Models a and b multiply by the number in their file, or fail to load; e sends through both.
 """
@@ -161,7 +161,7 @@ class World:
             pass  # a failed load; the serving versions show the result
 
     def write(self, name, text):
-        """Replace a model at once. Each time its files are others, also with the same text."""
+        """Replace a model atomically. Each time its files are new ones, also with the same text."""
         new = self.models.parent / f"new-{self.number}"
         self.number += 1
         if (self.models / name).exists():
@@ -272,7 +272,7 @@ def outcome(before, actions):
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.sampled_from(["write", "load", "override", "fail"]), min_size=1, max_size=8))
 def test_whatever_replaces_a_model_loses_no_request(actions):
-    """Reloads, overrides and failed loads while requests come: each is answered, by what was served."""
+    """Reloads, overrides and failed loads during requests: each request is answered by a serving version."""
 
     async def run(world):
         world.write("a", "2")

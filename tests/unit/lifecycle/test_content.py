@@ -66,7 +66,7 @@ async def test_another_file_in_the_folder_that_runs_it_makes_another_version(
     assert await content() != before
 
 
-async def test_bytecode_beside_it_makes_no_other_version(content, backend, tmp_path):
+async def test_bytecode_next_to_it_makes_no_other_version(content, backend, tmp_path):
     home = tmp_path / "backend"
     backend.file = home / "model.py"
     (home / "__pycache__").mkdir(parents=True)

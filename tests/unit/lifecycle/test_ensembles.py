@@ -1,4 +1,4 @@
-"""Ensembles, and the models that come and go with them."""
+"""Ensembles, and the models that are loaded and unloaded with them."""
 
 import asyncio
 

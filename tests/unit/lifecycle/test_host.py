@@ -1,4 +1,4 @@
-"""What does nothing is not handed to a worker thread."""
+"""Methods without an implementation are not called on a worker thread."""
 
 from pathlib import Path
 

@@ -51,7 +51,7 @@ def test_wanted_models_are_loaded_and_the_others_unloaded():
     assert plan(states, [2, 3, 4]) == Plan(load=(3, 4), keep=(2,), unload=(1,))
 
 
-def test_a_stale_version_is_loaded_anew_while_it_serves():
+def test_a_stale_version_is_loaded_again_while_it_serves():
     assert plan({1: "READY"}, [1], stale=[1]) == Plan(load=(1,), keep=(), unload=())
 
 

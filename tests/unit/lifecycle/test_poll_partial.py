@@ -15,7 +15,7 @@ async def polled(folder, manage, config):
 
 
 def once(ticker, function):
-    """Do something between the next two looks, and nothing between those after."""
+    """Call a function once, between the next two looks."""
 
     def between():
         ticker.between = lambda: None

@@ -54,7 +54,7 @@ async def test_the_old_version_serves_while_the_new_one_loads(doubling, folder, 
     assert await doubling.factor() == 30
 
 
-async def test_the_old_version_is_gone_after_its_last_request(doubling, folder, backend):
+async def test_the_old_version_is_freed_after_its_last_request(doubling, folder, backend):
     backend.go.clear()
     before = doubling.ask()
     rewrite(folder, "30")
@@ -103,7 +103,7 @@ async def test_a_broken_config_keeps_the_old_version(doubling, folder):
     assert await doubling.factor() == 2
 
 
-async def test_a_folder_that_is_gone_keeps_the_old_version(doubling, folder):
+async def test_a_removed_folder_keeps_the_old_version(doubling, folder):
     (folder.path / "m").rename(folder.path / "away")
 
     with pytest.raises(CoreError):
@@ -134,7 +134,7 @@ async def test_a_new_version_that_fails_keeps_the_old(doubling, folder):
     assert doubling.entries("m") == {1: "READY", 2: "UNAVAILABLE"}
 
 
-async def test_a_version_that_failed_and_is_gone_is_forgotten(doubling, folder):
+async def test_a_failed_version_without_files_is_removed(doubling, folder):
     folder.version("m", 2, "fail: broken")
     with pytest.raises(CoreError):
         await doubling.load("m", {})

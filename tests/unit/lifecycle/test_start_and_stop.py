@@ -1,4 +1,4 @@
-"""What each control mode loads at the start, and how the end goes."""
+"""The startup models of each control mode, and the stop."""
 
 import asyncio
 import logging
@@ -79,7 +79,7 @@ async def test_a_model_that_fails_ends_the_start_after_the_others_were_tried(
     ]
 
 
-async def test_a_model_that_fails_leaves_the_server_not_ready_when_it_goes_on(
+async def test_a_failed_model_leaves_the_server_not_ready_if_it_continues(
     models, manage, folder, config
 ):
     folder.model("bad", config=config, text="fail: broken")

@@ -60,5 +60,5 @@ def families(told, catalog):
 
 @pytest.fixture(scope="session")
 def exposition(families):
-    """As a scraper gets it."""
+    """Return the text that a scraper gets."""
     return render(families)

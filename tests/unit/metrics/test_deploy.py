@@ -1,4 +1,4 @@
-"""Dashboards, recording rules and alerts ask for metrics that there are."""
+"""Dashboards, recording rules and alerts use existing metrics."""
 
 import json
 import re

@@ -159,7 +159,7 @@ class TestLastMinute:
         assert self.lowest(statistics) == 8
 
     @pytest.mark.parametrize("rest_ns", [5 * AGE_NS, 11 * AGE_NS, 10**6 * AGE_NS])
-    def test_a_long_rest_forgets_everything_at_once(self, rest_ns):
+    def test_a_long_idle_time_discards_everything_at_once(self, rest_ns):
         clock = Clock()
         statistics = self.spreads(clock)
         statistics.succeeded(1, 5, 0, 0, 0, 0)

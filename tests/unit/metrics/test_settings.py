@@ -1,4 +1,4 @@
-"""What --metrics-config means."""
+"""The parsing of --metrics-config."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_an_invalid_quantile_is_skipped_and_reported(pair):
     )
 
 
-def test_without_a_quantile_that_can_be_meant_there_are_those_of_before():
+def test_without_a_valid_quantile_the_defaults_apply():
     assert MetricSettings.of({"summary_quantiles": "0.5"}).quantiles == QUANTILES
 
 

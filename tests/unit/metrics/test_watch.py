@@ -21,7 +21,7 @@ from core.telemetry.registry import registry
 
 
 class Loop:
-    """Time that a test gives, and the one timer that waits."""
+    """A loop with a clock of the test, and its only timer."""
 
     def __init__(self):
         self.now_s = 50.0
@@ -113,7 +113,7 @@ class TestProcess:
             "cpu_seconds", "most_descriptors", "start_time_seconds",
         }  # fmt: skip
 
-    def test_it_is_looked_at_once_in_an_interval(self, tmp_path):
+    def test_it_is_read_once_in_an_interval(self, tmp_path):
         now = [0.0]
         process = Process(2.0, clock=lambda: now[0])
         first = process.families()[0].samples[0].value

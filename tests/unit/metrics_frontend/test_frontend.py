@@ -188,7 +188,7 @@ async def test_metrics_can_be_restricted():
     "accept", ["application/openmetrics-text;version=1.0.0", "text/plain", "application/json"]
 )
 async def test_the_text_is_the_same_whatever_a_scraper_would_like(frontend, accept):
-    """OpenMetrics would give every counter another name."""
+    """OpenMetrics would change the name of every counter."""
     url = f"http://127.0.0.1:{frontend.port}/metrics"
     async with (
         aiohttp.ClientSession(headers={"Accept": accept}) as client,
@@ -198,7 +198,7 @@ async def test_the_text_is_the_same_whatever_a_scraper_would_like(frontend, acce
         assert (await answer.text()).endswith("nv_x 1\n")
 
 
-async def test_the_loop_is_looked_at_while_it_serves():
+async def test_the_lag_of_the_loop_is_measured_while_it_serves():
     watched = server()
     frontend = MetricsFrontend(watched)
 

@@ -72,7 +72,7 @@ def test_a_histogram_is_read_as_one():
     ]
 
 
-def test_labels_that_come_again_are_written_the_same():
+def test_repeated_labels_are_written_the_same():
     labels = Labels({"model": "m"})
     bucket = labels.plus("le", "1")
     families = [Family("a", "histogram", "", [Sample(bucket, 1, "_bucket"), Sample(labels, 1)])]

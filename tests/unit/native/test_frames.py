@@ -39,7 +39,7 @@ def plainly(kind, number, released, parts):
 
 
 def taken(reader):
-    """What has arrived, as (kind, number, released, content)."""
+    """Return the received items, as (kind, number, released, content)."""
     found = []
     while (frame := reader.next()) is not None:
         found.append((frame.kind, frame.number, frame.released, frame.content))

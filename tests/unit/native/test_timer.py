@@ -1,4 +1,4 @@
-"""A time on an event loop: called once, never too early, not after it was put off or closed."""
+"""A timer on an event loop: it calls once, never too early, and not after it was moved or closed."""
 
 import asyncio
 import os

@@ -45,7 +45,7 @@ def built_players(folder):
 
 
 def capsule(library, player, change=None, name=NAME):
-    """What an instance puts into `native`; change(struct) may spoil it first."""
+    """Return the capsule for an instance's `native`; change(struct) may modify it first."""
     address = library.player(player.encode())
     assert address, f"players.cpp has no '{player}'"
     if change is not None:

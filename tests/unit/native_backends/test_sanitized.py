@@ -1,4 +1,4 @@
-"""What core does without Python for native backends, under the address and undefined behaviour sanitizers."""
+"""Core's code for native backends without Python, under the address and undefined behaviour sanitizers."""
 
 import os
 import subprocess

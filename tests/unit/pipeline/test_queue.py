@@ -89,7 +89,7 @@ def test_a_rescheduled_request_never_expires():
     assert list(queue.in_order()) == [again]
 
 
-def test_a_delayed_request_goes_behind_those_in_time():
+def test_a_delayed_request_goes_after_those_in_time():
     queue = RequestQueue(QueuePolicy(timeout_us=10, delay=True))
     old, young = entry(queue, at_ns=0), entry(queue, at_ns=5 * US)
 

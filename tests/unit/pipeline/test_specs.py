@@ -1,4 +1,4 @@
-"""What instance groups ask for, and which instances may stay when they change."""
+"""The instances of instance groups, and those that may stay after a change."""
 
 import pytest
 

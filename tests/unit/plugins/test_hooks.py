@@ -135,7 +135,7 @@ def test_errors_of_tasks_without_a_waiter_reach_the_hook(plugin):
     assert seen == ["lost"]
 
 
-def test_a_plugin_that_fails_to_hear_of_failures_is_named_once(plugin, caplog):
+def test_a_plugin_that_fails_in_core_failed_is_named_once(plugin, caplog):
     plugin("bad", core_failed=broken)
     plugins.load_hooks()
 

@@ -64,7 +64,7 @@ def test_the_same_repository_given_twice_counts_once(folder):
     assert [each.location for each in repositories] == [str(folder.path)]
 
 
-def test_repositories_are_looked_at_in_order(folder, other):
+def test_repositories_are_listed_in_order(folder, other):
     repositories = open_repositories(
         Options.defaults(model_repository=[str(other.path), str(folder.path)])
     )
@@ -105,7 +105,7 @@ def test_a_name_in_two_repositories_is_no_model(folder, other):
     assert catalog.survey("once").name == "once"
 
 
-def test_an_absent_model_names_the_places_that_were_looked_at(folder, catalog):
+def test_an_absent_model_names_the_searched_repositories(folder, catalog):
     error = refusal(catalog.survey, "absent")
 
     assert error.kind is Kind.INTERNAL

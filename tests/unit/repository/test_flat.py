@@ -37,7 +37,7 @@ def test_a_name_with_a_backend_in_it_goes_before_files(folder, catalog):
     assert catalog.survey("m.fil").config.backend == "fil"
 
 
-def test_files_that_triton_knows_go_before(folder, catalog):
+def test_files_known_to_triton_take_precedence(folder, catalog):
     write(folder.path / "m" / "1" / "model.onnx")
     write(folder.path / "m" / "1" / "model.joblib")
 

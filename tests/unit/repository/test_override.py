@@ -1,4 +1,4 @@
-"""Files that come with a load request: where they go, and where they may not."""
+"""Files of a load request: their places, and forbidden paths."""
 
 import stat
 from pathlib import Path
@@ -117,7 +117,7 @@ NAMES = st.lists(
 
 @settings(deadline=None)
 @given(st.dictionaries(NAMES | st.text(max_size=20), st.binary(max_size=4), max_size=4))
-def test_whatever_the_paths_are_files_appear_below_the_new_directory_or_nowhere(files):
+def test_whatever_the_paths_are_files_appear_only_below_the_new_directory(files):
     parameters = {f"file:{path}": content for path, content in files.items()}
     with TemporaryDirectory() as place:
         root = Path(place)
@@ -179,7 +179,7 @@ def test_files_go_before_a_model_on_disk(folder, catalog):
 
 
 @pytest.mark.parametrize("config", ["{", '{"name": "other"}', "{}"])
-def test_a_refused_override_leaves_no_files_behind(catalog, tmp_path, monkeypatch, config):
+def test_a_refused_override_leaves_no_files(catalog, tmp_path, monkeypatch, config):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = set(tmp_path.iterdir())
 

@@ -66,13 +66,13 @@ def test_the_configuration_has_a_separate_stamp(catalog, model):
     assert changed(before, stamps(catalog)) == ["config"]
 
 
-def test_a_version_that_is_gone_is_gone(catalog, model):
+def test_a_removed_version_is_not_listed(catalog, model):
     shutil.rmtree(model / "2")
 
     assert list(catalog.survey("m").versions) == [1]
 
 
-def test_compiled_python_beside_a_model_is_no_change(catalog, model):
+def test_compiled_python_next_to_a_model_is_no_change(catalog, model):
     before = stamps(catalog)
     (model / "1" / "__pycache__").mkdir()
     (model / "1" / "__pycache__" / "model.pyc").write_text("x")
@@ -80,7 +80,7 @@ def test_compiled_python_beside_a_model_is_no_change(catalog, model):
     assert changed(before, stamps(catalog)) == []
 
 
-def test_files_behind_links_count(catalog, model, tmp_path):
+def test_linked_files_count(catalog, model, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "weights").write_text("1")
     (model / "1" / "linked").symlink_to(tmp_path / "data")

@@ -1,4 +1,4 @@
-"""How often a server process looks for garbage."""
+"""The threshold of the garbage collector in a server process."""
 
 import gc
 

@@ -47,7 +47,7 @@ def test_a_plain_start_leaves_out(imported, module):
 
 
 def test_a_start_needs_no_unix_only_module():
-    """What Windows lacks is taken away before: files are not locked then, memory is not lent."""
+    """Remove the modules that Windows lacks first: files are not locked then, and memory is not lent."""
     script = """
 import sys, socket
 for name in ("fcntl", "resource", "pwd", "grp", "termios"):

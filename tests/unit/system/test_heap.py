@@ -81,7 +81,7 @@ def test_another_c_library_is_no_error(monkeypatch):
 
 
 class TestTrimmer:
-    """Memory of requests goes back to the system some time after much of it was freed."""
+    """Memory of requests returns to the system some time after much of it was freed."""
 
     @pytest.fixture
     def trims(self, monkeypatch):
@@ -119,7 +119,7 @@ class TestTrimmer:
         assert trims == []
 
     def test_memory_below_a_block_in_use_is_returned(self):
-        """Blocks of 1 MB come from the heap; the last one stays, and keeps the rest without a trim."""
+        """Blocks of 1 MB are in the heap; the last one stays, and keeps the others without a trim."""
         program = KEEP + RETAINED
 
         before, kept, after = map(int, printed(program).split())

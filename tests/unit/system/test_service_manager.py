@@ -50,7 +50,7 @@ def test_no_message_is_sent_without_a_socket(monkeypatch, caplog):
     assert caplog.records == []
 
 
-def test_a_manager_that_is_gone_is_a_warning_and_no_more(monkeypatch, tmp_path, caplog):
+def test_a_missing_manager_is_only_a_warning(monkeypatch, tmp_path, caplog):
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
 
     service_manager.ready()

@@ -15,7 +15,7 @@ logger = logging.getLogger("core")
 
 @pytest.fixture
 def lines():
-    """Configure the log with options; gives the lines written so far."""
+    """Configure the log with options; return the lines written so far."""
     level, handlers = logger.level, logging.getLogger().handlers[:]
     stream = io.StringIO()
 

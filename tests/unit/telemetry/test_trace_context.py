@@ -24,7 +24,7 @@ def test_flags_of_a_traceparent_are_ignored(flags):
     assert parsed(PARENT[:-2] + flags) == SpanContext(TRACE, SPAN)
 
 
-def test_a_version_to_come_may_have_more_behind_its_flags():
+def test_a_later_version_may_have_fields_after_its_flags():
     assert parsed("cc" + PARENT[2:] + "-what-comes") == SpanContext(TRACE, SPAN)
     assert parsed("00" + PARENT[2:] + "-what-comes") is None
 

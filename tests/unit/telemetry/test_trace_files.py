@@ -34,7 +34,7 @@ def trace(id):
 
 
 def run(sampler, count, first=1):
-    """Let requests come; a trace for each that is taken."""
+    """Send requests; return a trace for each sampled one."""
     for id in range(first, first + count):
         if sampler.take():
             sampler.left(trace(id))

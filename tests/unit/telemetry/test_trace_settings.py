@@ -1,4 +1,4 @@
-"""Trace settings: where they come from, what may change, how they are shown."""
+"""Trace settings: their sources, their changes and their form."""
 
 import logging
 from dataclasses import replace
@@ -129,7 +129,7 @@ def test_unknown_names_and_levels_have_no_effect(levels):
     assert parsed({"colour": "red", "trace_level": levels}) == {}
 
 
-def test_an_unknown_level_beside_others_is_left_out():
+def test_an_unknown_level_among_others_is_skipped():
     assert parsed({"trace_level": ["LOUD", "TENSORS"]}) == {"level": ("TENSORS",)}
 
 

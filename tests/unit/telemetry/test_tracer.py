@@ -60,7 +60,7 @@ class Exporter(TraceExporter):
 
 @pytest.fixture
 def offer():
-    """Register a plugin that has an exporter for a mode; returns a list of the settings that it gets."""
+    """Register a plugin with an exporter for a mode; return a list of the settings that it gets."""
     registered = []
 
     def register(mode, exporter):
@@ -85,7 +85,7 @@ def offer():
 
 @pytest.fixture
 def exporting(tracer, offer):
-    """Make a tracer in the mode `kept` of a plugin; returns it and its exporter."""
+    """Make a tracer in the mode `kept` of a plugin; return it and its exporter."""
 
     def make(*settings, **kind):
         exporter = Exporter(**kind)
@@ -102,7 +102,7 @@ def answered(request):
 
 
 async def traced(tracer, model="m", context=None):
-    """Whether the next request of a model is traced; it is answered at once."""
+    """Return whether the next request of a model is traced; it is answered at once."""
     request = InferenceRequest(model, {}, trace=context)
     if tracer.on:
         tracer.infer(request, model, 1, answered)
@@ -182,7 +182,7 @@ async def test_a_change_starts_the_count_again(tracer):
     assert not await traced(found)
 
 
-async def test_a_count_of_a_client_goes_on_when_something_else_changes(tracer):
+async def test_a_count_of_a_client_continues_when_another_setting_changes(tracer):
     found = tracer(*ON)
     found.change({"trace_count": "2"})
     found.change({"trace_count": "3"}, "m")
@@ -458,7 +458,7 @@ async def test_the_last_traces_get_a_bounded_time(exporting, given_s, found_s):
     assert exporter.closed == found_s
 
 
-async def test_an_exporter_that_does_not_end_is_left_behind(exporting, monkeypatch, caplog):
+async def test_an_exporter_that_does_not_end_is_abandoned(exporting, monkeypatch, caplog):
     monkeypatch.setattr("core.telemetry.tracing.tracer._FLUSH_S", (0.0, 0.0))
     monkeypatch.setattr("core.telemetry.tracing.tracer._GRACE_S", 0.0)
     found, exporter = exporting(*ON)

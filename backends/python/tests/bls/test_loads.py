@@ -1,4 +1,4 @@
-"""Models that load, unload, and come and go while others call them."""
+"""Models that load and unload others, and that are loaded and unloaded while others call them."""
 
 import asyncio
 import os

@@ -208,8 +208,8 @@ async def test_a_call_that_begins_too_late_is_refused(caller, told, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_an_execution_for_which_one_client_waits_goes_on(serve, told, mode):
-    """Of a batch of two; a call that carries the trace of one of them ends with that one."""
+async def test_an_execution_with_one_waiting_client_continues(serve, told, mode):
+    """In a batch of two requests, a call with the trace of one of them ends with that request."""
     body = CALLER.format(
         begin="def",
         call="inner(requests[0], **({'trace': request.trace()} if request.request_id() else {})).exec()",

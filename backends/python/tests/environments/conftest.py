@@ -16,7 +16,7 @@ from core.errors import CoreError
 
 
 def numpy_alone(folder):
-    """A folder with numpy of this interpreter, and nothing of what else is installed beside it."""
+    """Return a folder with this interpreter's numpy, and no other installed package."""
     site = Path(np.__file__).parents[1]
     folder.mkdir()
     for name in ("numpy", "numpy.libs"):

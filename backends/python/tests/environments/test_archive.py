@@ -1,4 +1,4 @@
-"""Archives of environments: what comes out of them, and what does not."""
+"""Archives of environments: the unpacked files, and the refused entries."""
 
 import gzip
 import io
@@ -27,7 +27,7 @@ def link(name, target):
 
 @pytest.fixture
 def pack(tmp_path):
-    """pack(*entries) writes an archive; gives its path."""
+    """Return pack(*entries), which writes an archive and returns its path."""
 
     def pack(*entries, mode="w:gz"):
         path = tmp_path / "env.tar.gz"

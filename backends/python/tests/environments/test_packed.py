@@ -98,7 +98,7 @@ async def test_an_environment_that_was_moved_has_its_new_place(
     assert where["environment"]["VIRTUAL_ENV"] == str(unpacked)
 
 
-async def test_an_archive_that_changes_is_unpacked_anew(told, same, tmp_path, cache, runs_in):
+async def test_a_changed_archive_is_unpacked_again(told, same, tmp_path, cache, runs_in):
     archive = tmp_path / "env.tar.gz"
     for text in ("one", "two"):
         pack(same, archive, **{"which": text})

@@ -47,7 +47,7 @@ def wheel(folder, name, version, files, tag="py3-none-any"):
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory):
-    """A folder with a wheel of the numpy that is installed, and one of `greeting`."""
+    """Return a folder with a wheel of the installed numpy, and one of `greeting`."""
     folder = tmp_path_factory.mktemp("wheels")
     numpy = distribution("numpy")
     files = {

@@ -24,7 +24,7 @@ def link(name, target):
 
 @pytest.fixture
 def pack(tmp_path):
-    """pack(*entries) writes an archive; gives its path."""
+    """Return pack(*entries), which writes an archive and returns its path."""
 
     def pack(*entries, compression=zipfile.ZIP_DEFLATED):
         path = tmp_path / "env.zip"
@@ -122,7 +122,7 @@ def test_a_zip_that_was_cut_is_refused(pack, to):
         unpack(archive, to, PLENTY)
 
 
-def test_a_program_with_a_zip_behind_it_is_no_archive(pack, tmp_path):
+def test_a_program_with_an_appended_zip_is_no_archive(pack, tmp_path):
     archive = pack(entry("__main__.py", b"print(1)"))
     program = tmp_path / "program"
     program.write_bytes(b"#!/usr/bin/env python3\n" + archive.read_bytes())

@@ -100,7 +100,7 @@ class Models:
         return self.process(name).pid
 
     def lent(self, name):
-        """How many tensors a model's child has of the server, and the server of it."""
+        """Return the numbers of loans in the server for a model's child: lent and borrowed."""
         held = self.process(name).lending
         return len(held.lender), len(held.borrower)
 
@@ -135,7 +135,7 @@ def started(repository, ensembles, models):
 
 @pytest.fixture(scope="module")
 def server(played, tmp_path_factory):
-    """One with MODELS and ENSEMBLES, for tests that break nothing."""
+    """A server with MODELS and ENSEMBLES, for tests that do not break it."""
     serving = started(tmp_path_factory.mktemp("models"), ENSEMBLES, MODELS)
     yield Models(serving)
     serving.stop()
@@ -143,7 +143,7 @@ def server(played, tmp_path_factory):
 
 @pytest.fixture
 def models(server, log):
-    """The same, with nothing lent from test to test."""
+    """That server; checks that no memory stays lent between tests."""
     yield server
     gc.collect()
     for name in MODELS.keys() - {"here"}:

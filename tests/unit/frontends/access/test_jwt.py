@@ -162,7 +162,7 @@ def test_a_token_with_another_signature_is_refused(open_policy, key):
     "head", ["\udcff", "ÿ", base64.urlsafe_b64encode(b"[" * 9000).decode()], ids=ascii
 )
 def test_an_invalid_token_is_refused(open_policy, head):
-    """A header of HTTP may hold bytes that are no text: they come as lone surrogates."""
+    """An HTTP header may contain bytes that are no text: they become lone surrogates."""
     assert refusal(open_policy(), f"{head}.b.c") == "the token has no valid signature"
 
 

@@ -1,4 +1,4 @@
-"""How much a caller may do, in a time that the tests give."""
+"""The limits of a caller, with a clock of the tests."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def allowance_of(name, limits, clock):
 
 
 def taken(allowance, most=1000):
-    """How many requests get in now, one after another."""
+    """Return the number of requests that are admitted now, one after another."""
     for count in range(most):
         try:
             slot = allowance.enter()

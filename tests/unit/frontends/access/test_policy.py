@@ -1,4 +1,4 @@
-"""Whether a call may be made."""
+"""The admission of calls."""
 
 import asyncio
 import os
@@ -196,7 +196,7 @@ async def test_an_unexpected_error_of_one_file_does_not_stop_the_watch_of_others
     assert "this cannot be read; what was read before stays in use" in caplog.text
 
 
-async def test_files_are_looked_at_as_time_goes_by(path):
+async def test_files_are_checked_at_intervals(path):
     """Use the loop's timer with a short interval; an event reports a check."""
     files, renewed = WatchedFiles(0.01), asyncio.Event()
     files.add("it", [str(path)], renewed.set)

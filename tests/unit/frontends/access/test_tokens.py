@@ -109,7 +109,7 @@ def test_a_token_without_a_caller_is_refused(arguments, capsys, tmp_path):
     assert not (tmp_path / "tokens").exists()
 
 
-def test_a_line_is_added_behind_one_that_has_no_end(tmp_path):
+def test_a_line_is_added_after_an_unfinished_one(tmp_path):
     (tmp_path / "tokens").write_text(line_of("a", ["infer"], "one"))
 
     main(["token", "b", "--role", "infer", "--file", str(tmp_path / "tokens")])

@@ -68,7 +68,7 @@ def regions():
 
 @pytest.fixture
 def mappings():
-    """How many parts of objects of the tests are mapped into this process."""
+    """Return the number of mappings of the tests' objects in this process."""
     gc.collect()  # what earlier tests hold in a circle of exception and frame
 
     def count():

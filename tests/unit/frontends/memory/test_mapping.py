@@ -40,7 +40,7 @@ def test_an_error_of_the_system_is_an_error(file):
         Mapping(file, 1, PAGE)
 
 
-def test_bytes_that_are_gone_are_zeros(file):
+def test_missing_bytes_are_zeros(file):
     mapping = Mapping(file, 0, 4 * PAGE)
     view = memoryview(mapping)
 
@@ -126,7 +126,7 @@ other[0]
 
 
 @pytest.mark.parametrize("before", ["nobody", "dump"])
-def test_faults_in_other_memory_end_the_process_as_ever(before):
+def test_faults_in_other_memory_still_end_the_process(before):
     found = subprocess.run(
         [sys.executable, "-c", OTHER_FAULT, before], capture_output=True, text=True, timeout=50
     )

@@ -292,7 +292,7 @@ class TestUnregister:
         regions.unregister("absent")
         regions.unregister()
 
-    def test_a_region_is_gone_at_once_for_new_requests(self, regions, client):
+    def test_an_unregistered_region_is_unknown_to_new_requests_at_once(self, regions, client):
         regions.register("r", client.create(), 0, 64)
         view = regions.view("r", 0, 4)
         regions.unregister("r")
@@ -352,7 +352,7 @@ class TestUnregister:
         assert mappings() == 0
         assert all(before == after for before, after in pairwise(counts))
 
-    def test_the_end_of_the_server_forgets_all(self, regions, client, mappings):
+    def test_the_end_of_the_server_unregisters_all(self, regions, client, mappings):
         regions.register("r", client.create(), 0, 64)
 
         regions.close()

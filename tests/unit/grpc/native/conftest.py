@@ -69,7 +69,7 @@ class Wire:
 
 
 class UnaryResponse:
-    """What came back on one stream."""
+    """The received response on one stream."""
 
     def __init__(self):
         self.headers = {}
@@ -149,7 +149,7 @@ class Peer:
                 self.heard(event)
 
     def without_goaway(self, data):
-        """`data` without GOAWAY frames, which are kept in `goaway`: for h2 they would be the end."""
+        """Return `data` without GOAWAY frames, which are kept in `goaway`: h2 would stop at them."""
         rest, kept = self._partial + data, b""
         while len(rest) >= 9 and len(rest) >= 9 + int.from_bytes(rest[:3], "big"):
             size = 9 + int.from_bytes(rest[:3], "big")

@@ -157,7 +157,7 @@ class TestAccount:
         assert 5 * MB - 64 * 1024 <= held < 6 * MB
         assert peer.connection.share.held == 0
 
-    async def test_a_message_beyond_the_memory_limit_is_refused_and_the_connection_goes_on(
+    async def test_a_message_beyond_the_memory_limit_is_refused_and_the_connection_continues(
         self, connect, small
     ):
         peer = connect(to=small(8 * MB))
@@ -309,7 +309,7 @@ class TestTime:
 
 class TestDeadlines:
     async def test_an_answer_at_the_deadline_is_not_reset(self, connect, service):
-        """The answer is made and not sent when the deadline comes: the client gets one or the other."""
+        """The response is complete but not sent at the deadline: the client gets one or the other."""
         peer = connect()
         answer = peer.call("Later", grpc_timeout="20m")
         done = service.waiting[0][2]

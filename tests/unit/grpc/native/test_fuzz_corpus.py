@@ -11,7 +11,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
-async def test_no_input_of_the_corpus_does_harm(path, stranger, port, service):
+async def test_no_input_of_the_corpus_is_harmful(path, stranger, port, service):
     methods = (
         UnaryMethod("/f.F/Unary", "", service.task),
         StreamMethod("/f.F/Stream", "", service.chat),

@@ -70,7 +70,7 @@ def test_an_algorithm_that_is_not_known_is_refused_by_name(seen):
 
 
 @pytest.mark.parametrize("path", ["../other/model.txt", "/etc/hostname", "1/../../x", "."])
-def test_a_file_outside_the_model_is_not_looked_at(seen, path):
+def test_a_file_outside_the_model_is_not_read(seen, path):
     message = refusal(seen(**{f"MD5:{path}": "0" * 32})).message
 
     assert "must lie in the model's folder" in message
