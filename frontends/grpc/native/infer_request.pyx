@@ -5,12 +5,7 @@ bytes ─► infer_message.hpp ─► [RequestReader] ─► InferenceRequest
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.long cimport PyLong_FromLongLong
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
-from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcmp
 from libcpp cimport bool as boolean
 from libcpp.vector cimport vector
 
@@ -18,12 +13,12 @@ from core.dtypes cimport DataType
 from core.request cimport InferenceRequest, RequestedOutput, new_request
 from core.tensor cimport new_tensor
 from frontends.grpc.native.repeated cimport MessageReader
+from frontends.shared.native.decoding cimport name_of, shape_of, text_of
 
 from core import dtypes
 from core.request import SEQUENCE_END, SEQUENCE_START
 
 cdef extern from "Python.h":
-    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     object PySequence_GetSlice(object sequence, Py_ssize_t start, Py_ssize_t end)
 
 cdef extern from "infer_message.hpp" namespace "infer" nogil:
@@ -99,12 +94,6 @@ cdef int _START = SEQUENCE_START
 cdef int _END = SEQUENCE_END
 
 
-cdef inline str _text(Span span):
-    if span.size == 0:
-        return ""
-    return PyUnicode_DecodeUTF8(span.data, <Py_ssize_t>span.size, NULL)
-
-
 cdef class RequestReader(MessageReader):
     """See infer_request.pyi."""
 
@@ -134,7 +123,7 @@ cdef class RequestReader(MessageReader):
         if message.model_version >= 0:
             request.model_version = message.model_version
         if message.id.size:
-            request.id = _text(message.id)
+            request.id = text_of(message.id.data, message.id.size)
         if message.outputs.size():
             request.outputs = outputs
         if message.parameters.size() and not self._set_parameters(request):
@@ -157,20 +146,9 @@ cdef class RequestReader(MessageReader):
 
     cdef str _name(self, Span span):
         """The text of a name, the same object as last time if possible."""
-        cdef size_t place
-        cdef Py_ssize_t size = 0
-        cdef const char* known
         if span.size == 0 or span.size > LONGEST_NAME:
-            return _text(span)
-        place = place_of(span, NAMES)
-        name = self._names[place]
-        if name is not None:
-            known = PyUnicode_AsUTF8AndSize(name, &size)
-            if <size_t>size == span.size and memcmp(known, span.data, span.size) == 0:
-                return <str>name
-        name = _text(span)
-        self._names[place] = name
-        return <str>name
+            return text_of(span.data, span.size)
+        return name_of(self._names, place_of(span, NAMES), span.data, span.size)
 
     cdef dict _inputs(self, bytes data, ledger):
         cdef dict inputs = {}
@@ -189,9 +167,8 @@ cdef class RequestReader(MessageReader):
                     view = memoryview(data)
                 start = entry.raw.data - PyBytes_AS_STRING(data)
                 raw = PySequence_GetSlice(view, start, start + <Py_ssize_t>entry.raw.size)
-            inputs[name] = new_tensor(
-                name, <DataType>_DATATYPES[<int>entry.type], self._shape(entry), raw, None
-            )
+            shape = shape_of(self._message.dimensions.data() + entry.first_dimension, entry.dimension_count)
+            inputs[name] = new_tensor(name, <DataType>_DATATYPES[<int>entry.type], shape, raw, None)
         return inputs
 
     cdef bytes _typed(self, Input* entry, ledger):
@@ -204,15 +181,6 @@ cdef class RequestReader(MessageReader):
             entry.contents, self._message.runs
         )
         return raw
-
-    cdef tuple _shape(self, Input* entry):
-        cdef Py_ssize_t i, count = <Py_ssize_t>entry.dimension_count
-        cdef tuple shape = PyTuple_New(count)
-        for i in range(count):
-            size = PyLong_FromLongLong(self._message.dimensions[entry.first_dimension + i])
-            Py_INCREF(size)  # the tuple takes one
-            PyTuple_SET_ITEM(shape, i, size)
-        return shape
 
     cdef tuple _outputs(self):
         """The outputs that are wanted; None if one comes twice."""
@@ -243,7 +211,7 @@ cdef class RequestReader(MessageReader):
             if parameter.kind == kInt64Parameter:
                 request.correlation_id = parameter.bits
             elif parameter.kind == kStringParameter:
-                request.correlation_id = _text(parameter.text)
+                request.correlation_id = text_of(parameter.text.data, parameter.text.size)
             else:
                 return False
         elif name == "sequence_start":
@@ -280,7 +248,7 @@ cdef class RequestReader(MessageReader):
         elif parameter.kind == kInt64Parameter:
             value = <int64_t>parameter.bits
         elif parameter.kind == kStringParameter:
-            value = _text(parameter.text)
+            value = text_of(parameter.text.data, parameter.text.size)
         elif parameter.kind == kDoubleParameter:
             value = parameter.number()
         else:

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""What of a connection is not the fast path's; see fallback.pyi.
+"""What of a connection is not the fast path's; see aiohttp_fallback.pyi.
 
 FastConnection ─► [AiohttpFallback] ─► aiohttp
 """
@@ -13,7 +13,7 @@ from frontends.http.native.listener_context cimport ListenerContext
 
 @cython.final
 cdef class AiohttpFallback:
-    """See fallback.pxd."""
+    """See aiohttp_fallback.pxd."""
 
     cdef come(self, ListenerContext context, transport, share):
         """From here on all bytes are aiohttp's, until it has answered what they ask."""

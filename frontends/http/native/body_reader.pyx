@@ -1,8 +1,8 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
 """How the body of a request comes in, where not all of it came with the head; see body_reader.pxd.
 
-bytes ─► [BodyReader] ─► FastConnection.  A body grows with what has come, and its bytes are counted (memory.pyx) before there
-is room for them.
+bytes ─► [BodyReader] ─► FastConnection.  A body grows with what has come, and its bytes are counted
+(connection_memory.pyx) before there is room for them.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize

@@ -44,11 +44,11 @@ cdef class Receiver:
 
     cdef _give_way_to(self, protocol):
         # Between two reads: which of its ways a transport reads in is decided when it begins.
-        cdef bint parse_run = self._transport.is_reading()
-        if parse_run:
+        cdef bint was_reading = self._transport.is_reading()
+        if was_reading:
             self._transport.pause_reading()
         self._transport.set_protocol(protocol)
-        if parse_run:
+        if was_reading:
             self._transport.resume_reading()
 
     def eof_received(self):

@@ -70,12 +70,12 @@ cdef class ConnectionLifetime(BodyReader):
         if self._refusing:
             self._linger()
             return
-        # A busy fallback closes the transport itself, for it was told too.
+        # A busy fallback closes the transport itself: it knows that the server stops.
         if not self._fallback.here or not self._fallback.protocol.busy:
             self._transport.close()
 
     cdef _linger(self):
-        """End when the client has read its refusal: bytes that nobody reads would tear it down before."""
+        """End when the client has read its refusal: unread bytes would make the system reset the connection before."""
         if self._lingering:
             return
         self._lingering = True

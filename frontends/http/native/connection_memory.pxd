@@ -7,7 +7,7 @@ from core.request cimport InferenceRequest
 
 @cython.final
 cdef class ConnectionMemory:
-    """What one lane holds of the memory of all connections.
+    """What one connection holds of the memory of all connections.
 
     share    of its connection
     held     bytes that the fast path holds: bodies, tensors and answers

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""What one lane holds of the memory of all connections; see memory.pyi.
+"""What one connection holds of the memory of all connections; see connection_memory.pyi.
 
 FastConnection ─► [ConnectionMemory] ─► Share ─► MemoryAccount
 """
@@ -19,7 +19,7 @@ cdef int64_t _UNCOUNTED = UNCOUNTED
 
 @cython.final
 cdef class ConnectionMemory:
-    """See memory.pxd."""
+    """See connection_memory.pxd."""
 
     cdef hold(self, int64_t size, str what):
         """Count `size` bytes more, for `what`; return None, or the error if there is no room for them."""

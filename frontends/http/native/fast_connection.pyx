@@ -73,7 +73,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._context.lost(self)
 
     def eof_received(self):
-        # As the other lane: the transport closes, who only half closed gets no answer.
+        # As aiohttp does: the transport closes, and a client that half closes gets no answer.
         return None
 
     def pause_writing(self):
@@ -154,12 +154,14 @@ cdef class FastConnection(ConnectionLifetime):
         if request_head is None:
             return False
         self._repeats = request_head.heads(data, size)  # byte for byte
-        if not (self._repeats or request_head.heads_but_sizes(data, size)) or not self._context.takes(&request_head.head):
+        if not self._repeats and not request_head.heads_but_sizes(data, size):
+            return False
+        if not self._context.takes(&request_head.head):
             return False
         return self._context.interceptors is None or request_head.lets_in(self._context, self._transport)
 
     cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1:
-        """Whether a request with another head is, which is told then."""
+        """Whether a request with another head is this connection's; its head is kept then."""
         if head.verdict != Infer or not self._context.takes(head):
             return False
         self._request_head = head_of(data[at : at + <Py_ssize_t>head.size], self._request_head)
@@ -237,7 +239,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._go_on()
 
     cdef PendingResponse _new_pending(self, body):
-        """The pending response of a request: the one whose head was told last."""
+        """The pending response of a request: the one whose head was read last."""
         cdef PendingResponse pending = PendingResponse.__new__(PendingResponse)
         cdef RequestHead request_head = self._request_head
         pending.sink = self
@@ -263,7 +265,7 @@ cdef class FastConnection(ConnectionLifetime):
         pending.held += size
 
     cdef _admit(self, body):
-        """Hand a complete request to its model: the one whose head was told last."""
+        """Hand a complete request to its model: the one whose head was read last."""
         cdef PendingResponse pending = self._new_pending(body)
         cdef Reply reply
         cdef ListenerContext context = self._context
@@ -293,7 +295,7 @@ cdef class FastConnection(ConnectionLifetime):
         except Exception:
             pending.fail(None)
 
-    # the other lane ------------------------------------------------------------------
+    # the aiohttp path ----------------------------------------------------------------
 
     cdef _use_fallback(self):
         """From here on all bytes are aiohttp's, until it has answered what they ask."""

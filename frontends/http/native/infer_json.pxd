@@ -1,4 +1,4 @@
-"""The JSON of a request as C++ reads it: the declarations of infer_description.hpp and infer_request.hpp."""
+"""The JSON of a request as C++ reads it: what infer_description.hpp and infer_request.hpp declare, and lease.hpp."""
 
 from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool as boolean
@@ -66,6 +66,11 @@ cdef extern from "infer_description.hpp" namespace "http_json" nogil:
         vector[Input] inputs
         vector[int64_t] dimensions
         vector[Output] outputs
+
+cdef extern from "lease.hpp" namespace "http_json" nogil:
+    cdef cppclass Lease[Scratch]:
+        Lease() except +
+        Scratch* get()
 
 cdef extern from "infer_request.hpp" namespace "http_json" nogil:
     ctypedef char* (*Take)(void*, size_t, void**) noexcept nogil

@@ -6,34 +6,26 @@ bytes ─► infer_request.hpp ─► [read] ─► InferenceRequest
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.long cimport PyLong_FromLongLong
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
-from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcmp
 from libcpp cimport bool as boolean
 
 from core.dtypes cimport DataType
 from core.request cimport InferenceRequest, RequestedOutput
 from core.tensor cimport Tensor
 from frontends.http.native.infer_json cimport (
-    Input, Memory, Output, Parameter, Request, RequestReader, Text, kBinary, kData, kInteger, kReal, kText,
+    Input, Memory, Output, Parameter, Request, RequestReader, Text, kBinary, kData, kInteger, kReal, kText, Lease,
 )
+from frontends.shared.native.decoding cimport name_of, shape_of, text_of
 
 from core import dtypes
 from core.errors import CoreError
 from core.request import SEQUENCE_END, SEQUENCE_START
 
 cdef extern from "Python.h":
-    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     object PySequence_GetSlice(object sequence, Py_ssize_t start, Py_ssize_t end)
-
-cdef extern from "lease.hpp" namespace "http_json" nogil:
-    cdef cppclass Lease[Scratch]:
-        Lease() except +
-        Scratch* get()
 
 cdef extern from "json_cursor.hpp" namespace "http_json" nogil:
     uint64_t word_key(Text)
@@ -156,30 +148,18 @@ cdef char* take_elements(void* context, size_t size, void** memory) noexcept wit
 
 
 cdef inline str _text(Text text):
-    if text.size == 0:
-        return ""
-    return PyUnicode_DecodeUTF8(text.data, <Py_ssize_t>text.size, NULL)
+    return text_of(text.data, text.size)
 
 
 cdef str _name(Text text):
     """The text of a name, the same object as last time if possible."""
-    cdef Py_ssize_t size = 0
-    cdef const char* known
     if text.size == 0 or text.size > LONGEST_NAME:
         return _text(text)
     cdef Text ending
     ending.data = text.data + (text.size - 8 if text.size > 8 else 0)
     ending.size = text.size if text.size < 8 else 8
     cdef uint64_t key = (word_key(ending) ^ text.size) * <uint64_t>0x9E3779B97F4A7C15
-    cdef Py_ssize_t place = <Py_ssize_t>(key >> 56)
-    cdef object name = _names[place]
-    if name is not None:
-        known = PyUnicode_AsUTF8AndSize(name, &size)
-        if <size_t>size == text.size and memcmp(known, text.data, text.size) == 0:
-            return <str>name
-    name = _text(text)
-    _names[place] = name
-    return <str>name
+    return name_of(_names, <size_t>(key >> 56), text.data, text.size)
 
 
 cdef int _set_sequence(InferenceRequest request, Request* found) except -1:
@@ -209,16 +189,6 @@ cdef int _set_parameters(InferenceRequest request, Request* found) except -1:
     return 0
 
 
-cdef tuple _shape(Request* found, Input* one):
-    cdef tuple shape = PyTuple_New(<Py_ssize_t>one.dimension_count)
-    cdef size_t i
-    for i in range(one.dimension_count):
-        size = PyLong_FromLongLong(found.dimensions[one.first_dimension + i])
-        Py_INCREF(size)  # PyTuple_SET_ITEM takes a reference
-        PyTuple_SET_ITEM(shape, <Py_ssize_t>i, size)
-    return shape
-
-
 cdef bint _set_inputs(
     InferenceRequest request, object body, Py_buffer* view, Py_ssize_t at, object regions,
     Request* found,
@@ -233,7 +203,7 @@ cdef bint _set_inputs(
         tensor = Tensor.__new__(Tensor)
         tensor.name = _name(one.name)
         tensor.dtype = <DataType>_DATATYPES[<Py_ssize_t>one.type]
-        tensor.shape = _shape(found, one)
+        tensor.shape = shape_of(found.dimensions.data() + one.first_dimension, one.dimension_count)
         if one.source == kData:
             tensor._raw = <object>one.memory if one.memory != NULL else b""
         elif one.source == kBinary:

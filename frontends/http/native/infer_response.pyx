@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""InferenceResponse → v2 JSON and binary outputs; see infer_outputs.pyi.
+"""InferenceResponse → v2 JSON and binary outputs; see infer_response.pyi.
 
 split ─► [write] ─► json_writer.hpp ─► parts.  The bytes of a binary output are not touched.
 """
@@ -62,12 +62,12 @@ cdef enum:
 
 
 cpdef tuple write(InferenceResponse response, OutputForm form):
-    """The body of an answer as parts; see infer_outputs.pyi."""
+    """The body of an answer as parts; see infer_response.pyi."""
     return _write_answer(response, form, False)
 
 
 cpdef tuple write_at_once(InferenceResponse response, OutputForm form):
-    """The same, if that does not take long; see infer_outputs.pyi."""
+    """The same, if that does not take long; see infer_response.pyi."""
     return _write_answer(response, form, True)
 
 
@@ -161,7 +161,7 @@ cdef Py_ssize_t _put_output(
 
 
 def write_data(Tensor tensor not None):
-    """The elements of a tensor as a flat JSON array; see infer_outputs.pyi."""
+    """The elements of a tensor as a flat JSON array; see infer_response.pyi."""
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
     cdef list parts = []

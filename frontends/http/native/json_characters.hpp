@@ -1,6 +1,6 @@
 // Characters of JSON strings: which of them stand for themselves, UTF-8, and escapes.
 //
-// Nothing is read at or behind `end`. The mistakes of an escape have the names that RapidJSON, and so Triton, gives them.
+// Nothing is read at or behind `end`. Mistakes of an escape have the names that RapidJSON, and so Triton, gives them.
 #pragma once
 
 #include <array>

@@ -157,7 +157,7 @@ class Cursor {
     }
   }
 
-  // HttpRequest `member()` at the value of each member of the object at this place, with its key in `key`.
+  // Call `member()` at the value of each member of the object at this place, with its key in `key`.
   template <class Member>
   bool each_member(Text& key, std::deque<std::string>& unescaped, Member member) {
     if (!take('{')) return false;
@@ -168,7 +168,7 @@ class Cursor {
     return take('}');
   }
 
-  // HttpRequest `element()` at each element of the array at this place.
+  // Call `element()` at each element of the array at this place.
   template <class Element>
   bool each_element(Element element) {
     if (!take('[')) return false;

@@ -10,11 +10,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.memoryview cimport PyMemoryView_FromObject
 from cpython.ref cimport Py_INCREF
-from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as boolean
 from libcpp.vector cimport vector
+
+from frontends.shared.native.decoding cimport text_of
 
 from core.errors import invalid
 
@@ -172,7 +173,7 @@ cdef class Builder:
         cdef dict members
         self.item += 1
         if item.kind == kString:
-            return _text(item.text)
+            return text_of(item.text.data, item.text.size)
         if item.kind == kInteger:
             return item.integer
         if item.kind == kReal:
@@ -208,12 +209,6 @@ cdef class Builder:
         found._text = PyMemoryView_FromObject(self.body)[begin : begin + <Py_ssize_t>item.text.size]
         found.is_array = item.kind == kElements
         return found
-
-
-cdef inline str _text(Text text):
-    if text.size == 0:
-        return ""
-    return PyUnicode_DecodeUTF8(text.data, <Py_ssize_t>text.size, NULL)
 
 
 @cython.final

@@ -9,9 +9,6 @@ both ways have the same rules. Whatever does not fit is left to the other way.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.long cimport PyLong_FromLongLong
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp
@@ -19,17 +16,13 @@ from libc.string cimport memcmp
 from core.native.arrays cimport length
 from core.request cimport InferenceRequest
 from core.tensor cimport Tensor, new_tensor
-from frontends.http.native.infer_json cimport Input, Memory, Request, RequestReader, Text, kBinary, kData
+from frontends.http.native.infer_json cimport Input, Lease, Memory, Request, RequestReader, Text, kBinary, kData
 from frontends.http.native.infer_request cimport (
     COPIED_UP_TO, MOST_DIMENSIONS, OutputForm, part_of_body, take_elements,
 )
+from frontends.shared.native.decoding cimport shape_of
 
 from math import prod
-
-cdef extern from "lease.hpp" namespace "http_json" nogil:
-    cdef cppclass Lease[Scratch]:
-        Lease() except +
-        Scratch* get()
 
 cdef extern from "tensor_data.hpp" namespace "http_json" nogil:
     ctypedef int NativeDataType "http_json::DataType"
@@ -107,7 +100,7 @@ cdef class RepeatedRequest:
                     at = take_shape(at, end, sizes, len(shape), elements)
                     if at == NULL:
                         return None
-                    shape = _shape(sizes, len(shape))
+                    shape = shape_of(sizes, len(shape))
                 input += 1
             elif kind == SIZE:
                 at = take_natural(at, end, size)
@@ -159,16 +152,6 @@ cdef class RepeatedRequest:
         cdef InferenceRequest request = self._request.copy_with(inputs)
         request.id = id
         return request
-
-
-cdef inline tuple _shape(const int64_t* sizes, Py_ssize_t count):
-    cdef Py_ssize_t i
-    cdef tuple shape = PyTuple_New(count)
-    for i in range(count):
-        size = PyLong_FromLongLong(sizes[i])
-        Py_INCREF(size)  # PyTuple_SET_ITEM takes a reference
-        PyTuple_SET_ITEM(shape, i, size)
-    return shape
 
 
 cdef inline object _part(object body, const char* data, Py_ssize_t at, Py_ssize_t size):

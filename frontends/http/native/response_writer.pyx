@@ -2,7 +2,7 @@
 """How the answers of a connection leave; see response_writer.pxd.
 
 PendingResponse ─► [ResponseWriter] ─► transport.  Answers leave in the order of their requests, all that are ready in one
-write. What is large, or waits for the client, is counted (memory.pyx) and given to the transport piece by piece.
+write. What is large, or waits for the client, is counted (connection_memory.pyx) and given to the transport piece by piece.
 """
 
 from cpython.bytes cimport PyBytes_GET_SIZE

@@ -16,7 +16,7 @@
 
 namespace http_json {
 
-// HttpRequest `element()` at each element of lists in lists, `most` levels deep.
+// Call `element()` at each element of lists in lists, `most` levels deep.
 template <class Element>
 bool each_leaf(Cursor& cursor, Element element) {
   int depth = 0;

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from core import dtypes
 from frontends.grpc.native.infer_request import RequestReader
-from frontends.grpc.protocol.messages import (
-    ModelInferRequest,
-)
+from frontends.grpc.protocol.messages import ModelInferRequest
 
 CORPUS = Path(__file__).parents[2] / "fuzz/corpus/grpc_infer"
 TYPED = {

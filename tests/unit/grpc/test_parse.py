@@ -5,6 +5,7 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.grpc.test_infer_request import TYPED
 
 from core import dtypes
 from core.config.signature import InputSpec, Signature
@@ -16,16 +17,6 @@ from frontends.grpc.protocol.parse import parse, read, wants_empty_final
 from frontends.shared.memory import SharedMemoryRegions
 
 NUMBERS = [dtype for dtype in dtypes.ALL if dtype is not dtypes.BYTES]
-TYPED = {
-    "bool_contents": (dtypes.BOOL,),
-    "int_contents": (dtypes.INT8, dtypes.INT16, dtypes.INT32),
-    "int64_contents": (dtypes.INT64,),
-    "uint_contents": (dtypes.UINT8, dtypes.UINT16, dtypes.UINT32),
-    "uint64_contents": (dtypes.UINT64,),
-    "fp32_contents": (dtypes.FP32,),
-    "fp64_contents": (dtypes.FP64,),
-    "bytes_contents": (dtypes.BYTES,),
-}
 SAMPLE = {"bytes_contents": b"a", "bool_contents": True}
 SIGNATURE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, False)
 
