@@ -1,4 +1,4 @@
-"""The contract that every backend keeps, by each of the three."""
+"""The contract of backends, tested with each of the three."""
 
 from backend_testing.conformance import TestIdentity as TestIdentity
 from backend_testing.conformance import TestRepeat as TestRepeat
