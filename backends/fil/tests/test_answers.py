@@ -1,4 +1,4 @@
-"""What clients get: classes, probabilities or values, in which shape."""
+"""The answers of forests: classes, probabilities or values, and their shapes."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def three_classes(forests):
     return forests.xgboost(rows, labels, objective="multi:softmax", num_class=3), rows
 
 
-def test_a_binary_classifier_says_which_class(serve, binary):
+def test_a_binary_classifier_returns_the_class(serve, binary):
     model, rows = binary
 
     found = serve(model, is_classifier="true")(rows)
@@ -38,7 +38,7 @@ def test_a_binary_classifier_says_which_class(serve, binary):
 
 
 @pytest.mark.parametrize("parameter", ["is_classifier", "output_class"])
-def test_the_threshold_must_be_passed_not_only_reached(serve, forests, parameter):
+def test_only_a_value_above_the_threshold_is_class_1(serve, forests, parameter):
     rows, labels = forests.tumours()
     model = forests.xgboost(rows, labels, trees=1, max_depth=1, objective="binary:logitraw")
     margins = model.inplace_predict(rows)
@@ -51,7 +51,7 @@ def test_the_threshold_must_be_passed_not_only_reached(serve, forests, parameter
 
 
 @pytest.mark.parametrize("threshold", ["0.1", "0.9", "1", "-1"])
-def test_the_threshold_is_the_one_that_is_given(serve, binary, threshold):
+def test_the_parameter_sets_the_threshold(serve, binary, threshold):
     model, rows = binary
 
     found = serve(model, threshold=threshold)(rows)
@@ -59,8 +59,8 @@ def test_the_threshold_is_the_one_that_is_given(serve, binary, threshold):
     np.testing.assert_array_equal(found, model.inplace_predict(rows) > float(threshold))
 
 
-def test_the_threshold_is_a_float32_like_what_it_is_compared_with(serve, forests):
-    """0.1 of a float32 is above 0.1 of a double: Triton compares the former with the former."""
+def test_the_threshold_is_compared_as_float32(serve, forests):
+    """0.1 as float32 is larger than 0.1 as double. Triton compares float32 with float32."""
     rows = np.array([[0], [1]], np.float32)
     more = {"reg_lambda": 0, "learning_rate": 1.0, "base_score": 0, "min_child_weight": 0}
     model = forests.xgboost(rows, [0, 0.1], trees=1, max_depth=1, **more)
@@ -71,7 +71,7 @@ def test_the_threshold_is_a_float32_like_what_it_is_compared_with(serve, forests
     assert found.tolist() == [0, 0]
 
 
-def test_a_value_that_is_no_probability_does_not_become_a_pair(serve, forests):
+def test_a_value_of_a_regressor_does_not_become_a_pair(serve, forests):
     rows, labels = forests.tumours()
     model = forests.xgboost(rows, labels * 20.0)
 
@@ -81,7 +81,7 @@ def test_a_value_that_is_no_probability_does_not_become_a_pair(serve, forests):
     np.testing.assert_allclose(found, model.inplace_predict(rows), rtol=1e-5, atol=1e-5)
 
 
-def test_probabilities_of_what_has_none_are_refused_where_dims_ask_for_them(serve, forests):
+def test_dims_of_probabilities_are_refused_for_a_model_without_probabilities(serve, forests):
     rows, labels = forests.tumours()
 
     with pytest.raises(
@@ -109,7 +109,7 @@ def test_probabilities_with_dims_1_are_those_of_class_1(serve, binary):
     np.testing.assert_allclose(found, model.inplace_predict(rows), rtol=1e-5)
 
 
-def test_several_classes_answer_the_best(serve, three_classes):
+def test_the_class_with_the_largest_value_is_the_answer(serve, three_classes):
     model, rows = three_classes
 
     found = serve(model)(rows)
@@ -118,7 +118,7 @@ def test_several_classes_answer_the_best(serve, three_classes):
     np.testing.assert_array_equal(found, model.inplace_predict(rows))
 
 
-def test_multi_softmax_gives_probabilities_too(serve, three_classes):
+def test_multi_softmax_also_returns_probabilities(serve, three_classes):
     model, rows = three_classes
 
     found = serve(model, predict_proba="true")(rows)
@@ -139,7 +139,7 @@ def test_one_against_all_becomes_a_softmax(serve, forests):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_a_random_forest_of_two_classes_answers_the_best_whatever_the_threshold(serve, forests):
+def test_a_random_forest_of_two_classes_ignores_the_threshold(serve, forests):
     rows, labels = forests.tumours()
     model = ensemble.RandomForestClassifier(10, max_depth=3, random_state=0).fit(rows, labels)
 
@@ -148,7 +148,7 @@ def test_a_random_forest_of_two_classes_answers_the_best_whatever_the_threshold(
     np.testing.assert_array_equal(found, model.predict(rows))
 
 
-def test_what_is_no_classifier_answers_its_value(serve, binary):
+def test_a_model_that_is_no_classifier_returns_its_value(serve, binary):
     model, rows = binary
 
     found = serve(model, is_classifier="false")(rows)
@@ -156,7 +156,7 @@ def test_what_is_no_classifier_answers_its_value(serve, binary):
     np.testing.assert_allclose(found, model.inplace_predict(rows), rtol=1e-5)
 
 
-def test_one_value_has_a_dimension_of_its_own_where_reshape_says_so(serve, binary):
+def test_a_reshape_adds_a_dimension_to_a_single_value(serve, binary):
     model, rows = binary
     shaped = output(1).replace("dims: [1]", "dims: [ 1 ] reshape { shape: [ ] }")
 
@@ -164,7 +164,7 @@ def test_one_value_has_a_dimension_of_its_own_where_reshape_says_so(serve, binar
 
 
 @pytest.mark.parametrize(("dims", "shape"), [((-1,), (569,)), ((-1, 1), (569, 1))])
-def test_without_batching_dims_say_the_shape(serve, binary, dims, shape):
+def test_without_batching_dims_are_the_shape(serve, binary, dims, shape):
     model, rows = binary
     described = BATCHING.replace("dims: [ 30 ]", "dims: [ -1, 30 ]").replace("1000", "0")
 
@@ -198,7 +198,7 @@ def test_several_targets_are_refused(serve, forests):
         serve(treelite.sklearn.import_model(model))
 
 
-def test_what_a_gpu_gives_becomes_the_same_classes(forests, binary):
+def test_values_of_a_gpu_become_the_same_classes(forests, binary):
     model, rows = binary
     model = treelite.frontend.from_xgboost(model)
     values = treelite.gtil.predict(model, rows, nthread=1).reshape(len(rows), -1)
@@ -212,7 +212,7 @@ def test_what_a_gpu_gives_becomes_the_same_classes(forests, binary):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
 
 
-def test_statistics_tell_what_the_forest_takes_in_memory(serve, forests):
+def test_statistics_report_the_memory_of_the_forest(serve, forests):
     rows, labels = forests.tumours()
     small = forests.xgboost(rows, labels, 3, objective="binary:logistic")
 

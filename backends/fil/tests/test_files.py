@@ -1,4 +1,4 @@
-"""Which file is taken, of which kind it is, and what is said when it is not what it should be."""
+"""Finding the model file and its kind, and errors for wrong files."""
 
 import json
 import pickle
@@ -16,7 +16,7 @@ from sklearn import ensemble
 from core.errors import CoreError
 
 DATA = Path(__file__).parent / "data"
-# What XGBoost 2.1.4, which wrote the file in its legacy format, answers for some rows.
+# Answers of XGBoost 2.1.4, which wrote the file in its legacy format, for some rows.
 LEGACY = {
     0: 0.28434160351753235,
     1: 0.15448400378227234,
@@ -33,7 +33,7 @@ def model(forests):
 
 
 def written(model, name):
-    """Fills a folder with a model under some name."""
+    """Return a function that writes a model into a folder under a given name."""
     return lambda folder: model.save_model(folder / name)
 
 
@@ -67,7 +67,7 @@ def test_the_legacy_format_of_xgboost_is_read(serve, forests):
 
 
 @pytest.mark.parametrize("said", [{}, {"model_type": "xgboost"}])
-def test_what_newer_xgboost_writes_to_the_legacy_name_is_read(serve, forests, model, said):
+def test_a_file_of_newer_xgboost_under_the_legacy_name_is_read(serve, forests, model, said):
     def fill(folder):
         (folder / "xgboost.model").write_bytes(bytes(model.save_raw("ubj")))
 
@@ -75,7 +75,7 @@ def test_what_newer_xgboost_writes_to_the_legacy_name_is_read(serve, forests, mo
 
 
 @pytest.mark.parametrize("name", ["trees.bin", "checkpoint.tl"])
-def test_a_file_of_another_name_is_told_by_what_it_holds(serve, forests, model, name):
+def test_the_content_of_a_file_with_another_name_shows_its_kind(serve, forests, model, name):
     served = serve(
         lambda folder: treelite.frontend.from_xgboost(model).serialize(folder / name),
         f'default_model_filename: "{name}"',
@@ -84,7 +84,7 @@ def test_a_file_of_another_name_is_told_by_what_it_holds(serve, forests, model, 
     answers(served, forests, model)
 
 
-def test_a_missing_file_is_told_with_what_is_there(serve):
+def test_an_error_for_a_missing_file_lists_the_files_that_are_there(serve):
     with pytest.raises(
         CoreError, match=r"unable to find 'model.txt' in '.*1' for model 'm'"
     ) as told:
@@ -94,14 +94,14 @@ def test_a_missing_file_is_told_with_what_is_there(serve):
     assert "default_model_filename" in told.value.message
 
 
-def test_an_unknown_kind_is_told_with_those_that_there_are(serve, model):
+def test_an_error_for_an_unknown_kind_lists_the_known_kinds(serve, model):
     with pytest.raises(
         CoreError, match="'model_type' is 'catboost', it must be one of xgboost, xgb"
     ):
         serve(model, model_type="catboost")
 
 
-def test_a_kind_that_the_file_contradicts_is_told_with_both(serve, forests):
+def test_an_error_for_a_kind_that_the_file_contradicts_names_both(serve, forests):
     rows, labels = forests.tumours()
     booster = forests.lightgbm(rows, labels)
 
@@ -109,7 +109,7 @@ def test_a_kind_that_the_file_contradicts_is_told_with_both(serve, forests):
         serve(written(booster, "xgboost.json"), model_type="xgboost_json")
 
 
-def test_an_empty_file_is_told(serve):
+def test_an_empty_file_is_refused(serve):
     with pytest.raises(CoreError, match=r"xgboost.json' is empty; export or copy the file again"):
         serve(holding(b""))
 
@@ -139,7 +139,7 @@ def test_a_pickle_is_not_loaded(serve):
         ("checkpoint.tl", b"\4\0\0\0\x07\0\0\0\0\0\0\0"),
     ],
 )
-def test_garbage_is_told_with_file_library_and_next_step(serve, name, content):
+def test_an_error_for_garbage_names_file_library_and_next_step(serve, name, content):
     with pytest.raises(CoreError) as caught:
         serve(holding(content, name))
 
@@ -150,7 +150,7 @@ def test_garbage_is_told_with_file_library_and_next_step(serve, name, content):
 
 @pytest.mark.parametrize("kept", [0.3, 0.5, 0.9, 0.999])
 @pytest.mark.parametrize("name", ["xgboost.json", "xgboost.ubj", "checkpoint.tl", "model.txt"])
-def test_half_a_file_is_told(serve, forests, model, name, kept):
+def test_half_a_file_is_refused(serve, forests, model, name, kept):
     rows, labels = forests.tumours()
 
     def fill(folder):
@@ -195,7 +195,7 @@ def test_linear_trees_of_lightgbm_are_refused(serve, forests):
 
 
 @pytest.mark.parametrize("name", ["xgboost.json", "xgboost.ubj"])
-def test_a_linear_model_of_xgboost_is_refused_as_what_it_is(serve, forests, name):
+def test_an_error_names_a_linear_model_of_xgboost(serve, forests, name):
     rows, labels = forests.tumours()
     model = xgboost.train({"booster": "gblinear"}, xgboost.DMatrix(rows, label=labels), 2)
 
@@ -203,8 +203,8 @@ def test_a_linear_model_of_xgboost_is_refused_as_what_it_is(serve, forests, name
         serve(written(model, name))
 
 
-def test_a_forest_of_a_thousand_trees_is_laid_out_without_a_loop_over_nodes(forests):
-    """Loading is measured in calls: none of them depends on how many nodes a tree has."""
+def test_a_thousand_trees_load_without_a_python_loop_over_nodes(forests):
+    """The number of Python calls of a load does not depend on the number of nodes of a tree."""
     rows, labels = forests.tumours()
     small = treelite.frontend.from_xgboost(forests.xgboost(rows, labels, max_depth=1))
     large = treelite.frontend.from_xgboost(
@@ -215,7 +215,7 @@ def test_a_forest_of_a_thousand_trees_is_laid_out_without_a_loop_over_nodes(fore
 
 
 def calls_of(forests, model):
-    """How many Python functions are called to lay a forest out."""
+    """Return the number of Python calls that build a forest."""
     import sys
 
     counted = 0
@@ -232,7 +232,7 @@ def calls_of(forests, model):
     return counted
 
 
-def test_a_file_with_names_of_categories_that_has_been_cut_off_is_refused(tmp_path, serve):
+def test_a_truncated_file_with_category_names_is_refused(tmp_path, serve):
     frame = pandas.DataFrame({"f": pandas.Categorical(["a", "b", "c"] * 4)})
     matrix = xgboost.DMatrix(frame, np.arange(12) % 3, enable_categorical=True)
     model = xgboost.train({}, matrix, 2)

@@ -19,7 +19,7 @@ has_nvforest = importlib.util.find_spec("nvforest") is not None
 
 
 @pytest.mark.skipif(has_nvforest, reason="nvForest is installed")
-def test_a_gpu_without_nvforest_says_what_to_install(forests):
+def test_an_error_names_the_package_that_a_gpu_needs(forests):
     rows, labels = forests.tumours()
     model = treelite.frontend.from_xgboost(forests.xgboost(rows, labels))
     settings = settings_of(ModelConfig(name="m"))
@@ -55,7 +55,7 @@ def test_a_gpu_answers_as_the_cpu_does(serve, forests, values, classes):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not (gpus() and has_nvforest), reason="needs a GPU and nvForest")
-def test_small_batches_stay_on_the_cpu_where_a_threshold_says_so(serve, forests):
+def test_batches_up_to_the_transfer_threshold_stay_on_the_cpu(serve, forests):
     rows, labels = forests.tumours()
     model = forests.xgboost(rows, labels, objective="binary:logistic")
 

@@ -1,4 +1,4 @@
-"""Parameters of config.pbtxt: today's names, those of before, and values that cannot be."""
+"""Parameters of config.pbtxt: current names, removed names and invalid values."""
 
 import pytest
 from backend_fil import backend
@@ -63,7 +63,7 @@ def test_every_parameter_is_read():
         ("use_experimental_optimizations", "no", "true or false"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused(name, value, expected):
+def test_an_invalid_value_is_refused(name, value, expected):
     with pytest.raises(CoreError) as caught:
         settings_of(config_of(**{name: value}))
 
@@ -81,7 +81,7 @@ def test_a_value_that_cannot_be_is_refused(name, value, expected):
         ("blocks_per_sm", "2", "It has no effect."),
     ],
 )
-def test_a_parameter_of_before_is_taken_with_a_warning(warnings_of, name, value, advice):
+def test_a_removed_parameter_works_with_a_warning(warnings_of, name, value, advice):
     config = config_of(**{name: value})
 
     warn(config)
@@ -93,11 +93,11 @@ def test_a_parameter_of_before_is_taken_with_a_warning(warnings_of, name, value,
     assert (found.layout, found.chunk_size) == ("depth_first", 0)
 
 
-def test_the_name_of_today_wins_over_that_of_before():
+def test_a_current_name_overrides_the_removed_one():
     found = settings_of(config_of(output_class="true", is_classifier="false"))
 
     assert found.is_classifier is False
 
 
-def test_every_parameter_of_today_and_of_before_is_known():
+def test_all_current_and_removed_parameters_are_known():
     assert set(backend.known_parameters) >= {"threshold", "cpu_nthread", "algo", "blocks_per_sm"}

@@ -1,4 +1,4 @@
-"""Shapley values of the margins, against those of the libraries."""
+"""Shapley values of the margins are those of the libraries."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_of_lightgbm(serve, forests, classes):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_of_a_random_forest_they_sum_to_its_probabilities(serve, forests):
+def test_values_of_a_random_forest_sum_to_its_probabilities(serve, forests):
     rows, labels = forests.wines()
     model = ensemble.RandomForestClassifier(8, random_state=0).fit(rows, labels)
 
@@ -60,7 +60,7 @@ def test_of_a_random_forest_they_sum_to_its_probabilities(serve, forests):
     np.testing.assert_allclose(found.sum(2), model.predict_proba(rows[:30]), rtol=1e-4, atol=1e-5)
 
 
-def test_they_are_not_computed_for_who_does_not_want_them(serve, forests, monkeypatch):
+def test_they_are_computed_only_if_a_request_wants_them(serve, forests, monkeypatch):
     rows, labels = forests.tumours()
     served = serve(forests.xgboost(rows, labels, objective="binary:logistic"), BOTH)
     monkeypatch.setattr("backend_fil.instance.FilInstance._shap", None)

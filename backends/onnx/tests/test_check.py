@@ -1,4 +1,4 @@
-"""A configuration that the file contradicts is refused, with both sides of the matter."""
+"""A configuration that the file contradicts is refused, and the error has the values of both."""
 
 import numpy as np
 import onnx
@@ -46,7 +46,7 @@ def config(**changes):
         ({"more": "allow_ragged_batch: true"}, r"ragged input 'x', model provides \[-1,3\]"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(serve, identity, changes, text):
+def test_a_tensor_that_does_not_fit_is_refused_by_name(serve, identity, changes, text):
     with pytest.raises(CoreError, match=text) as caught:
         serve(identity(), config(**changes))
 
@@ -58,7 +58,7 @@ def test_batching_of_a_model_with_a_fixed_first_dimension(serve, identity):
         serve(identity(shape=(2, 3)), config())
 
 
-def test_an_input_that_nobody_gives_is_named(serve, graph):
+def test_an_error_names_an_input_that_the_configuration_lacks(serve, graph):
     two = graph(
         [("Add", ["x", "bias"], ["y"], {})],
         {"x": (TensorProto.FLOAT, ["n", 3]), "bias": (TensorProto.FLOAT, ["n", 3])},
@@ -71,7 +71,7 @@ def test_an_input_that_nobody_gives_is_named(serve, graph):
         serve(two, config())
 
 
-def test_an_unknown_input_is_answered_with_those_that_there_are(serve, identity):
+def test_an_error_for_an_unknown_input_lists_the_inputs(serve, identity):
     text = """
         input [ { name: "x" data_type: TYPE_FP32 dims: [ -1, 3 ] },
                 { name: "z" data_type: TYPE_FP32 dims: [ 1 ] } ]
@@ -81,7 +81,7 @@ def test_an_unknown_input_is_answered_with_those_that_there_are(serve, identity)
         serve(identity(), text)
 
 
-def test_some_of_the_outputs_may_be_left_out(serve, graph):
+def test_outputs_may_be_left_out(serve, graph):
     two = graph(
         [("Neg", ["x"], ["y"], {}), ("Abs", ["x"], ["z"], {})],
         {"x": (TensorProto.FLOAT, ["n", 3])},
@@ -95,7 +95,7 @@ def test_some_of_the_outputs_may_be_left_out(serve, graph):
 
 @pytest.fixture
 def classifier():
-    """A classifier as skl2onnx makes one: class probabilities as a list of maps."""
+    """A classifier like those of skl2onnx: class probabilities are a list of maps."""
     made = helper.make_graph(
         [
             helper.make_node("Identity", ["x"], ["y"]),
@@ -122,7 +122,7 @@ def classifier():
     return lambda folder: onnx.save(model, folder / "model.onnx")
 
 
-def test_an_output_that_is_no_tensor_is_refused_with_what_to_do(serve, classifier):
+def test_an_output_that_is_no_tensor_is_refused_with_advice(serve, classifier):
     with pytest.raises(CoreError, match=r"'chances' is of type seq\(map.*zipmap"):
         serve(classifier)
 

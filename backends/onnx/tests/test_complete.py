@@ -1,4 +1,4 @@
-"""What is left out of config.pbtxt is taken from the file; what is in it is never overruled."""
+"""The file completes config.pbtxt, and never overrides it."""
 
 import pytest
 from onnx import TensorProto
@@ -18,7 +18,7 @@ def two_in_one_out(graph):
 
 
 def tensors(config):
-    """name → (datatype, dims) of inputs and outputs."""
+    """Return {name: (datatype, dims)} of inputs and outputs."""
     shown = to_json(config)
     return {io["name"]: (io["data_type"], io["dims"]) for io in shown["input"] + shown["output"]}
 
@@ -97,7 +97,7 @@ def test_a_given_scheduler_is_kept(serve, identity):
     assert serve(identity(), text).config.dynamic_batching.max_queue_delay_microseconds == 5
 
 
-def test_a_configuration_in_full_is_left_alone(serve, identity):
+def test_a_complete_configuration_stays_unchanged(serve, identity):
     config = serve(
         identity(),
         """
@@ -143,7 +143,7 @@ def test_an_entry_with_a_name_only_gets_type_and_dims(serve, two_in_one_out):
     }
 
 
-def test_dims_with_the_first_dimension_mean_that_no_batching_is_wanted(serve, identity):
+def test_dims_with_the_first_dimension_mean_no_batching(serve, identity):
     config = serve(
         identity(), 'input [ { name: "x" data_type: TYPE_FP32 dims: [ -1, 3 ] } ]'
     ).config
@@ -152,7 +152,7 @@ def test_dims_with_the_first_dimension_mean_that_no_batching_is_wanted(serve, id
     assert tensors(config)["y"] == ("TYPE_FP32", [-1, 3])
 
 
-def test_dims_without_the_first_dimension_mean_that_batching_is_wanted(serve, identity):
+def test_dims_without_the_first_dimension_mean_batching(serve, identity):
     config = serve(identity(), 'input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } ]').config
 
     assert config.max_batch_size == 4
@@ -164,7 +164,7 @@ def test_two_instances_on_the_cpu(serve, identity):
     assert group.count == 2
 
 
-def test_batching_that_the_model_cannot_do_is_refused_with_the_tensor(serve, identity):
+def test_an_error_for_impossible_batching_names_the_tensor(serve, identity):
     with pytest.raises(CoreError, match=r"does not support batching.*'x' has shape \[2, 3\]"):
         serve(identity(shape=(2, 3)), "max_batch_size: 8")
 
@@ -174,6 +174,6 @@ def test_a_setting_that_is_no_number_is_refused(serve, identity):
         serve(identity(), settings={"default-max-batch-size": "many"})
 
 
-def test_an_entry_that_the_file_does_not_have_is_told_with_those_it_has(serve, identity):
+def test_an_error_for_an_unknown_entry_lists_the_entries_of_the_file(serve, identity):
     with pytest.raises(CoreError, match="unexpected inference input 'X', allowed inputs are: x"):
         serve(identity(), 'backend: "onnxruntime" input { name: "X" }')

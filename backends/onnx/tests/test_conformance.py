@@ -1,3 +1,3 @@
-"""The contract that every backend keeps."""
+"""The contract of backends."""
 
 from backend_onnx.conformance import TestOnnx as TestOnnx

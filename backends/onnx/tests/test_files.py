@@ -1,4 +1,4 @@
-"""Where the model's file is looked for, and what is said when it is not what it should be."""
+"""Finding the model file, and errors for wrong files."""
 
 import numpy as np
 import onnx
@@ -18,13 +18,13 @@ def test_the_file_may_be_in_a_folder_of_its_name(serve, identity):
     assert serve(fill)(x=X)["y"].tolist() == [[1, 1, 1]]
 
 
-def test_external_weights_lie_beside_the_file(serve, graph):
+def test_external_weights_are_found_beside_the_file(serve, graph):
     model = serve(lambda folder: save_external(folder, graph))
 
     assert model(x=X)["y"].tolist() == [[2] * 3]
 
 
-def test_missing_external_weights_are_told(serve, graph):
+def test_missing_external_weights_are_reported(serve, graph):
     def fill(folder):
         save_external(folder, graph)
         (folder / "weights.bin").unlink()
@@ -59,7 +59,7 @@ def test_the_file_may_have_another_name(serve, identity):
     assert model(x=X)["y"].tolist() == [[1, 1, 1]]
 
 
-def test_a_missing_file_is_told_with_what_is_there(serve, identity):
+def test_an_error_for_a_missing_file_lists_the_files_that_are_there(serve, identity):
     with pytest.raises(CoreError, match=r"unable to find '.*1/model.onnx' for model 'm'") as caught:
         serve(lambda folder: (folder / "net.onnx").touch(), 'backend: "onnxruntime"')
 
@@ -68,7 +68,7 @@ def test_a_missing_file_is_told_with_what_is_there(serve, identity):
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage" * 100])
-def test_a_broken_file_is_told_with_its_size(serve, content):
+def test_an_error_for_a_broken_file_has_its_size(serve, content):
     with pytest.raises(CoreError, match="export or copy the file again") as caught:
         serve(content)
 
@@ -76,7 +76,7 @@ def test_a_broken_file_is_told_with_its_size(serve, content):
     assert f"{len(content)} bytes" in caught.value.message
 
 
-def test_half_a_file_is_told(serve, identity):
+def test_half_a_file_is_refused(serve, identity):
     with pytest.raises(CoreError, match="cannot load"):
         serve(identity().SerializeToString()[:-40])
 
@@ -88,17 +88,17 @@ def test_a_pointer_of_git_lfs_is_recognised(serve):
         serve(pointer)
 
 
-def test_a_newer_opset_is_told_with_both_versions(serve, identity):
+def test_an_error_for_a_newer_opset_has_both_versions(serve, identity):
     with pytest.raises(CoreError, match=r"uses opset 99 .*knows opsets up to \d+; install a newer"):
         serve(identity(opset=99))
 
 
-def test_a_newer_format_is_told_with_both_versions(serve, identity):
+def test_an_error_for_a_newer_format_has_both_versions(serve, identity):
     with pytest.raises(CoreError, match=r"IR version 99, onnxruntime .* knows up to \d+"):
         serve(identity(ir_version=99))
 
 
-def test_an_operator_without_an_implementation_is_told(serve, graph):
+def test_an_operator_without_an_implementation_is_reported(serve, graph):
     model = graph(
         [("Softmax", ["x"], ["y"], {})],
         {"x": (TensorProto.BFLOAT16, ["n", 3])},
@@ -109,7 +109,7 @@ def test_an_operator_without_an_implementation_is_told(serve, graph):
         serve(model)
 
 
-def test_an_unknown_operator_is_told(serve, graph):
+def test_an_unknown_operator_is_reported(serve, graph):
     model = graph(
         [("NoSuchOperator", ["x"], ["y"], {})],
         {"x": (TensorProto.FLOAT, ["n", 3])},

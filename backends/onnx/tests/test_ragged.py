@@ -1,4 +1,4 @@
-"""Requests of different shapes share a batch, and the model is told where each begins."""
+"""Requests of different shapes share a batch, and batch_input describes where each starts."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def config(kind, datatype, told=""):
         ("BATCH_ITEM_SHAPE_FLATTEN", [3, 5]),
     ],
 )
-def test_the_model_is_told_about_each_request(serve, graph, kind, expected, datatype):
+def test_batch_input_describes_each_request(serve, graph, kind, expected, datatype):
     number = NUMBERS[datatype]
     model = graph(
         [("Add", ["x", "x"], ["y"], {}), ("Unsqueeze", ["about", "axis"], ["told"], {})],
@@ -54,7 +54,7 @@ def test_the_model_is_told_about_each_request(serve, graph, kind, expected, data
     assert b["y"].tolist() == (2 * B).tolist()
 
 
-def test_shapes_may_be_told_as_rows(serve, graph):
+def test_batch_input_can_have_shapes_as_rows(serve, graph):
     model = graph(
         [("Add", ["x", "x"], ["y"], {}), ("Identity", ["about"], ["told"], {})],
         {"x": (TensorProto.FLOAT, ["n"]), "about": (TensorProto.INT32, ["m", 1])},
@@ -70,8 +70,8 @@ def test_shapes_may_be_told_as_rows(serve, graph):
     assert b["y"].tolist() == (2 * two_rows).tolist()
 
 
-def test_the_sums_may_begin_with_zero(serve, graph):
-    """The model adds up what lies between the first two sums, the first request, for both."""
+def test_the_sums_may_start_with_zero(serve, graph):
+    """The model adds up the elements between the first two sums: those of the first request."""
     model = graph(
         [
             ("Slice", ["about", "zero", "one"], ["start"], {}),
@@ -92,7 +92,7 @@ def test_the_sums_may_begin_with_zero(serve, graph):
     assert b["y"].tolist() == (B + 6).tolist()
 
 
-def test_the_largest_count_is_told_as_a_shape(serve, graph):
+def test_the_largest_count_can_be_a_shape(serve, graph):
     model = graph(
         [
             ("Shape", ["about"], ["shape"], {}),

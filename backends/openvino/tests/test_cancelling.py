@@ -1,4 +1,4 @@
-"""A run for which nobody waits any more is broken off."""
+"""A run ends when all requests of its batch are cancelled."""
 
 import threading
 
@@ -24,7 +24,7 @@ def full_of(value, *shape):
 
 
 def many_steps(model_of, *dims):
-    """y = x through products of matrices, one after the other: seconds."""
+    """y = x through a chain of matrix products, which takes seconds."""
     weights = op.constant(np.eye(WIDTH, dtype=np.float32))
 
     def steps(x):
@@ -51,7 +51,7 @@ def begun(monkeypatch):
 
 @pytest.fixture
 def finished(monkeypatch):
-    """The outputs of the runs that came to their end."""
+    """The outputs of the completed runs."""
     finished = []
     copies = OpenVinoInstance._copies
 
@@ -63,7 +63,7 @@ def finished(monkeypatch):
     return finished
 
 
-def test_the_run_of_a_cancelled_request_ends_and_the_instance_serves_on(
+def test_the_run_of_a_cancelled_request_ends_and_the_instance_continues(
     serve, model_of, begun, finished
 ):
     model = serve(many_steps(model_of, ROWS), FIXED)
@@ -78,7 +78,7 @@ def test_the_run_of_a_cancelled_request_ends_and_the_instance_serves_on(
         assert len(finished) == value
 
 
-def test_instances_of_one_compiled_model_are_broken_off_alone(serve, model_of, begun, finished):
+def test_cancelling_a_run_does_not_affect_other_instances(serve, model_of, begun, finished):
     config = (
         FIXED + " instance_group [ { count: 2 kind: KIND_CPU } ] "
         'parameters { key: "NUM_STREAMS" value { string_value: "2" } }'
@@ -93,10 +93,8 @@ def test_instances_of_one_compiled_model_are_broken_off_alone(serve, model_of, b
     assert len(finished) == 1
 
 
-def test_the_run_of_a_model_with_variable_shapes_goes_on_to_its_end(
-    serve, model_of, begun, finished
-):
-    """OpenVINO would mix its values into the answers to others."""
+def test_a_run_with_variable_shapes_is_not_cancelled(serve, model_of, begun, finished):
+    """After a cancellation, OpenVINO would return values of this run for other requests."""
     model = serve(many_steps(model_of, -1, -1), VARIABLE)
 
     for value in (1, 2):
@@ -111,7 +109,7 @@ def test_the_run_of_a_model_with_variable_shapes_goes_on_to_its_end(
 
 
 class Asked:
-    """In the place of an infer request and of the loop."""
+    """A stand-in for an infer request and for the event loop."""
 
     def __init__(self):
         self.told = 0
@@ -134,12 +132,12 @@ class Batch:
         self.requests = [type("Request", (), {"cancelled": each}) for each in cancelled]
 
 
-def test_a_batch_that_was_cancelled_before_its_run_does_not_begin():
+def test_a_batch_that_is_cancelled_before_its_run_does_not_start():
     with pytest.raises(Exception, match="all requests of the batch were cancelled"):
         Termination(Asked(), Asked()).begin(Batch(True, True))
 
 
-def test_a_run_is_broken_off_also_if_openvino_began_late():
+def test_a_run_is_cancelled_even_if_openvino_starts_it_late():
     asked = Asked()
     termination, batch = Termination(asked, asked), Batch(False)
     termination.begin(batch)
@@ -153,7 +151,7 @@ def test_a_run_is_broken_off_also_if_openvino_began_late():
     assert (asked.told, asked.later) == (2, [])
 
 
-def test_a_batch_that_is_over_breaks_off_no_other():
+def test_cancelling_a_finished_batch_does_not_affect_the_next_one():
     asked = Asked()
     termination = Termination(asked, asked)
     first, second = Batch(False), Batch(True, False)

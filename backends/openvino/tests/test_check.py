@@ -1,4 +1,4 @@
-"""A configuration that the file contradicts is refused, with both sides of the matter."""
+"""A configuration that the file contradicts is refused, and the error has the values of both."""
 
 import openvino as ov
 import openvino.opset13 as op
@@ -77,7 +77,7 @@ def test_ragged_tensors(serve, doubled):
 
 
 @pytest.mark.parametrize("word", ["optional", "allow_ragged_batch"])
-def test_what_openvino_has_no_place_for_is_refused_by_name(serve, doubled, word):
+def test_input_options_that_openvino_lacks_are_refused_by_name(serve, doubled, word):
     with pytest.raises(CoreError, match=f"model 'm': .*{word}.*input 'x'"):
         serve(
             doubled(),

@@ -1,4 +1,4 @@
-"""What the file knows is written into the configuration."""
+"""The file completes the configuration."""
 
 import numpy as np
 import openvino as ov
@@ -41,7 +41,7 @@ def test_a_wrong_default_batch_size_is_refused(serve, doubled):
         serve(doubled(layout="N..."), settings={"default-max-batch-size": "many"})
 
 
-def test_batching_without_a_layout_is_believed_with_a_warning(serve, doubled, caplog):
+def test_batching_without_a_layout_is_accepted_with_a_warning(serve, doubled, caplog):
     model = serve(doubled(), 'backend: "openvino" max_batch_size: 8')
 
     assert described(model.config.input) == [("x", 11, [3])]
@@ -54,7 +54,7 @@ def test_entries_with_a_name_only_are_completed(serve, doubled):
     assert described(model.config.input) == [("x", 11, [-1, 3])]
 
 
-def test_a_tensor_without_a_name_gets_that_of_its_node(serve):
+def test_a_tensor_without_a_name_gets_the_name_of_its_node(serve):
     x = op.parameter([1, 3], ov.Type.f32, name="first")
     result = op.result(op.add(x, x))
     result.set_friendly_name("sum")
@@ -75,12 +75,12 @@ def free():
     return ov.Model([op.result(y)], [x], "free")
 
 
-def test_an_open_rank_must_be_written_by_hand(serve, free):
+def test_a_dynamic_rank_needs_dims_in_the_configuration(serve, free):
     with pytest.raises(CoreError, match="leaves open how many dimensions input 'x' has"):
         serve(free)
 
 
-def test_an_open_rank_takes_what_is_written(serve, free):
+def test_a_dynamic_rank_gets_the_dims_of_the_configuration(serve, free):
     model = serve(
         free,
         """
@@ -94,7 +94,7 @@ def test_an_open_rank_takes_what_is_written(serve, free):
     assert model(x=np.ones((3, 2), np.float32))["y"].tolist() == [[2, 2]] * 3
 
 
-def test_an_entry_that_the_file_does_not_have_is_told_with_those_it_has(serve, doubled):
+def test_an_error_for_an_unknown_entry_lists_the_entries_of_the_file(serve, doubled):
     with pytest.raises(CoreError, match="unexpected inference output 'z', allowed outputs are: y"):
         serve(doubled(), 'backend: "openvino" output { name: "z" }')
 
@@ -107,7 +107,7 @@ def test_an_entry_that_the_file_does_not_have_is_told_with_those_it_has(serve, d
         ("N...", "sequence_batching { }", "sequence_batching"),
     ],
 )
-def test_a_described_model_gets_a_scheduler_where_the_file_says_that_it_batches(
+def test_a_described_model_gets_a_scheduler_if_the_file_has_a_batch(
     serve, doubled, layout, more, scheduler
 ):
     model = serve(
@@ -123,7 +123,7 @@ def test_a_described_model_gets_a_scheduler_where_the_file_says_that_it_batches(
 
 
 @pytest.mark.parametrize("rows", [0, 4])
-def test_dims_that_the_file_leaves_open_come_from_the_configuration(serve, model_of, rows):
+def test_dynamic_dims_of_the_file_come_from_the_configuration(serve, model_of, rows):
     x = op.parameter(ov.PartialShape.dynamic(), ov.Type.f32)
     x.output(0).set_names({"x"})
     result = op.result(op.add(x, x))

@@ -1,4 +1,4 @@
-"""Where the model's file is looked for, and what is said when it is not what it should be."""
+"""Finding the model file, and errors for wrong files."""
 
 import numpy as np
 import onnx
@@ -27,7 +27,7 @@ def test_an_onnx_file_is_served(serve):
     assert model(x=X)["y"].tolist() == [[2, 2, 2]]
 
 
-def test_a_missing_file_is_told_with_what_is_there(serve):
+def test_an_error_for_a_missing_file_lists_the_files_that_are_there(serve):
     with pytest.raises(CoreError, match=r"unable to find '.*1/model.xml' for model 'm'") as caught:
         serve(lambda folder: (folder / "net.xml").touch(), 'backend: "openvino"')
 
@@ -36,7 +36,7 @@ def test_a_missing_file_is_told_with_what_is_there(serve):
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage" * 100, b"<?xml version='1.0'?><net></net>"])
-def test_a_broken_file_is_told(serve, content):
+def test_a_broken_file_is_refused(serve, content):
     def fill(folder):
         (folder / "model.xml").write_bytes(content)
         (folder / "model.bin").write_bytes(b"")
@@ -45,7 +45,7 @@ def test_a_broken_file_is_told(serve, content):
         serve(fill)
 
 
-def test_missing_weights_are_told(serve, model_of):
+def test_missing_weights_are_reported(serve, model_of):
     def fill(folder):
         save_with_weights(folder, model_of)
         (folder / "model.bin").unlink()
@@ -54,7 +54,7 @@ def test_missing_weights_are_told(serve, model_of):
         serve(fill)
 
 
-def test_half_of_the_weights_is_told(serve, model_of):
+def test_half_of_the_weights_is_refused(serve, model_of):
     def fill(folder):
         save_with_weights(folder, model_of)
         weights = folder / "model.bin"
@@ -88,6 +88,6 @@ def test_importing_core_does_not_import_openvino():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_folder_in_the_place_of_a_file_is_told(serve):
+def test_a_folder_instead_of_a_file_is_refused(serve):
     with pytest.raises(CoreError, match=r"unable to find '.*model.xml'.* model.xml \(a folder\)"):
         serve(lambda folder: (folder / "model.xml").mkdir(), 'backend: "openvino"')

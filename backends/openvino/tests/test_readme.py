@@ -1,4 +1,4 @@
-"""The model of the README is made, served and asked as it stands there."""
+"""The example of the README runs unchanged."""
 
 import re
 from pathlib import Path

@@ -76,7 +76,7 @@ def test_a_package_answers_by_tritons_names(start, names):
         assert found["RESULT[y]"].tolist() == np.full((rows, 3), 2).tolist()
 
 
-def test_a_shape_that_it_was_not_compiled_for_is_an_error(start):
+def test_a_shape_for_which_it_is_not_compiled_is_an_error(start):
     """Compiled code would read beyond its end."""
     model = start(width=-1)
 
@@ -90,14 +90,14 @@ def test_a_shape_that_it_was_not_compiled_for_is_an_error(start):
     model(**inputs(NAMES))
 
 
-def test_what_it_was_not_compiled_for_is_refused_at_the_load(start):
+def test_dims_for_which_it_is_not_compiled_are_refused_at_the_load(start):
     with pytest.raises(
         CoreError, match=r"'ARGS\[0\]': the model expects 2 dimensions \(shape \[-1, 3\]\)"
     ):
         start(width=4)
 
 
-def test_what_it_lacks_is_told_with_its_names(serve, package):
+def test_an_error_for_missing_datatypes_lists_its_names(serve, package):
     with pytest.raises(CoreError) as caught:
         serve(lambda folder: (folder / "model.pt2").write_bytes(package))
 

@@ -132,7 +132,7 @@ def test_two_steps_of_an_ensemble_copy_at_both_ends_only(server):
     assert copies(lambda: server.infer("twice", {"x": x})) == [1, 1]
 
 
-def test_what_is_on_the_gpu_and_stays_there_is_not_copied(server):
+def test_a_tensor_that_stays_on_the_gpu_is_not_copied(server):
     from core import DeviceOutput
 
     x = torch.ones(2, 3, device="cuda:0")
@@ -163,7 +163,7 @@ def test_tensors_of_many_requests_do_not_mix(server):
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is no second GPU")
-def test_what_another_gpu_has_comes_from_there(server):
+def test_an_input_of_another_gpu_is_copied_from_there(server):
     x = torch.ones(2, 3, device="cuda:1")
     torch.cuda.synchronize(1)
 

@@ -17,7 +17,7 @@ def test_importing_the_backend_imports_no_torch():
 
 
 @pytest.mark.parametrize("error", [ImportError("no such thing"), OSError("libtorch.so: undefined")])
-def test_a_broken_torch_is_told_with_its_error_and_the_next_step(monkeypatch, error):
+def test_an_error_for_a_broken_torch_has_its_error_and_advice(monkeypatch, error):
     imported = builtins.__import__
 
     def broken(name, *args, **kwargs):

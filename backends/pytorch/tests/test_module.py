@@ -107,12 +107,12 @@ def test_weights_that_hold_code_are_not_unpickled(serve, tmp_path):
         (CODE.replace("self, x", "self, *, x"), None, "takes 'x' by keyword only"),
     ],
 )
-def test_what_cannot_be_served_is_told(serve, code, saved, text):
+def test_a_module_that_cannot_be_served_is_refused(serve, code, saved, text):
     with pytest.raises(CoreError, match=text):
         serve(files(code, saved), CONFIG)
 
 
-def test_of_several_modules_the_first_by_name_is_served_or_the_one_that_is_named(serve, caplog):
+def test_the_first_of_several_modules_or_the_named_one_is_served(serve, caplog):
     code = (
         "from torch import nn\n"
         "class One(nn.Module):\n    def forward(self, x): return x.new_ones((len(x), 3))\n"
@@ -142,7 +142,7 @@ def test_torch_compile_gets_its_parameters(serve, weights):
         np.testing.assert_allclose(model(x=x)["OUTPUT__0"], expected(weights, x), rtol=1e-5)
 
 
-def test_a_program_of_torchscript_beside_it_is_served_as_triton_does(serve, modules, script):
+def test_a_torchscript_program_beside_it_is_served_like_in_triton(serve, modules, script):
     def both(folder):
         (folder / "model.py").write_text("1/0")
         script(modules.Identity(), folder / "model.pt")
@@ -224,7 +224,7 @@ class Scale(torch.nn.Module):
         assert served.ask({"x": X}, (), "b")["OUTPUT__0"].tolist() == [[3, 6]]
 
 
-def test_what_torch_compile_refuses_is_told_by_name(serve):
+def test_an_error_names_the_parameter_that_torch_compile_refuses(serve):
     asked = """parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS"
         value { string_value: '{"backend": "none"}' } }"""
 
@@ -232,7 +232,7 @@ def test_what_torch_compile_refuses_is_told_by_name(serve):
         serve(files(), CONFIG + asked)
 
 
-def test_an_error_of_python_is_told_with_its_kind(serve):
+def test_an_error_of_python_has_its_type(serve):
     code = CODE.replace("return self", "return {}['size'] or self")
 
     with pytest.raises(CoreError, match="PyTorch execute failure: KeyError: 'size'"):

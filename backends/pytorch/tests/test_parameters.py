@@ -88,7 +88,7 @@ class Threads(torch.nn.Module):
 """
 
 
-def test_the_first_model_says_how_many_threads_there_are(serve, kept, caplog):
+def test_the_first_model_sets_the_number_of_threads(serve, kept, caplog):
     def fill(folder):
         (folder / "model.py").write_text(ASKING)
 
@@ -102,7 +102,7 @@ def test_the_first_model_says_how_many_threads_there_are(serve, kept, caplog):
         assert model(x=X)["n"].tolist() == [3]
 
 
-def test_threads_between_operations_that_come_too_late_are_told(serve, modules, kept, caplog):
+def test_inter_op_threads_that_are_set_too_late_cause_a_warning(serve, modules, kept, caplog):
     count = torch.get_num_interop_threads()
 
     serve(modules.Counter(), COUNTER + written(NUM_INTEROP_THREADS=count + 1))
@@ -169,15 +169,15 @@ class TestWeights:
 
         return count
 
-    def test_a_program_without_memory_is_loaded_once(self, opened, modules):
+    def test_a_program_without_state_is_loaded_once(self, opened, modules):
         assert opened(modules.Identity()) == 1
         assert opened(modules.Convolutions().eval()) == 1
         assert opened(modules.InPlace()) == 1
 
-    def test_a_program_that_writes_to_itself_is_loaded_for_each(self, opened, modules):
+    def test_a_program_that_writes_to_itself_is_loaded_for_each_instance(self, opened, modules):
         assert opened(modules.Counter()) == 2
         assert opened(modules.Attribute()) == 2
 
-    def test_the_configuration_decides_if_it_says_so(self, opened, modules):
+    def test_enable_weight_sharing_overrides_the_analysis(self, opened, modules):
         assert opened(modules.Counter(), written(ENABLE_WEIGHT_SHARING="true")) == 1
         assert opened(modules.Identity(), written(ENABLE_WEIGHT_SHARING="false")) == 2

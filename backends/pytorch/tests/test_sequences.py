@@ -15,7 +15,7 @@ def asked(model, x, flags=0, sequence=40):
     return found
 
 
-def test_a_state_goes_from_one_request_to_the_next(serve, modules, io):
+def test_a_state_is_passed_from_one_request_to_the_next(serve, modules, io):
     model = serve(
         modules.Adding(),
         "max_batch_size: 4 sequence_batching { direct { } state [ { "

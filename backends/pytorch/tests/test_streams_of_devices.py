@@ -100,7 +100,7 @@ def test_three_streams_follow_each_other(cuda):
     assert cuda.now == []
 
 
-def test_outputs_that_may_be_written_again_leave_on_the_stream_of_computation(cuda):
+def test_outputs_that_may_change_are_copied_on_the_stream_of_computation(cuda):
     streams = DeviceStreams(GPU, every_gpu=False, waits=True)
 
     run(streams)[2].wait()
@@ -109,7 +109,7 @@ def test_outputs_that_may_be_written_again_leave_on_the_stream_of_computation(cu
     assert cuda.log[-1] == "host waits for a mark in stream 0 of cuda:1"
 
 
-def test_a_model_on_several_gpus_is_done_when_all_are(cuda):
+def test_a_model_on_several_gpus_is_done_when_all_gpus_are(cuda):
     streams = DeviceStreams(GPU, every_gpu=True, waits=False)
 
     run(streams)[2].wait()
@@ -120,7 +120,7 @@ def test_a_model_on_several_gpus_is_done_when_all_are(cuda):
     ]
 
 
-def test_a_tensor_of_another_gpu_comes_on_a_stream_of_its_own_there(cuda):
+def test_a_tensor_of_another_gpu_is_copied_on_a_stream_of_that_gpu(cuda):
     streams = DeviceStreams(GPU, every_gpu=False, waits=False)
     given = torch.ones(3, device="cuda:0")
     names = []
@@ -145,7 +145,7 @@ def test_a_tensor_of_another_gpu_comes_on_a_stream_of_its_own_there(cuda):
     assert streams.is_here(here) and names == ["stream 3 of cuda:0"]
 
 
-def test_what_stays_shows_itself_as_an_array_of_the_gpu(cuda):
+def test_an_output_that_stays_is_exported_as_an_array_of_the_gpu(cuda):
     streams = DeviceStreams(GPU, every_gpu=False, waits=False)
     tensor = torch.ones(4, 3, device=GPU, dtype=torch.bfloat16)
 
@@ -157,7 +157,7 @@ def test_what_stays_shows_itself_as_an_array_of_the_gpu(cuda):
     assert streams.takes(shown.__dlpack_device__()) and not streams.takes((dlpack.ROCM, 1))
 
 
-def test_what_stays_has_rows_shapes_and_a_copy_on_the_host():
+def test_an_output_that_stays_has_rows_shapes_and_a_copy_on_the_host():
     shown = OnGpu(torch.ones(4, 3, dtype=torch.bfloat16), (dlpack.CUDA, 1))
 
     part = shown[1:3].reshape((6,))
@@ -177,7 +177,7 @@ def test_settling_waits_for_every_stream(cuda):
 
 
 @pytest.mark.parametrize("kind", ["MODEL", "GPU"])
-def test_inputs_go_to_the_gpu_of_the_instance_or_where_the_model_begins(cuda, kind):
+def test_inputs_go_to_the_gpu_of_the_instance_or_of_the_program(cuda, kind):
     class Program:
         keeps_outputs = False
         device = torch.device("cuda", 0)
@@ -185,7 +185,7 @@ def test_inputs_go_to_the_gpu_of_the_instance_or_where_the_model_begins(cuda, ki
     assert streams_of(Device(kind, 1), Program()).place == (dlpack.CUDA, int(kind == "GPU"))
 
 
-def test_a_model_that_begins_on_the_host_gets_memory_of_the_host(cuda):
+def test_a_model_that_starts_on_the_host_gets_host_memory(cuda):
     streams = DeviceStreams(torch.device("cpu"), every_gpu=True, waits=False)
 
     with streams.feeding():

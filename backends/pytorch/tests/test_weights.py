@@ -35,7 +35,7 @@ def two_instances(shared):
 
 
 @pytest.mark.parametrize(("shared", "copies"), [("true", 1), ("false", 2)])
-def test_a_model_has_as_many_copies_as_its_instances_do_not_share(serve, shared, copies):
+def test_each_instance_that_does_not_share_counts_its_weights(serve, shared, copies):
     asked = serve(torch.nn.Linear(4, 3), two_instances(shared))
 
     assert asked.served.statistics("m")["memory_usage"] == [
@@ -66,7 +66,7 @@ def test_an_exported_program_has_weights_too(serve, export):
     ]
 
 
-def test_tensors_of_one_storage_count_once_and_a_program_that_is_gone_no_more(script, tmp_path):
+def test_a_storage_counts_once_and_only_while_its_program_exists(script, tmp_path):
     class Tied(torch.nn.Module):
         def __init__(self):
             super().__init__()

@@ -97,7 +97,7 @@ def test_an_input_is_gathered_in_pinned_memory_and_copied_once(serve, twice, pla
     assert played.cuda.pinned_sizes == [60, 60]
 
 
-def test_requests_that_lie_behind_one_another_are_copied_from_there(serve, twice, played):
+def test_adjacent_requests_are_copied_directly(serve, twice, played):
     served = serve(TOGETHER.format(4), {"coalesce-request-input": "true"})
     region = np.concatenate([X, X + 1])
     requests = [request_of({"x": each}, (), "m") for each in (X, X)]
@@ -111,7 +111,7 @@ def test_requests_that_lie_behind_one_another_are_copied_from_there(serve, twice
     assert played.cuda.pinned_sizes == [48]  # the outputs': nothing was gathered
 
 
-def test_each_instance_uses_its_profiles_and_the_best_of_them_for_a_batch(serve, played, port):
+def test_each_batch_uses_the_nearest_profile_of_its_instance(serve, played, port):
     bounds = (((1, 3), (1, 3), (2, 3)), ((1, 3), (8, 3), (8, 3)), ((1, 3), (4, 3), (8, 3)))
     engine = played.engine([port("x", *bounds), port("y", dims=(-1, 3))], lambda x: {"y": 2 * x})
     served = serve('instance_group [ { kind: KIND_GPU count: 1 profile: [ "0", "2" ] } ]')
@@ -122,7 +122,7 @@ def test_each_instance_uses_its_profiles_and_the_best_of_them_for_a_batch(serve,
     assert {each.profile: each.runs for each in engine.contexts} == {0: 2, 2: 3}
 
 
-def test_a_batch_outside_of_the_profiles_is_refused_with_both_sides(serve, played, port):
+def test_an_error_for_a_batch_outside_of_the_profiles_has_both_shapes(serve, played, port):
     bounds = ((1, 2), (4, 2), (8, 4))
     played.engine([port("x", bounds), port("y", dims=(-1, -1))], lambda x: {"y": 2 * x})
     served = serve()
@@ -185,7 +185,7 @@ def test_a_shape_tensor_gets_the_batch_as_its_first_value(serve, played, port):
         served.ask({"x": X, "size": np.array([10], np.int32)}, (), "m")
 
 
-def test_a_scalar_is_one_element_to_clients(serve, played, port):
+def test_clients_see_a_scalar_as_one_element(serve, played, port):
     ports = [port("x", ((), (), ())), port("y", dims=())]
     played.engine(ports, lambda x: {"y": x + 1}, told={"y": lambda *_: ()})
 
@@ -231,7 +231,7 @@ class TestArraysOnTheDevice:
             requests.append(request)
         return served.send(requests)
 
-    def test_an_input_that_lies_well_is_read_where_it_is(self, serve, twice, played):
+    def test_an_aligned_input_is_not_copied(self, serve, twice, played):
         served = serve()
         memory = played.cuda.memory(X.nbytes, None)
         place = FakeDevice(dlpack.CUDA)
@@ -256,7 +256,7 @@ class TestArraysOnTheDevice:
         assert served.executions("m") == 1 and place.copies == 0
         assert {"within 24", "to_device 24"} <= {what for _, what in played.cuda.history}
 
-    def test_an_input_of_another_gpu_comes_over_the_host(self, serve, twice, played):
+    def test_an_input_of_another_gpu_is_copied_through_the_host(self, serve, twice, played):
         place = FakeDevice(dlpack.CUDA, 1)
 
         (found,) = self.send(serve(), place.array(X))
@@ -264,7 +264,7 @@ class TestArraysOnTheDevice:
         assert np.array_equal(found["y"], 2 * X) and place.copies == 1
 
     @pytest.mark.parametrize("graphs", ["", "optimization { cuda { graphs: true } }"])
-    def test_an_output_stays_for_who_takes_it_there(self, tmp_path, twice, played, graphs):
+    def test_an_output_stays_if_a_request_takes_it_there(self, tmp_path, twice, played, graphs):
         (tmp_path / "m" / "1").mkdir(parents=True)
         (tmp_path / "m" / "1" / "model.plan").write_bytes(b"engine")
         (tmp_path / "m" / "config.pbtxt").write_text('backend: "tensorrt" ' + graphs)
@@ -277,7 +277,7 @@ class TestArraysOnTheDevice:
             assert np.array_equal(server.infer("m", {"x": X + 1})["y"], 2 * X + 2)
             assert np.array_equal(found.tensor("y").array, 2 * X)
 
-    def test_rows_of_a_batch_stay(self, serve, twice):
+    def test_rows_of_a_batch_stay_on_the_device(self, serve, twice):
         found = self.send(serve(TOGETHER.format(4)), X, X + 1, outputs=[DeviceOutput("y")])
 
         assert [each["y"].tolist() for each in found] == [(2 * X).tolist(), (2 * X + 2).tolist()]

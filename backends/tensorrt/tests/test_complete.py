@@ -37,7 +37,7 @@ def test_everything_is_completed(engine):
     check(found, engine)
 
 
-def test_what_is_written_stays(engine):
+def test_existing_settings_stay_unchanged(engine):
     found = completed(engine, 'max_batch_size: 2 input { name: "x" dims: 3 } sequence_batching { }')
 
     assert (

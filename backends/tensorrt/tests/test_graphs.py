@@ -36,12 +36,12 @@ def sizes(found):
     return [each.shapes["x"] for each in found]
 
 
-def test_none_without_being_asked_for(specs):
+def test_there_are_no_graphs_by_default(specs):
     assert specs(IO) == ()
     assert specs(IO + graph(4).replace("true", "false")) == ()
 
 
-def test_preferred_sizes_one_and_all_by_default(specs):
+def test_default_sizes_are_one_the_preferred_ones_and_the_maximum(specs):
     text = (
         IO
         + "optimization { cuda { graphs: true } } dynamic_batching { preferred_batch_size: [ 2, 4 ] }"
@@ -50,7 +50,7 @@ def test_preferred_sizes_one_and_all_by_default(specs):
     assert sizes(specs(text)) == [(1, 3), (2, 3), (4, 3), (8, 3)]
 
 
-def test_the_sizes_of_triton_where_no_scheduler_makes_batches(specs):
+def test_sizes_without_a_scheduler_are_those_of_triton(specs):
     text = IO.replace("8 ", "14 ") + "optimization { cuda { graphs: true } }"
 
     assert [rows for rows, _ in sizes(specs(text))] == [1, 2, 3, 4, 6, 8, 12, 14]
@@ -62,7 +62,7 @@ def test_preferred_sizes_of_sequences(specs):
     assert [rows for rows, _ in sizes(specs(text % "preferred_batch_size: [ 5 ]"))] == [1, 5, 8]
 
 
-def test_open_dimensions_are_those_that_a_profile_is_best_for(specs):
+def test_dynamic_dimensions_get_the_optimum_of_a_profile(specs):
     text = OPEN + "optimization { cuda { graphs: true } } dynamic_batching { }"
 
     assert sizes(specs(text)) == [(1, 3), (8, 3)]
@@ -111,7 +111,7 @@ def test_specs_of_batch_size_and_dims(specs):
         (graph(4, (7, 7), lower(1, (7,))), "graph_lower_bound must not be above"),
     ],
 )
-def test_a_spec_that_cannot_be(specs, text, expected):
+def test_an_invalid_spec_is_refused(specs, text, expected):
     with pytest.raises(CoreError, match=expected):
         specs(OPEN + text)
 
@@ -123,7 +123,7 @@ def test_without_a_lower_bound_shapes_must_be_equal(specs):
     assert [chosen(found, {"x": shape}) for shape in ((3, 7), (4, 6), (5, 7))] == [None] * 3
 
 
-def test_with_lower_bounds_the_smallest_that_holds_the_batch(specs):
+def test_with_lower_bounds_the_smallest_graph_that_fits_is_chosen(specs):
     small, large = graph(2, (8,), lower(1, (4,))), graph(8, (8,), lower(1, (4,)))
     both = small[:-4] + large[large.index("graph_spec") :]
     found = specs(OPEN + both)
@@ -158,7 +158,7 @@ def test_batches_run_as_graphs(serve, summed, played):
 
 
 @pytest.mark.parametrize("shape", [(4, 7), (3, 7), (1, 7), (4, 5), (2, 6)])
-def test_a_batch_is_filled_up_to_the_graph(serve, summed, played, shape):
+def test_a_batch_is_padded_to_the_graph(serve, summed, played, shape):
     served = serve(OPEN.replace('name: "m"', "") + graph(4, (7,), lower(1, (5,))))
     rng = np.random.default_rng(7)
 
@@ -174,7 +174,7 @@ def test_a_batch_is_filled_up_to_the_graph(serve, summed, played, shape):
 
 
 @pytest.mark.parametrize("dims", [(0,), (17,), (2**31,), (2**62,), (2**63 - 1,), (7, 7), ()])
-def test_a_graph_of_shapes_that_the_engine_does_not_take_costs_no_memory(
+def test_a_graph_of_shapes_that_the_engine_refuses_allocates_no_memory(
     serve, summed, played, monkeypatch, dims
 ):
     """CVE-2025-23335: a configuration of an engine whose numbers ran below zero."""
@@ -193,7 +193,7 @@ def test_a_graph_of_shapes_that_the_engine_does_not_take_costs_no_memory(
     assert all(0 < size < 2**20 for size in sizes)
 
 
-def test_a_buffer_that_grows_takes_its_graphs_with_it(serve, summed, played):
+def test_a_buffer_that_grows_makes_its_graphs_invalid(serve, summed, played):
     served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
     large = np.ones((8, 16), np.float32)
 
@@ -203,7 +203,7 @@ def test_a_buffer_that_grows_takes_its_graphs_with_it(serve, summed, played):
     assert 1 < played.cuda.launched < 5
 
 
-def test_an_engine_that_cannot_be_captured_runs_without(serve, summed, played, caplog):
+def test_an_engine_that_cannot_be_captured_runs_without_graphs(serve, summed, played, caplog):
     played.cuda.no_capture = True
 
     served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))

@@ -59,7 +59,7 @@ def installed(monkeypatch):
     return make
 
 
-def test_all_of_tensorrt_is_preferred_to_its_parts(installed):
+def test_the_full_runtime_is_preferred(installed):
     installed(tensorrt="11.4.0.106", tensorrt_lean="11.4.0.106")
 
     assert tensorrt("", "m")[0] == "full"
@@ -100,7 +100,7 @@ def test_modules_of_wheels_with_bindings_in_their_names(installed):
         ({}, "small", "runtime=small: it must be one of full, lean, dispatch"),
     ],
 )
-def test_what_is_missing_is_told_with_the_command(installed, modules, wanted, expected):
+def test_an_error_for_a_missing_library_has_the_command(installed, modules, wanted, expected):
     installed(**modules)
 
     with pytest.raises(CoreError, match=expected.replace('"m"', "'m'")):
@@ -147,7 +147,7 @@ def asked(file):
 
 
 @pytest.mark.parametrize("file", WHERE)
-def test_tensorrt_has_all_that_is_asked_of_it(lean, file):
+def test_tensorrt_has_all_attributes_that_the_code_uses(lean, file):
     found = set(asked(file))
 
     assert len(found) >= 3
@@ -155,7 +155,7 @@ def test_tensorrt_has_all_that_is_asked_of_it(lean, file):
         assert hasattr(getattr(lean, OBJECTS[name]), attribute), f"{OBJECTS[name]}.{attribute}"
 
 
-def test_tensorrt_has_all_of_its_modules_names(lean):
+def test_tensorrt_has_all_module_names_that_the_code_uses(lean):
     names = set()
     for path in FOLDER.glob("*.py"):
         if path.name == "conformance.py":  # it builds an engine, which the lean runtime cannot
@@ -182,7 +182,7 @@ def test_members_of_enumerations(lean):
 
 
 @pytest.mark.parametrize("name", facts_module._DTYPES)
-def test_datatypes_have_the_size_that_tensorrt_says(lean, name):
+def test_datatypes_have_the_sizes_of_tensorrt(lean, name):
     assert getattr(lean.DataType, name).itemsize == facts_module._DTYPES[name].byte_size
 
 
@@ -222,7 +222,7 @@ def test_an_allocator_of_tensorrts_class(lean):
     assert (allocator.address, allocator.shape) == (768, (2, 5))
 
 
-def test_cupy_has_all_that_is_asked_of_it():
+def test_cupy_has_all_attributes_that_the_code_uses():
     module = cupy_or_skip()
     for name in ("Device", "Stream", "Event", "alloc", "alloc_pinned_memory", "Graph"):
         assert hasattr(module.cuda, name)
@@ -238,7 +238,7 @@ def test_cupy_has_all_that_is_asked_of_it():
 
 
 @pytest.mark.skipif(bool(gpus()), reason="there is a GPU")
-def test_the_real_runtime_without_a_gpu_is_told_and_does_not_end_the_process(lean, tmp_path):
+def test_the_real_runtime_without_a_gpu_is_an_error_and_no_crash(lean, tmp_path):
     """CUDA says that there is a GPU: what TensorRT gives must be left alone, also when it goes."""
     (tmp_path / "model.plan").write_bytes(b"engine")
     cuda = SimpleNamespace(
@@ -251,9 +251,7 @@ def test_the_real_runtime_without_a_gpu_is_told_and_does_not_end_the_process(lea
     gc.collect()
 
 
-def test_a_model_without_its_libraries_fails_by_its_name_and_no_other_does(
-    installed, tmp_path, monkeypatch
-):
+def test_missing_libraries_fail_the_model_by_name_and_no_other(installed, tmp_path, monkeypatch):
     installed()
     monkeypatch.setattr(backend, "_loader", None)
     for name in ("a", "b"):
@@ -294,7 +292,7 @@ class TestSettings:
         assert found.priority < 0 and found.ahead == 3 and found.graphs and found.busy
         assert found.output_stream and not found.pinned_inputs and found.pinned_outputs
 
-    def test_a_strategy_that_is_none(self):
+    def test_an_unknown_strategy_is_refused(self):
         with pytest.raises(CoreError, match="one of STATIC, ON_PROFILE_CHANGE, got 'MINE'"):
             self.of(
                 'parameters { key: "execution_context_allocation_strategy" value { string_value: "MINE" } }'
@@ -308,7 +306,7 @@ class TestSettings:
             self.of(entry.format(value))
         assert not self.of(entry.format("false")).graphs
 
-    def test_of_the_command_line(self):
+    def test_settings_of_the_command_line(self):
         found = backend_settings_of(
             {"plugins": "a.so; b.so;", "version-compatible": "TRUE", "execution-policy": "BLOCKING"}
         )
@@ -324,7 +322,7 @@ class TestSettings:
             {"coalesce-request-input": ""},
         ],
     )
-    def test_values_that_are_none(self, wrong):
+    def test_invalid_settings_are_refused(self, wrong):
         (key, value) = next(iter(wrong.items()))
         with pytest.raises(CoreError, match=f"tensorrt,{key}={value}: it must be"):
             backend_settings_of(wrong)

@@ -58,14 +58,14 @@ def test_a_file_for_each_compute_capability(serve, twice, played, port, capabili
     assert answer(serve(names, files=files)) == [[factor] * 3]
 
 
-def test_a_missing_file_is_told_with_what_is_there(serve, twice):
+def test_an_error_for_a_missing_file_lists_the_files_that_are_there(serve, twice):
     found = refusal(serve, files={"model.engine": b"engine"})
 
     assert "1/model.plan' for model 'm' on a GPU with compute capability 9.0" in found
     assert "its folder has model.engine" in found
 
 
-def test_instances_share_the_engine_and_have_contexts_of_their_own(serve, twice, played):
+def test_instances_share_the_engine_and_have_their_own_contexts(serve, twice, played):
     serve("instance_group [ { kind: KIND_GPU count: 3 } ]", files={"model.plan": b"engine"})
 
     assert len(twice.contexts) == 3
@@ -82,13 +82,13 @@ def test_contexts_allocate_as_the_parameter_says(serve, twice, strategy):
     assert [each.strategy.name for each in twice.contexts] == [strategy]
 
 
-def test_version_compatible_engines_may_bring_code_if_it_is_allowed(serve, twice, played):
+def test_version_compatible_engines_may_contain_code_if_allowed(serve, twice, played):
     serve(settings={"version-compatible": "true"})
 
     assert all(each.engine_host_code_allowed for each in played.runtimes)
 
 
-def test_without_that_they_may_not(serve, twice, played):
+def test_engines_may_not_contain_code_by_default(serve, twice, played):
     serve()
 
     assert not any(each.engine_host_code_allowed for each in played.runtimes)
@@ -107,7 +107,7 @@ def test_a_dla_core(serve, twice, played):
     assert played.runtimes[-1].DLA_core == 1
 
 
-def test_a_dla_core_that_is_not_there(serve, twice):
+def test_a_missing_dla_core_is_refused(serve, twice):
     assert "asks for DLA core 2, this device has 2" in refusal(serve, dla(2))
 
 
@@ -117,7 +117,7 @@ def test_plugins_must_be_files(serve, twice):
     assert "there is no file '/none/a.so'" in found
 
 
-def test_plugins_that_tensorrt_does_not_take(serve, twice, tmp_path):
+def test_plugins_that_tensorrt_refuses(serve, twice, tmp_path):
     """The plugin registry is TensorRT's own."""
     (tmp_path / "a.so").write_bytes(b"no library")
 
@@ -145,7 +145,7 @@ def test_the_cpu_is_refused(serve, twice):
         ),
     ],
 )
-def test_without_a_gpu_tensorrt_is_not_even_begun(serve, twice, played, devices, expected):
+def test_without_a_gpu_tensorrt_is_not_started(serve, twice, played, devices, expected):
     played.cuda.devices = devices
 
     with pytest.raises(CoreError, match=expected):
@@ -153,7 +153,7 @@ def test_without_a_gpu_tensorrt_is_not_even_begun(serve, twice, played, devices,
     assert played.runtimes == []
 
 
-def test_a_runtime_that_reported_an_error_is_not_asked_anything(serve, twice, played, monkeypatch):
+def test_a_runtime_that_reported_an_error_is_not_used(serve, twice, played, monkeypatch):
     """What TensorRT gives then ends the process when it is used."""
 
     class Broken:
@@ -188,7 +188,7 @@ REPORTS = {
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_what_tensorrt_reports_is_told_with_what_to_do(tmp_path, report):
+def test_reports_of_tensorrt_become_errors_with_advice(tmp_path, report):
     path = tmp_path / "model.plan"
     path.write_bytes(b"ptrt" + bytes(100))
 
@@ -211,7 +211,7 @@ def test_files_that_are_no_engines(serve, twice, content, expected):
     assert expected in refusal(serve, files={"model.plan": content})
 
 
-def test_the_lean_runtime_says_which_engines_it_runs(tmp_path):
+def test_an_error_of_the_lean_runtime_names_the_engines_that_it_runs(tmp_path):
     path = tmp_path / "model.plan"
     path.write_bytes(b"ptrt")
 
@@ -229,7 +229,7 @@ def test_a_truncated_engine_fails_its_model_with_the_report(serve, twice, played
 
 
 class TestErrorsOfExecutions:
-    def test_one_that_cannot_be_started_fails_its_batch_and_no_other(self, serve, twice):
+    def test_an_execution_that_does_not_start_fails_its_batch_only(self, serve, twice):
         served = serve()
         twice.fails = "Error Code 3: API Usage Error (wrong  shape)"
 
@@ -242,9 +242,7 @@ class TestErrorsOfExecutions:
         )
         assert answer(served) == [[2.0] * 3]
 
-    def test_one_that_no_later_run_survives_takes_the_instance_out_of_service(
-        self, serve, played, port
-    ):
+    def test_a_fatal_error_takes_the_instance_out_of_service(self, serve, played, port):
         def broken(x):
             raise RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
@@ -256,7 +254,7 @@ class TestErrorsOfExecutions:
         with pytest.raises(CoreError):
             answer(served)
 
-    def test_which_errors_are_of_that_kind(self):
+    def test_errors_that_are_fatal(self):
         assert isinstance(
             failed("m", "m_0", "gpu:0", "CUDA error: unspecified launch failure"), Fatal
         )
@@ -266,7 +264,7 @@ class TestErrorsOfExecutions:
         assert not is_sticky("Error Code 3: API Usage Error")
 
 
-def test_everything_is_given_back(serve, twice, played):
+def test_an_unload_frees_everything(serve, twice, played):
     served = serve("instance_group [ { kind: KIND_GPU count: 2 } ]")
     answer(served)
     contexts = [weakref.ref(each) for each in twice.contexts]
