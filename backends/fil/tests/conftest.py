@@ -153,6 +153,6 @@ class Asked:
 
 @pytest.fixture
 def warnings_of(caplog):
-    """What has been written with level WARNING until it is called."""
+    """Return a function that returns the messages of level WARNING so far."""
     caplog.set_level(logging.WARNING, "core")
     return lambda: [each.message for each in caplog.records if each.levelno == logging.WARNING]

@@ -87,11 +87,11 @@ def test_the_content_of_a_file_with_another_name_shows_its_kind(serve, forests, 
 def test_an_error_for_a_missing_file_lists_the_files_that_are_there(serve):
     with pytest.raises(
         CoreError, match=r"unable to find 'model.txt' in '.*1' for model 'm'"
-    ) as told:
+    ) as caught:
         serve(holding(b"{}", "xgboost.json"), model_type="lightgbm")
 
-    assert "the folder has xgboost.json" in told.value.message
-    assert "default_model_filename" in told.value.message
+    assert "the folder has xgboost.json" in caught.value.message
+    assert "default_model_filename" in caught.value.message
 
 
 def test_an_error_for_an_unknown_kind_lists_the_known_kinds(serve, model):

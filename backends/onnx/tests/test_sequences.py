@@ -22,9 +22,9 @@ def test_controls_reach_the_model_and_are_no_inputs_of_clients(serve, graph):
     made = graph(
         [
             ("Cast", ["start"], ["begins"], {"to": TensorProto.FLOAT}),
-            ("Cast", ["id"], ["who"], {"to": TensorProto.FLOAT}),
+            ("Cast", ["id"], ["offset"], {"to": TensorProto.FLOAT}),
             ("Add", ["x", "begins"], ["sum"], {}),
-            ("Add", ["sum", "who"], ["y"], {}),
+            ("Add", ["sum", "offset"], ["y"], {}),
         ],
         {
             "x": (TensorProto.FLOAT, ["n", 1]),

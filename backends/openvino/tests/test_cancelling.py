@@ -112,11 +112,11 @@ class Asked:
     """A stand-in for an infer request and for the event loop."""
 
     def __init__(self):
-        self.told = 0
+        self.cancels = 0
         self.later = []
 
     def cancel(self):
-        self.told += 1
+        self.cancels += 1
 
     def call_later(self, delay_s, function, *arguments):
         self.later.append((function, arguments))
@@ -145,10 +145,10 @@ def test_a_run_is_cancelled_even_if_openvino_starts_it_late():
     termination.now(batch)
     asked.pass_time()
 
-    assert asked.told == 2
+    assert asked.cancels == 2
     assert termination.end().kind is Kind.CANCELLED
     asked.pass_time()
-    assert (asked.told, asked.later) == (2, [])
+    assert (asked.cancels, asked.later) == (2, [])
 
 
 def test_cancelling_a_finished_batch_does_not_affect_the_next_one():
@@ -161,5 +161,5 @@ def test_cancelling_a_finished_batch_does_not_affect_the_next_one():
     termination.begin(second)
     termination.now(first)
 
-    assert asked.told == 0
+    assert asked.cancels == 0
     assert termination.end() is None

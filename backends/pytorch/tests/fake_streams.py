@@ -1,4 +1,4 @@
-"""A GPU that is played: tensors compute on the CPU, and a log says where what would have happened."""
+"""A fake GPU: tensors compute on the CPU, and a log records the work of each stream."""
 
 import threading
 from contextlib import contextmanager
@@ -8,15 +8,14 @@ from core_testing.fake_device import DeviceArray, FakeDevice
 
 
 class FakeStreams:
-    """Stands in for backend_pytorch.cuda.DeviceStreams, on a FakeDevice.
+    """A backend_pytorch.cuda.DeviceStreams on a FakeDevice.
 
-    What goes to the host is there when somebody has waited for the mark, not before, with what the memory
-    holds then: as late as the order of the streams allows. With `waits` that is before the next batch
-    computes.
+    Copies to the host are done in `wait` of the mark, as late as the order of the streams allows, with the
+    content that the memory has then. With `waits`, they have the content before the next batch computes.
 
-    log     stream (copies, compute, results, host) and what was done there
-    gate    marks come to pass while it is set
-    breaks  raised by marks
+    log     (stream, work): the stream is copies, compute, results or host
+    gate    marks are reached while it is set
+    breaks  error that marks raise
     """
 
     def __init__(self, device: FakeDevice, waits: bool):
@@ -29,13 +28,13 @@ class FakeStreams:
         self.breaks = None
         self._now = threading.local()
         self._elsewhere = set()
-        self._landing = []
+        self._copies = []
 
     def did(self, what, stream=None):
         self.log.append((stream or getattr(self._now, "stream", "host"), what))
 
     def count(self, what):
-        """How often something was done."""
+        """Return how often some work was done."""
         return sum(each == what for _, each in self.log)
 
     def takes(self, device):
@@ -67,7 +66,7 @@ class FakeStreams:
 
     def adopted(self, array):
         if not isinstance(array, DeviceArray):
-            raise BufferError("it shows itself to nobody")
+            raise BufferError("it cannot be exported")
         self.did("adopted")
         found = torch.from_numpy(array._held)
         if array.place.device != self.place:
@@ -92,26 +91,26 @@ class FakeStreams:
 
     def to_host(self, tensor):
         self.did("to host", "results")
-        landed = torch.full_like(tensor, 77)
-        self._landing.append((landed, tensor.clone() if self.waits else tensor))
-        return landed
+        copy = torch.full_like(tensor, 77)
+        self._copies.append((copy, tensor.clone() if self.waits else tensor))
+        return copy
 
     def shown(self, tensor):
         return DeviceArray(self.fake, tensor.numpy())
 
     def mark(self):
         self.did("mark", "results")
-        landing, self._landing = self._landing, []
-        return PlayedMark(self, landing)
+        copies, self._copies = self._copies, []
+        return FakeMark(self, copies)
 
     def settle(self):
         self.did("settled")
 
 
-class PlayedMark:
-    def __init__(self, streams, landing):
+class FakeMark:
+    def __init__(self, streams, copies):
         self._streams = streams
-        self._landing = landing
+        self._copies = copies
 
     def wait(self):
         assert self._streams.gate.wait(30)
@@ -119,5 +118,5 @@ class PlayedMark:
         if self._streams.breaks is not None:
             raise self._streams.breaks
         with torch.inference_mode():
-            for landed, tensor in self._landing:
-                landed.copy_(tensor)
+            for copy, tensor in self._copies:
+                copy.copy_(tensor)

@@ -14,7 +14,7 @@ class Sum(nn.Module):
 
 
 class Receiver(nn.Module):
-    """Its methods name the module otherwise. (x, self) → x - self"""
+    """Its methods have another name for the module. (x, self) → x - self"""
 
     def forward(this, x: Tensor, self: Tensor) -> Tensor:
         return x - self
@@ -26,14 +26,14 @@ class Identity(nn.Module):
 
 
 class Pick(nn.Module):
-    """y = 2x, picked = of each row the element that index says; raises out of range."""
+    """y = 2x; picked = the element of each row at position index, which raises out of range."""
 
     def forward(self, x: Tensor, index: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
         return x * 2, torch.gather(x, 1, index)
 
 
 class Flat(nn.Module):
-    """All rows in one."""
+    """Flatten all rows to one."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.reshape(-1)
@@ -45,7 +45,7 @@ class Keyed(nn.Module):
 
 
 class Upper(nn.Module):
-    """Text: in capitals, and joined with its length."""
+    """Return text in capitals, and joined with its length."""
 
     def forward(self, words: List[str]) -> Tuple[List[str], Tensor]:  # noqa: UP006
         capitals: List[str] = []  # noqa: UP006
@@ -74,7 +74,7 @@ class Scaled(nn.Module):
 
 
 class Counter(nn.Module):
-    """Counts its runs, in a buffer that it gives each time."""
+    """Count the runs in a buffer, and return the buffer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Attribute(nn.Module):
 
 
 class InPlace(nn.Module):
-    """Writes to what it is given."""
+    """Write to the argument."""
 
     def forward(self, x: Tensor) -> Tensor:
         flat = x.view(-1)
@@ -106,7 +106,7 @@ class InPlace(nn.Module):
 
 
 class Weight(nn.Module):
-    """Gives its own weight, which has a gradient, and numbers whose sign is still to be changed."""
+    """Return the weight, which has a gradient, and numbers with a lazy negation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Weight(nn.Module):
 
 
 class Total(nn.Module):
-    """A scalar."""
+    """Return a scalar."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.sum()
@@ -129,15 +129,15 @@ class Number(nn.Module):
 
 
 class Adding(nn.Module):
-    """A sum that a sequence keeps."""
+    """Return a sum as output and as state."""
 
     def forward(self, x: Tensor, total: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
         found = x + total
         return found, found
 
 
-class Told(nn.Module):
-    """x of all requests in one row, and what it was told about them."""
+class Described(nn.Module):
+    """Return 2x of all requests in one row, and the batch input that describes them."""
 
     def forward(self, x: Tensor, about: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
         return x * 2, about.unsqueeze(1)
@@ -149,7 +149,7 @@ class Nested(nn.Module):
 
 
 class Convolutions(nn.Module):
-    """What most vision models are made of."""
+    """Convolution, normalisation and pooling, as in most vision models."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class Convolutions(nn.Module):
 
 
 class Trained(nn.Module):
-    """Dropout, which does something in training only."""
+    """Dropout, which has an effect in training only."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class Hooked(nn.Module):
 
 
 class Named(nn.Module):
-    """A tensor in, a dict out."""
+    """Take a tensor and return a dict."""
 
     def forward(self, x: Tensor) -> Dict[str, Tensor]:  # noqa: UP006
         return {"half": x / 2, "twice": x * 2}

@@ -1,4 +1,4 @@
-"""The contract that every backend keeps, by each kind of file."""
+"""The contract of backends, tested with each kind of file."""
 
 from backend_pytorch.conformance import TestExported as TestExported
 from backend_pytorch.conformance import TestModuleInPython as TestModuleInPython

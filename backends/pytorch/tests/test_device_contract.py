@@ -1,4 +1,4 @@
-"""The contract of backends, over a GPU that is played."""
+"""The contract of backends, on a fake GPU."""
 
 import pytest
 from backend_pytorch.conformance import TestTorchScript as OfTorchScript
@@ -6,7 +6,7 @@ from backend_pytorch.instance import AHEAD, TorchInstance
 from core_testing.fake_device import FakeDevice
 
 
-class TestOnPlayedGpu(OfTorchScript):
+class TestOnFakeGpu(OfTorchScript):
     @pytest.fixture(autouse=True)
     def _every_instance_has_a_lane(self, monkeypatch, fake_streams):
         gpu = FakeDevice()
@@ -22,4 +22,4 @@ class TestOnPlayedGpu(OfTorchScript):
         device = property(lambda instance: instance._device, placed)
         monkeypatch.setattr(TorchInstance, "device", device)
         yield
-        assert gpu.copies == 0  # whoever wants host memory gets it by a pinned copy
+        assert gpu.copies == 0  # outputs for the host use pinned copies

@@ -1,4 +1,4 @@
-"""Batches on a GPU that is played: what is copied where, what waits for what, who touches the host."""
+"""Batches on a fake GPU: copies, the order of streams, and accesses to the host."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ STAYS = (DeviceOutput("y"),)
 
 @pytest.fixture
 def streams(monkeypatch, fake_streams):
-    """The streams of the instances that have opened."""
+    """The FakeStreams of all open instances."""
     made = []
     gpu = FakeDevice()
 
@@ -45,7 +45,7 @@ def streams(monkeypatch, fake_streams):
 
 @pytest.fixture
 def model(serve, io, streams):
-    """model(module, config): a model of x: FP32[3] → y: FP32[3] on a played GPU, and its streams."""
+    """model(module, config): serve x: FP32[3] → y: FP32[3] on a fake GPU; return it and its streams."""
 
     def start(module, config="max_batch_size: 8 ", dims="3"):
         ports = io("input", ("x", "FP32", dims)) + io("output", ("y", "FP32", dims))
@@ -59,7 +59,7 @@ def asked(x, outputs=(), **more):
 
 
 def tensors(model, *requests):
-    """Of each request its tensor y, as core has it; its error is raised."""
+    """Return the tensor y of each request, in core's form. Raises the error of a request."""
 
     async def act():
         replies = [model.served._server.models.infer(each) for each in requests]
@@ -72,7 +72,7 @@ class TestInputs:
     def test_host_inputs_use_pinned_memory_and_outputs_come_after_the_mark(self, model, modules):
         served, streams = model(modules.Listed())
 
-        assert np.array_equal(served(x=X)["y"], X + 1)  # what to_host gave before the mark is 77
+        assert np.array_equal(served(x=X)["y"], X + 1)  # before the mark, the copy has 77
         assert streams.log == [
             ("copies", "staging of 24"),
             ("copies", "to device"),
@@ -244,7 +244,7 @@ class TestOutputs:
 
 
 class Region:
-    """Memory of a client on a GPU."""
+    """Shared memory of a client on a GPU."""
 
     def __init__(self):
         self.runtime = self
@@ -264,7 +264,7 @@ class TestOrder:
             replies = [served.served._server.models.infer(asked(X + n)) for n in range(3)]
             while streams.count("run") < 2:
                 await asyncio.sleep(0)
-            assert streams.count("done") == 0 and streams.count("to device") == 2  # and not three
+            assert streams.count("done") == 0 and streams.count("to device") == 2  # not three
             streams.gate.set()
             return [(await reply).output("y").array for reply in replies]
 
@@ -315,7 +315,7 @@ class TestOrder:
 
         assert [y.array.item() for (y,) in found] == [1, 3, 6]
         assert streams.count("to host") == 3 and streams.fake.copies == 0  # y, not the state
-        assert streams.count("adopted") == 2  # the state that the request before has left
+        assert streams.count("adopted") == 2  # the state of the previous request
 
     def test_text_is_on_the_host(self, serve, io, modules, streams):
         ports = io("input", ("words", "STRING", -1))
@@ -329,7 +329,7 @@ class TestOrder:
 
     def test_outputs_of_a_ragged_batch_are_split_on_the_host(self, serve, io, modules, streams):
         served = serve(
-            modules.Told(),
+            modules.Described(),
             BATCHES
             + io("input", ("x", "FP32", -1, "allow_ragged_batch: true"))
             + io("output", ("OUTPUT__0", "FP32", -1), ("OUTPUT__1", "FP32", 1))

@@ -1,4 +1,4 @@
-"""Programs of torch.export: the file tells everything."""
+"""Programs of torch.export, whose files have names, datatypes and shapes."""
 
 import json
 import zipfile
@@ -16,7 +16,7 @@ NESTED = {"x": {0: ROWS}, "more": {"a": {0: ROWS}, "b": {0: ROWS}}, "scale": Non
 
 @pytest.fixture(scope="module")
 def nested(tmp_path_factory, modules):
-    """The bytes of an exported Nested."""
+    """Return the bytes of an exported Nested."""
     path = tmp_path_factory.mktemp("exported") / "model.pt2"
     from_export = torch.export.export(
         modules.Nested(), ONES, {"scale": torch.ones(1)}, dynamic_shapes=NESTED

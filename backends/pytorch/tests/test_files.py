@@ -1,4 +1,4 @@
-"""Files that cannot be served, and what is said about them."""
+"""Files that cannot be served, and their errors."""
 
 import io as streams
 import pickle
@@ -95,7 +95,7 @@ def test_a_damaged_export_is_refused_by_name_wherever_it_is_damaged(tmp_path, ex
     path.write_bytes(content)
 
     try:
-        open_exported(path, None, "m")  # some bytes say nothing
+        open_exported(path, None, "m")  # damage of some bytes has no effect
     except CoreError as error:
         assert f"model 'm': torch {torch.__version__} cannot load '{path}': " in error.message
 
@@ -107,7 +107,7 @@ def test_names_in_an_archive_that_are_not_text_are_refused(serve, script, module
         name = content.rindex(b"constants.pkl")
         content[name - 20 : name] = b"\xe0" * 20
         flags = content.rindex(b"PK\1\2", 0, name) + 8
-        content[flags + 1] |= 8  # the name is UTF-8, it says
+        content[flags + 1] |= 8  # marks the name as UTF-8
         (folder / "model.pt").write_bytes(content)
 
     assert "model 'm': cannot load '" in refused(serve, damage)

@@ -1,4 +1,4 @@
-"""On a GPU: streams, pinned copies, models that place themselves."""
+"""Models on a GPU: streams, pinned copies, models that choose their devices."""
 
 import numpy as np
 import pytest
@@ -74,12 +74,12 @@ def test_an_exported_program_moves_to_the_gpu(serve, modules, export, io):
     assert model(x=np.ones((2, 1, 4, 4), np.float32))["OUTPUT__0"].shape == (2, 64)
 
 
-# what stays, what is copied ------------------------------------------------------------------
+# outputs that stay, and copies ----------------------------------------------------------------
 
 
 @pytest.fixture
 def server(serve, modules, io, tmp_path):
-    """A program's server of `m`, of the module Convolutions, and of `twice`, of two steps y = x + 1."""
+    """A core.Server of `m`, the module Convolutions, and of `twice`, an ensemble of two steps y = x + 1."""
     import core
 
     group = instances("KIND_GPU")
@@ -105,7 +105,7 @@ def server(serve, modules, io, tmp_path):
 
 
 def copies(ask):
-    """How often the profiler sees memory go to a GPU and to the host while something is asked."""
+    """Return how often memory is copied to a GPU and to the host during a call, by torch's profiler."""
     ask()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
         ask()

@@ -1,4 +1,4 @@
-"""torch is imported by whoever needs it, and by nobody else."""
+"""The import of the backend does not import torch; a broken torch is reported."""
 
 import builtins
 import subprocess

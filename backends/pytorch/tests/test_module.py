@@ -128,7 +128,7 @@ def test_the_first_of_several_modules_or_the_named_one_is_served(serve, caplog):
 
 
 def test_torch_compile_gets_its_parameters(serve, weights):
-    """With a backend of torch.compile that needs no compiler."""
+    """The test uses a backend of torch.compile that needs no compiler."""
     options = '{\\"backend\\": \\"eager\\", \\"dynamic\\": true}'
     more = (
         'parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value: { string_value: "'

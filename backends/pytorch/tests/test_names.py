@@ -1,4 +1,4 @@
-"""Which name is which argument, and which result."""
+"""Names of the configuration choose arguments and results."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def pair(io, inputs, outputs):
 @pytest.mark.parametrize(
     ("inputs", "outputs"),
     [
-        (("y", "x"), ("sum", "difference")),  # as forward calls them, in any order
+        (("y", "x"), ("sum", "difference")),  # names of forward, in any order
         (("IN__1", "IN__0"), ("OUT__0", "OUT__1")),
         (("second__1", "first__0"), ("a__0", "b__1")),
     ],

@@ -1,4 +1,4 @@
-"""What the server adds to a request reaches the model: states, controls, ragged batches."""
+"""Tensors that the server adds to a request reach the model: states, controls, batch inputs."""
 
 import numpy as np
 from core_testing.served import request_of
@@ -53,7 +53,7 @@ def test_controls_reach_the_model(serve, modules, io):
 
 def test_requests_of_different_shapes_share_a_batch(serve, modules, io):
     model = serve(
-        modules.Told(),
+        modules.Described(),
         "max_batch_size: 8 dynamic_batching { } "
         + io("input", ("x", "FP32", -1, "allow_ragged_batch: true"))
         + io("output", ("OUTPUT__0", "FP32", -1), ("OUTPUT__1", "FP32", 1))

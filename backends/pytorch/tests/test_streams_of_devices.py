@@ -1,4 +1,4 @@
-"""What DeviceStreams asks of CUDA: tensors are fake, and streams record their calls."""
+"""The calls of DeviceStreams to CUDA: tensors are fake, and streams record their calls."""
 
 from contextlib import contextmanager
 
@@ -14,7 +14,7 @@ GPU = torch.device("cuda", 1)
 
 
 class Cuda:
-    """Streams are called by the order in which they are made."""
+    """A fake torch.cuda. Streams are numbered in the order of creation."""
 
     def __init__(self):
         self.log = []
@@ -71,7 +71,7 @@ def cuda(monkeypatch):
 
 
 def run(streams):
-    """A batch, as DeviceRuns has it."""
+    """Do the steps of a batch in the order of DeviceRuns."""
     with streams.feeding():
         x = streams.to_device(streams.staging(24).view(torch.float32))
         streams.fed([x])

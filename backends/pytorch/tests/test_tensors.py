@@ -1,4 +1,4 @@
-"""Every datatype and every kind of shape comes through, as torch would have it."""
+"""All datatypes and kinds of shapes give the answers of torch."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def network(modules):
 
 
 def test_any_number_of_rows_gets_the_answer_of_torch(serve, network, io):
-    """In one request or in several, of dynamic shapes."""
+    """Rows come in one or several requests, with dynamic shapes."""
     config = "max_batch_size: 8 dynamic_batching { } " + io("input", ("x", "FP32", "1, -1, -1"))
     model = serve(network, config + io("output", ("y", "FP32", -1)))
     sizes = st.lists(st.integers(1, 8), min_size=1, max_size=5)

@@ -1,4 +1,4 @@
-"""What weights take in memory is in the statistics, once for all who share them."""
+"""The statistics have the memory of weights, counted once for all instances that share them."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The contract that every backend keeps, on a played GPU."""
+"""The contract of backends, on a fake GPU."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""CUDA graphs: which are captured, which batch runs with which, and that it changes no answer."""
+"""CUDA graphs: captured sizes, the graph of a batch, and equal answers with and without graphs."""
 
 import numpy as np
 import pytest
@@ -100,7 +100,7 @@ def test_specs_of_batch_size_and_dims(specs):
         (graph(4, (7,)).replace('"x"', '"z"'), "the engine has no input 'z'"),
         (graph(4, (7,), lower(5, (7,))), "graph_lower_bound must not be above"),
         (graph(4, (7,), lower(1, (8,))), "graph_lower_bound must not be above"),
-        # CVE-2025-23335: numbers of a configuration that ran below zero, or over the end.
+        # CVE-2025-23335: numbers of a configuration that underflow or overflow.
         (graph(-1, (7,)), "batch_size is -1, it must be between 1 and 8"),
         (graph(2**31 - 1, (7,)), "batch_size is 2147483647, it must be between 1 and 8"),
         (graph(4, (-1,)), "it must give every dimension of input 'x'"),
@@ -136,9 +136,9 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 @pytest.fixture
-def summed(played, port):
-    """An engine whose rows depend on all of their elements; rows do not see each other."""
-    return played.engine(
+def summed(fake, port):
+    """An engine in which an output row depends on all elements of its input row, and on no other row."""
+    return fake.engine(
         [port("x", BOUNDS), port("y", dims=(-1, -1))], lambda x: {"y": x + x.sum(1, keepdims=True)}
     )
 
@@ -147,40 +147,43 @@ def expected(x):
     return (x + x.sum(1, keepdims=True)).tolist()
 
 
-def test_batches_run_as_graphs(serve, summed, played):
+def test_batches_run_as_graphs(serve, summed, fake):
     served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
 
     for x in (X, X + 1, X + 2):
         assert served.ask({"x": x}, (), "m")["y"].tolist() == expected(x)
-    assert played.cuda.launched == 3
+    assert fake.cuda.launched == 3
     assert served.ask({"x": X[:1]}, (), "m")["y"].tolist() == expected(X[:1])
-    assert played.cuda.launched == 3
+    assert fake.cuda.launched == 3
 
 
 @pytest.mark.parametrize("shape", [(4, 7), (3, 7), (1, 7), (4, 5), (2, 6)])
-def test_a_batch_is_padded_to_the_graph(serve, summed, played, shape):
+def test_a_batch_is_padded_to_the_graph(serve, summed, fake, shape):
     served = serve(OPEN.replace('name: "m"', "") + graph(4, (7,), lower(1, (5,))))
     rng = np.random.default_rng(7)
 
     for _ in range(3):
         x = rng.integers(0, 9, shape).astype(np.float32)
         found = served.ask({"x": x}, (), "m")["y"]
-        assert found.shape == (shape[0], 7)  # open dimensions are the graph's, as in Triton
+        assert found.shape == (
+            shape[0],
+            7,
+        )  # dynamic dimensions are those of the graph, as in Triton
         assert found[:, : shape[1]].tolist() == expected(x)
-        # What fills a row up is zeros, and not what another request has left there.
+        # The padding of a row is zeros, not data of another request.
         filled = np.repeat(x.sum(1, keepdims=True), 7 - shape[1], 1)
         assert found[:, shape[1] :].tolist() == filled.tolist()
-    assert played.cuda.launched == 3
+    assert fake.cuda.launched == 3
 
 
 @pytest.mark.parametrize("dims", [(0,), (17,), (2**31,), (2**62,), (2**63 - 1,), (7, 7), ()])
 def test_a_graph_of_shapes_that_the_engine_refuses_allocates_no_memory(
-    serve, summed, played, monkeypatch, dims
+    serve, summed, fake, monkeypatch, dims
 ):
-    """CVE-2025-23335: a configuration of an engine whose numbers ran below zero."""
-    sizes, memory = [], played.cuda.memory
+    """CVE-2025-23335: a configuration of an engine with numbers that underflow."""
+    sizes, memory = [], fake.cuda.memory
     monkeypatch.setattr(
-        played.cuda, "memory", lambda size, stream: sizes.append(size) or memory(size, stream)
+        fake.cuda, "memory", lambda size, stream: sizes.append(size) or memory(size, stream)
     )
 
     try:
@@ -193,29 +196,29 @@ def test_a_graph_of_shapes_that_the_engine_refuses_allocates_no_memory(
     assert all(0 < size < 2**20 for size in sizes)
 
 
-def test_a_buffer_that_grows_makes_its_graphs_invalid(serve, summed, played):
+def test_a_buffer_that_grows_makes_its_graphs_invalid(serve, summed, fake):
     served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
     large = np.ones((8, 16), np.float32)
 
     for x in (X, large, X + 1, X + 2, X + 3, X + 4):
         assert served.ask({"x": x}, (), "m")["y"].tolist() == expected(x)
 
-    assert 1 < played.cuda.launched < 5
+    assert 1 < fake.cuda.launched < 5
 
 
-def test_an_engine_that_cannot_be_captured_runs_without_graphs(serve, summed, played, caplog):
-    played.cuda.no_capture = True
+def test_an_engine_that_cannot_be_captured_runs_without_graphs(serve, summed, fake, caplog):
+    fake.cuda.no_capture = True
 
     served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
 
     assert served.ask({"x": X}, (), "m")["y"].tolist() == expected(X)
-    assert played.cuda.launched == 0 and "no CUDA graph for {'x': (2, 3)}" in caplog.text
+    assert fake.cuda.launched == 0 and "no CUDA graph for {'x': (2, 3)}" in caplog.text
 
 
 def test_sizes_that_no_profile_allows_have_no_graph_and_the_model_is_served(
-    serve, played, port, caplog
+    serve, fake, port, caplog
 ):
-    played.engine(
+    fake.engine(
         [port("x", ((2, 3), (4, 3), (8, 3))), port("y", dims=(-1, 3))], lambda x: {"y": 2 * x}
     )
 
@@ -223,4 +226,4 @@ def test_sizes_that_no_profile_allows_have_no_graph_and_the_model_is_served(
 
     assert "no CUDA graph for {'x': (1, 3)}" in caplog.text
     assert served.ask({"x": np.ones((8, 3), np.float32)}, (), "m")["y"].tolist() == [[2.0] * 3] * 8
-    assert played.cuda.launched == 1
+    assert fake.cuda.launched == 1

@@ -1,4 +1,4 @@
-"""TensorRT and CuPy: what is imported, what is said when it cannot be, that they have what we ask of them."""
+"""TensorRT and CuPy: imports, errors for missing ones, and the attributes that the code uses."""
 
 import ast
 import gc
@@ -35,7 +35,7 @@ def lean():
 
 @pytest.fixture
 def installed(monkeypatch):
-    """installed(name="error text" or a version, …): only these of all modules of TensorRT can be imported."""
+    """installed(name="error text" or a version, …): make only these modules of TensorRT importable."""
     names = {name for names in RUNTIMES.values() for name in names} | {"cupy"}
 
     def make(**modules):
@@ -121,8 +121,8 @@ def test_a_model_without_cupy(installed, modules, expected):
         library("", "m")
 
 
-# What the code asks of TensorRT's objects, by the class that they have; `context` and `engine` are what our
-# variables are called, and everything that is called on them is looked up.
+# Names of variables in the code → classes of TensorRT, which must have each attribute that the code uses of
+# these variables.
 OBJECTS = {
     "engine": "ICudaEngine",
     "engine.engine": "ICudaEngine",
@@ -139,7 +139,7 @@ WHERE = {
 
 
 def asked(file):
-    """(object, attribute) of all that a file asks of names in OBJECTS."""
+    """Return (object, attribute) of each use of a name in OBJECTS in a file."""
     tree = ast.parse((FOLDER / file).read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in WHERE[file]:
@@ -158,7 +158,7 @@ def test_tensorrt_has_all_attributes_that_the_code_uses(lean, file):
 def test_tensorrt_has_all_module_names_that_the_code_uses(lean):
     names = set()
     for path in FOLDER.glob("*.py"):
-        if path.name == "conformance.py":  # it builds an engine, which the lean runtime cannot
+        if path.name == "conformance.py":  # it builds an engine; the lean runtime has no builder
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in (
@@ -168,7 +168,7 @@ def test_tensorrt_has_all_module_names_that_the_code_uses(lean):
                 names.add(node.attr)
 
     assert {"Runtime", "ILogger", "IOutputAllocator", "TensorIOMode", "TensorLocation"} <= names
-    only_full = {"init_libnvinfer_plugins"}  # asked for with hasattr
+    only_full = {"init_libnvinfer_plugins"}  # the code checks with hasattr
     assert [name for name in names - only_full if not hasattr(lean, name)] == []
 
 
@@ -187,7 +187,7 @@ def test_datatypes_have_the_sizes_of_tensorrt(lean, name):
 
 
 def test_positions_of_arguments(lean):
-    """The bindings exchange the names of these two: what is first is a number."""
+    """The bindings exchange the names of the two arguments: the first one is a number."""
     first, second = lean.ICudaEngine.get_tensor_profile_values.__doc__.split("(self")[1].split(",")[
         1:3
     ]
@@ -239,7 +239,7 @@ def test_cupy_has_all_attributes_that_the_code_uses():
 
 @pytest.mark.skipif(bool(gpus()), reason="there is a GPU")
 def test_the_real_runtime_without_a_gpu_is_an_error_and_no_crash(lean, tmp_path):
-    """CUDA says that there is a GPU: what TensorRT gives must be left alone, also when it goes."""
+    """CUDA reports a GPU that does not exist: the code must neither use nor destroy TensorRT's runtime."""
     (tmp_path / "model.plan").write_bytes(b"engine")
     cuda = SimpleNamespace(
         count=lambda: 1, capability=lambda device: (9, 0), on=lambda device: nullcontext()
@@ -328,9 +328,9 @@ class TestSettings:
             backend_settings_of(wrong)
 
 
-def test_busy_waits_and_priorities_reach_cuda(serve, twice, played):
+def test_busy_waits_and_priorities_reach_cuda(serve, twice, fake):
     serve("optimization { priority: PRIORITY_MAX cuda { busy_wait_events: true } }").ask(
         {"x": np.ones((1, 3), np.float32)}, (), "m"
     )
 
-    assert played.cuda.busy == {True} and max(played.cuda.priorities) < 0
+    assert fake.cuda.busy == {True} and max(fake.cuda.priorities) < 0

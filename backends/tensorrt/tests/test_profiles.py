@@ -1,4 +1,4 @@
-"""Which optimization profile a batch runs with."""
+"""The optimization profile of a batch."""
 
 import pytest
 from backend_tensorrt.profiles import chosen, numbers, profiles_of
