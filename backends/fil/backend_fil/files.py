@@ -62,7 +62,7 @@ def model_file(config: ModelConfig, directory: Path, settings: Settings) -> tupl
         by_name = {name: each for each, name in FILENAMES.items()}
         kind = found or by_name.get(path.name) or "xgboost"
     if found not in (None, kind):
-        if (kind, found) != ("xgboost", "xgboost_ubj"):  # what XGBoost 2.1 writes to *.model
+        if (kind, found) != ("xgboost", "xgboost_ubj"):  # XGBoost 2.1 writes UBJSON to *.model
             raise invalid(
                 f"model '{config.name}': '{path}' is to be of model_type '{kind}', but looks like "
                 f"'{found}'; write parameters {{ key: \"model_type\" value {{ string_value: "

@@ -1,4 +1,4 @@
-"""Small forests, trained here, and a server for them."""
+"""Train small forests, and serve them."""
 
 import logging
 import os
@@ -21,26 +21,26 @@ TREES = 12
 
 
 def tumours():
-    """Two classes, 30 features: rows FP32[569, 30], classes."""
+    """Return data of two classes: rows FP32[569, 30], classes."""
     data = datasets.load_breast_cancer()
     return data.data.astype(np.float32), data.target
 
 
 def wines():
-    """Three classes, 13 features: rows FP32[178, 13], classes."""
+    """Return data of three classes: rows FP32[178, 13], classes."""
     data = datasets.load_wine()
     return data.data.astype(np.float32), data.target
 
 
 def with_gaps(rows, share=0.2):
-    """A copy in which that share of the values is missing."""
+    """Return a copy in which a share of the values is missing."""
     rows = rows.copy()
     rows[np.random.default_rng(7).random(rows.shape) < share] = np.nan
     return rows
 
 
 def xgboost_of(rows, labels, trees=TREES, **parameters):
-    """A Booster; objective reg:squarederror unless there is another."""
+    """Train a Booster of XGBoost; the default objective is reg:squarederror."""
     matrix = xgboost.DMatrix(
         rows,
         label=labels,
@@ -51,21 +51,21 @@ def xgboost_of(rows, labels, trees=TREES, **parameters):
 
 
 def lightgbm_of(rows, labels, trees=TREES, categorical="auto", **parameters):
-    """A Booster; objective regression unless there is another."""
+    """Train a Booster of LightGBM; the default objective is regression."""
     data = lightgbm.Dataset(rows, label=labels, categorical_feature=categorical)
     quiet = {"verbose": -1, "num_threads": 1, "num_leaves": 15, "min_data_in_leaf": 5}
     return lightgbm.train({**quiet, **parameters}, data, trees)
 
 
 def forest_of(model, form="values", link=None, **options):
-    """The compiled forest of a treelite model."""
+    """Return the native forest of a treelite model."""
     description = describe(model, "m")
     read = {"threshold": 0.5, "with_cover": False, **options}
     return read_forest(model, description, "m", link=link or description.link, form=form, **read)
 
 
 def walked(forest, rows):
-    """Answers of a compiled forest."""
+    """Return the answers of a native forest."""
     rows = np.ascontiguousarray(rows, np.float32)
     out = np.empty((len(rows), forest.width), np.float32)
     forest.predict(rows, out, 0, len(rows))
@@ -73,7 +73,7 @@ def walked(forest, rows):
 
 
 def parameters(**values):
-    """The parameters of a config.pbtxt."""
+    """Return the text of parameters for a config.pbtxt."""
     return "\n".join(
         f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}'
         for name, value in values.items()
@@ -81,7 +81,7 @@ def parameters(**values):
 
 
 def save(model, folder):
-    """Write a model under the name that its kind has: a Booster of either library, or a treelite model."""
+    """Write a Booster of either library or a treelite model under the file name of its kind."""
     if isinstance(model, xgboost.Booster):
         model.save_model(folder / FILENAMES["xgboost_ubj"])
     elif isinstance(model, lightgbm.Booster):
@@ -107,7 +107,7 @@ def forests():
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(model, config="", settings=None, **parameters): a model of the name m, loaded.
+    """serve(model, config="", settings=None, **parameters): serve a model named m.
 
     model      a Booster of either library, a treelite model, or a function that fills the version's folder
     config     text of config.pbtxt beside `backend` and the parameters
@@ -140,7 +140,7 @@ class Asked:
         self.served = served
 
     def __call__(self, rows, outputs=("output__0",)):
-        """Its first output, or all of `outputs` by name if there are several."""
+        """Return the first output, or all of `outputs` by name if there are several."""
         found = self.served.ask({"input__0": np.asarray(rows, np.float32)}, outputs, "m")
         return found[outputs[0]] if len(outputs) == 1 else found
 

@@ -38,7 +38,7 @@ def test_a_binary_classifier_returns_the_class(serve, binary):
 
 
 @pytest.mark.parametrize("parameter", ["is_classifier", "output_class"])
-def test_the_threshold_must_be_passed_not_only_reached(serve, forests, parameter):
+def test_only_a_value_above_the_threshold_is_class_1(serve, forests, parameter):
     rows, labels = forests.tumours()
     model = forests.xgboost(rows, labels, trees=1, max_depth=1, objective="binary:logitraw")
     margins = model.inplace_predict(rows)
@@ -51,7 +51,7 @@ def test_the_threshold_must_be_passed_not_only_reached(serve, forests, parameter
 
 
 @pytest.mark.parametrize("threshold", ["0.1", "0.9", "1", "-1"])
-def test_the_threshold_is_the_one_that_is_given(serve, binary, threshold):
+def test_the_parameter_sets_the_threshold(serve, binary, threshold):
     model, rows = binary
 
     found = serve(model, threshold=threshold)(rows)
@@ -71,7 +71,7 @@ def test_the_threshold_is_a_float32_like_the_compared_values(serve, forests):
     assert found.tolist() == [0, 0]
 
 
-def test_a_value_that_is_no_probability_does_not_become_a_pair(serve, forests):
+def test_a_value_of_a_regressor_does_not_become_a_pair(serve, forests):
     rows, labels = forests.tumours()
     model = forests.xgboost(rows, labels * 20.0)
 
@@ -109,7 +109,7 @@ def test_probabilities_with_dims_1_are_those_of_class_1(serve, binary):
     np.testing.assert_allclose(found, model.inplace_predict(rows), rtol=1e-5)
 
 
-def test_several_classes_answer_the_best(serve, three_classes):
+def test_the_class_with_the_largest_value_is_the_answer(serve, three_classes):
     model, rows = three_classes
 
     found = serve(model)(rows)
@@ -118,7 +118,7 @@ def test_several_classes_answer_the_best(serve, three_classes):
     np.testing.assert_array_equal(found, model.inplace_predict(rows))
 
 
-def test_multi_softmax_gives_probabilities_too(serve, three_classes):
+def test_multi_softmax_also_returns_probabilities(serve, three_classes):
     model, rows = three_classes
 
     found = serve(model, predict_proba="true")(rows)
@@ -139,7 +139,7 @@ def test_one_against_all_becomes_a_softmax(serve, forests):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_a_random_forest_of_two_classes_answers_the_best_whatever_the_threshold(serve, forests):
+def test_a_random_forest_of_two_classes_ignores_the_threshold(serve, forests):
     rows, labels = forests.tumours()
     model = ensemble.RandomForestClassifier(10, max_depth=3, random_state=0).fit(rows, labels)
 

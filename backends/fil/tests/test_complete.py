@@ -21,7 +21,7 @@ def three_classes(forests):
     return forests.xgboost(rows, labels, objective="multi:softprob", num_class=3, trees=2)
 
 
-def test_nothing_but_the_backend_is_needed(serve, binary, warnings_of):
+def test_a_configuration_needs_the_backend_only(serve, binary, warnings_of):
     config = serve(binary).config
 
     assert dims(config) == {"input__0": (30,), "output__0": (1,)}
@@ -44,7 +44,7 @@ def test_the_output_follows_the_parameters(serve, three_classes, values, expecte
     assert dims(config) == {"input__0": (13,), "output__0": (expected,)}
 
 
-def test_probabilities_of_two_classes_are_two(serve, binary):
+def test_two_classes_have_two_probabilities(serve, binary):
     assert dims(serve(binary, predict_proba="true").config)["output__0"] == (2,)
 
 

@@ -16,7 +16,7 @@ from sklearn import ensemble
 from core.errors import CoreError
 
 DATA = Path(__file__).parent / "data"
-# What XGBoost 2.1.4, which wrote the file in its legacy format, answers for some rows.
+# Answers of XGBoost 2.1.4, which wrote the file in its legacy format, for some rows.
 LEGACY = {
     0: 0.28434160351753235,
     1: 0.15448400378227234,
@@ -33,7 +33,7 @@ def model(forests):
 
 
 def written(model, name):
-    """Fills a folder with a model under some name."""
+    """Return a function that writes a model into a folder under a given name."""
     return lambda folder: model.save_model(folder / name)
 
 
@@ -87,11 +87,11 @@ def test_a_file_of_another_name_is_recognised_by_its_content(serve, forests, mod
 def test_a_missing_file_is_an_error_with_the_existing_files(serve):
     with pytest.raises(
         CoreError, match=r"unable to find 'model.txt' in '.*1' for model 'm'"
-    ) as told:
+    ) as caught:
         serve(holding(b"{}", "xgboost.json"), model_type="lightgbm")
 
-    assert "the folder has xgboost.json" in told.value.message
-    assert "default_model_filename" in told.value.message
+    assert "the folder has xgboost.json" in caught.value.message
+    assert "default_model_filename" in caught.value.message
 
 
 def test_an_unknown_kind_is_an_error_with_the_known_ones(serve, model):
@@ -203,8 +203,8 @@ def test_a_linear_model_of_xgboost_is_refused_with_its_kind(serve, forests, name
         serve(written(model, name))
 
 
-def test_a_forest_of_a_thousand_trees_is_laid_out_without_a_loop_over_nodes(forests):
-    """Loading is measured in calls: none of them depends on how many nodes a tree has."""
+def test_a_thousand_trees_load_without_a_python_loop_over_nodes(forests):
+    """The number of Python calls of a load does not depend on the number of nodes of a tree."""
     rows, labels = forests.tumours()
     small = treelite.frontend.from_xgboost(forests.xgboost(rows, labels, max_depth=1))
     large = treelite.frontend.from_xgboost(
@@ -232,7 +232,7 @@ def calls_of(forests, model):
     return counted
 
 
-def test_a_file_with_names_of_categories_that_has_been_cut_off_is_refused(tmp_path, serve):
+def test_a_truncated_file_with_category_names_is_refused(tmp_path, serve):
     frame = pandas.DataFrame({"f": pandas.Categorical(["a", "b", "c"] * 4)})
     matrix = xgboost.DMatrix(frame, np.arange(12) % 3, enable_categorical=True)
     model = xgboost.train({}, matrix, 2)

@@ -80,7 +80,7 @@ def test_xgboost_with_leaves_that_have_a_value_for_each_class(serve, forests):
 
 
 def categories(seed=0):
-    """Three categorical columns and one that is not; some values missing."""
+    """Return rows with three categorical columns, a numerical one and missing values."""
     random = np.random.default_rng(seed)
     rows = random.integers(0, [3, 40, 90, 7], (600, 4)).astype(np.float32)
     labels = (rows[:, 1] % 7 < 3) ^ (rows[:, 2] % 5 < 2) ^ (rows[:, 3] > 4)
@@ -234,7 +234,7 @@ def test_an_isolation_forest_of_scikit_learn(serve, forests):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, 3.4e38])
-def test_edges_of_float32_go_where_the_library_sends_them(serve, forests, value):
+def test_special_float32_values_go_to_the_child_of_the_library(serve, forests, value):
     rows, labels = forests.tumours()
     model = forests.lightgbm(forests.with_gaps(rows), labels, objective="binary")
     asked = rows[:30].copy()

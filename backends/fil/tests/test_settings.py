@@ -1,4 +1,4 @@
-"""Parameters of config.pbtxt: today's names, those of before, and values that cannot be."""
+"""Parameters of config.pbtxt: current names, removed names and invalid values."""
 
 import pytest
 from backend_fil import backend
@@ -63,7 +63,7 @@ def test_every_parameter_is_read():
         ("use_experimental_optimizations", "no", "true or false"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused(name, value, expected):
+def test_an_invalid_value_is_refused(name, value, expected):
     with pytest.raises(CoreError) as caught:
         settings_of(config_of(**{name: value}))
 

@@ -1,4 +1,4 @@
-"""Shapley values of the margins, against those of the libraries."""
+"""Shapley values of the margins are those of the libraries."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_of_lightgbm(serve, forests, classes):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_of_a_random_forest_they_sum_to_its_probabilities(serve, forests):
+def test_values_of_a_random_forest_sum_to_its_probabilities(serve, forests):
     rows, labels = forests.wines()
     model = ensemble.RandomForestClassifier(8, random_state=0).fit(rows, labels)
 

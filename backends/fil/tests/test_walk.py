@@ -1,4 +1,4 @@
-"""Any forest, any rows: the compiled walk answers what treelite's reference does."""
+"""The native code gives the answers of treelite's reference, for random forests and rows."""
 
 import random
 
@@ -32,7 +32,7 @@ CATEGORIES = (0, 1, 2, 31, 32, 33, 70, 5_000_000)
 
 
 def tree_of(source, leaf, categorical, depth=0):
-    """A tree as nested tuples: a leaf, or (question, left, right)."""
+    """Return a random tree as nested tuples: a leaf, or (question, left, right)."""
     if depth == 6 or source.random() < 0.15 * depth:
         return leaf()
     feature, default_left = source.randrange(FEATURES), source.random() < 0.5
@@ -50,7 +50,7 @@ def tree_of(source, leaf, categorical, depth=0):
 
 
 def model_of(source, link, classes, has_vectors, number, count):
-    """A treelite model of `count` random trees."""
+    """Return a treelite model of `count` random trees."""
 
     def leaf():
         values = [round(source.uniform(-4, 4), 3) for _ in range(classes if has_vectors else 1)]
@@ -168,7 +168,7 @@ def test_every_number_of_rows_is_answered(forests, count):
     np.testing.assert_array_equal(found, forests.walked(forest, rows)[:count])
 
 
-def test_a_forest_too_wide_for_small_nodes_answers_the_same(forests):
+def test_a_forest_with_wide_nodes_answers_the_same(forests):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(300, 9000)).astype(np.float32)
     importances = rng.normal(size=9000)

@@ -16,7 +16,7 @@ def pool():
 
 
 @pytest.mark.parametrize("rows", [16, 17, 23, 24, 25, 1000])
-def test_every_row_is_done_once(pool, rows):
+def test_every_row_is_processed_once(pool, rows):
     done = np.zeros(rows, int)
 
     def work(start, stop):
@@ -27,7 +27,7 @@ def test_every_row_is_done_once(pool, rows):
     assert (done == 1).all()
 
 
-def test_a_small_batch_stays_with_its_caller(pool):
+def test_a_small_batch_runs_on_the_calling_thread(pool):
     threads = []
 
     pool.share(100, 10.0, lambda start, stop: threads.append(threading.current_thread()))

@@ -1,4 +1,4 @@
-"""Small ONNX models, made here, and a server for them."""
+"""Make small ONNX models, and serve them."""
 
 from contextlib import ExitStack
 
@@ -14,7 +14,7 @@ IR_VERSION = 8
 
 
 def graph(nodes, inputs, outputs, initializers=None, *, opset=OPSET, ir_version=IR_VERSION):
-    """A ModelProto. nodes: (operator, inputs, outputs, attributes); inputs: name → (type, shape)."""
+    """Make a ModelProto. nodes: (operator, inputs, outputs, attributes); inputs: name → (type, shape)."""
     made = helper.make_graph(
         [
             helper.make_node(operator, takes, gives, **attributes)
@@ -48,7 +48,7 @@ def identity_fixture():
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(model, config="", settings=None, **options): a model of the name m, loaded.
+    """serve(model, config="", settings=None, **options): serve a model named m.
 
     model      a ModelProto, the bytes of model.onnx, or a function that fills the version's folder
     config     text of config.pbtxt; none is written without it

@@ -19,7 +19,7 @@ dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 100
 
 
 def counting(graph):
-    """y = x + the largest count of the batch, one step after the other."""
+    """y = x + the largest count of the batch, computed in a loop of steps."""
     scalar = (TensorProto.FLOAT, ["n", 1])
     step = helper.make_graph(
         [
@@ -62,7 +62,7 @@ def begun(monkeypatch):
     return begun
 
 
-def test_the_run_of_cancelled_requests_ends_and_the_instance_serves_on(serve, graph, begun):
+def test_the_run_of_cancelled_requests_ends_and_the_instance_continues(serve, graph, begun):
     model = serve(counting(graph), CONFIG)
 
     for _ in range(3):
@@ -75,7 +75,7 @@ def test_the_run_of_cancelled_requests_ends_and_the_instance_serves_on(serve, gr
         np.testing.assert_array_equal(answers[0]["y"], X + 2)
 
 
-def test_instances_that_share_a_session_are_broken_off_alone(serve, graph, begun):
+def test_cancelling_a_run_does_not_affect_instances_with_the_same_session(serve, graph, begun):
     config = (
         'backend: "onnxruntime" max_batch_size: 1 instance_group [ { count: 2 kind: KIND_CPU } ]'
     )
@@ -102,12 +102,12 @@ class Requests:
         self.requests = [Request(each) for each in cancelled]
 
 
-def test_a_batch_that_was_cancelled_before_its_run_does_not_begin():
+def test_a_batch_that_is_cancelled_before_its_run_does_not_start():
     with pytest.raises(Exception, match="all requests of the batch were cancelled"):
         Termination(Options()).begin(Requests(True, True))
 
 
-def test_a_batch_that_is_over_raises_no_flag_for_the_next():
+def test_cancelling_a_finished_batch_does_not_affect_the_next_one():
     options = Options()
     termination = Termination(options)
     first, second = Requests(False), Requests(False)

@@ -1,4 +1,4 @@
-"""A configuration that the file contradicts is refused, with both sides of the matter."""
+"""A configuration that the file contradicts is refused, and the error has the values of both."""
 
 import numpy as np
 import onnx
@@ -71,7 +71,7 @@ def test_a_missing_input_is_named(serve, graph):
         serve(two, config())
 
 
-def test_an_unknown_input_is_answered_with_those_that_there_are(serve, identity):
+def test_an_error_for_an_unknown_input_lists_the_inputs(serve, identity):
     text = """
         input [ { name: "x" data_type: TYPE_FP32 dims: [ -1, 3 ] },
                 { name: "z" data_type: TYPE_FP32 dims: [ 1 ] } ]
@@ -81,7 +81,7 @@ def test_an_unknown_input_is_answered_with_those_that_there_are(serve, identity)
         serve(identity(), text)
 
 
-def test_some_of_the_outputs_may_be_left_out(serve, graph):
+def test_outputs_may_be_left_out(serve, graph):
     two = graph(
         [("Neg", ["x"], ["y"], {}), ("Abs", ["x"], ["z"], {})],
         {"x": (TensorProto.FLOAT, ["n", 3])},
@@ -95,7 +95,7 @@ def test_some_of_the_outputs_may_be_left_out(serve, graph):
 
 @pytest.fixture
 def classifier():
-    """A classifier as skl2onnx makes one: class probabilities as a list of maps."""
+    """A classifier like those of skl2onnx: class probabilities are a list of maps."""
     made = helper.make_graph(
         [
             helper.make_node("Identity", ["x"], ["y"]),

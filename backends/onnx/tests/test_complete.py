@@ -18,7 +18,7 @@ def two_in_one_out(graph):
 
 
 def tensors(config):
-    """name → (datatype, dims) of inputs and outputs."""
+    """Return {name: (datatype, dims)} of inputs and outputs."""
     shown = to_json(config)
     return {io["name"]: (io["data_type"], io["dims"]) for io in shown["input"] + shown["output"]}
 
@@ -143,7 +143,7 @@ def test_an_entry_with_a_name_only_gets_type_and_dims(serve, two_in_one_out):
     }
 
 
-def test_dims_with_the_first_dimension_mean_that_no_batching_is_wanted(serve, identity):
+def test_dims_with_the_first_dimension_mean_no_batching(serve, identity):
     config = serve(
         identity(), 'input [ { name: "x" data_type: TYPE_FP32 dims: [ -1, 3 ] } ]'
     ).config
@@ -152,7 +152,7 @@ def test_dims_with_the_first_dimension_mean_that_no_batching_is_wanted(serve, id
     assert tensors(config)["y"] == ("TYPE_FP32", [-1, 3])
 
 
-def test_dims_without_the_first_dimension_mean_that_batching_is_wanted(serve, identity):
+def test_dims_without_the_first_dimension_mean_batching(serve, identity):
     config = serve(identity(), 'input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } ]').config
 
     assert config.max_batch_size == 4
@@ -164,7 +164,7 @@ def test_two_instances_on_the_cpu(serve, identity):
     assert group.count == 2
 
 
-def test_batching_that_the_model_cannot_do_is_refused_with_the_tensor(serve, identity):
+def test_an_error_for_impossible_batching_names_the_tensor(serve, identity):
     with pytest.raises(CoreError, match=r"does not support batching.*'x' has shape \[2, 3\]"):
         serve(identity(shape=(2, 3)), "max_batch_size: 8")
 

@@ -56,7 +56,7 @@ def step(model, takes, gives):
 
 @pytest.fixture
 def server(tmp_path, graph):
-    """A server of `add`, which computes y = x + x, and of `twice`, which does so two times."""
+    """A server of `add`, which computes y = x + x, and of `twice`, an ensemble of two such steps."""
 
     def serve(kind=TensorProto.FLOAT, operator="Add", more="", group="KIND_CPU"):
         takes = ["x", "x"] if operator == "Add" else ["x"]
@@ -92,7 +92,7 @@ def test_an_output_stays_on_the_device_if_requested(bound, server):
         assert np.array_equal(found.tensor("y").array, X + X)
 
 
-def test_an_output_for_the_host_is_written_to_the_host_by_the_session(bound, server):
+def test_the_session_writes_an_output_for_the_host_to_the_host(bound, server):
     with server() as serving:
         found = serving.infer("add", {"x": X})
 
@@ -100,7 +100,7 @@ def test_an_output_for_the_host_is_written_to_the_host_by_the_session(bound, ser
         assert all(address is not None for way, _, address in bound if way == "out")
 
 
-def test_an_input_on_the_device_is_bound_where_it_is(bound, server):
+def test_an_input_on_the_device_is_bound_without_a_copy(bound, server):
     array = FakeDevice(KIND).array(X)
 
     with server() as serving:
@@ -112,7 +112,7 @@ def test_an_input_on_the_device_is_bound_where_it_is(bound, server):
 
 
 @pytest.mark.parametrize("elsewhere", [FakeDevice(KIND, 1), FakeDevice(dlpack.CUDA)])
-def test_an_input_on_another_device_comes_over_the_host(bound, server, elsewhere):
+def test_an_input_on_another_device_is_copied_through_the_host(bound, server, elsewhere):
     with server() as serving:
         found = serving.infer("add", {"x": elsewhere.array(X)})
 
@@ -120,7 +120,7 @@ def test_an_input_on_another_device_comes_over_the_host(bound, server, elsewhere
     elsewhere.copies = 0
 
 
-def test_an_input_that_is_not_in_order_comes_over_the_host(bound, server):
+def test_an_input_that_is_not_contiguous_is_copied_through_the_host(bound, server):
     torch = pytest.importorskip("torch")
 
     class Strided:
@@ -143,7 +143,7 @@ def test_an_input_that_is_not_in_order_comes_over_the_host(bound, server):
     assert np.array_equal(found["y"], X + X)
 
 
-def test_between_two_sessions_on_the_device_nothing_moves(bound, server, monkeypatch):
+def test_a_tensor_between_two_sessions_on_the_device_is_not_copied(bound, server, monkeypatch):
     copies = []
     real = dlpack.to_host
     monkeypatch.setattr(dlpack, "to_host", lambda array: copies.append(array) or real(array))
@@ -153,10 +153,10 @@ def test_between_two_sessions_on_the_device_nothing_moves(bound, server, monkeyp
 
     assert np.array_equal(found["z"], 4 * X)
     assert [way for way, name, _ in bound if name == "x"] == ["in"]  # the first was a host input
-    assert copies == []  # the session itself has written z to the host
+    assert copies == []  # the session has written z to the host directly
 
 
-def test_requests_of_one_batch_are_put_together_where_the_library_can(bound, server, monkeypatch):
+def test_requests_of_one_batch_are_joined_on_the_device(bound, server, monkeypatch):
     place = FakeDevice(KIND)
     monkeypatch.setattr(instance, "gathered", lambda arrays, number: place.concatenate(arrays))
     more = "dynamic_batching { preferred_batch_size: [ 4 ] max_queue_delay_microseconds: 60000000 }"
@@ -177,7 +177,7 @@ def test_requests_of_one_batch_are_put_together_where_the_library_can(bound, ser
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
-def test_without_cupy_they_are_put_together_on_the_host():
+def test_requests_of_one_batch_are_joined_on_the_host_without_cupy():
     assert device.gathered([X, X], 0) is NotImplemented
 
 
@@ -208,7 +208,7 @@ def test_memory_exported_from_an_output_outlives_it():
     assert np.array_equal(array, X)
 
 
-def test_instances_on_the_host_take_and_give_host_memory(server):
+def test_instances_on_the_host_use_host_memory(server):
     with server() as serving:
         found = serving.infer(
             "twice", {"x": FakeDevice(KIND).array(X)}, outputs=[DeviceOutput("z")]

@@ -11,7 +11,7 @@ X = np.array([[1, 2, 3]], np.float32)
 
 @pytest.fixture
 def core():
-    """A core that this process may use."""
+    """Return a core that this process may use."""
     return max(os.sched_getaffinity(0))
 
 
@@ -38,7 +38,7 @@ def test_instances_share_a_session_with_those_of_the_same_cores(serve, identity,
         np.testing.assert_array_equal(model(x=X)["y"], X)
 
 
-def test_a_session_serves_on_while_the_number_of_instances_changes(serve, identity, tmp_path):
+def test_a_session_continues_while_the_number_of_instances_changes(serve, identity, tmp_path):
     text = 'backend: "onnxruntime" max_batch_size: 4 dynamic_batching { } instance_group [ { count: N } ]'
     model = serve(identity(), text.replace("N", "1"))
     path = tmp_path / "models" / "m" / "config.pbtxt"

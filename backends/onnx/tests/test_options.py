@@ -43,7 +43,7 @@ def test_threads_mode_and_memory_are_set():
 @pytest.mark.parametrize(
     ("allowed", "given", "expected"), [(3, "0", 3), (8, "0", 0), (3, "5", 5), (3, None, 3)]
 )
-def test_a_run_takes_the_cores_that_the_process_may_use(monkeypatch, allowed, given, expected):
+def test_a_run_uses_the_cores_that_the_process_may_use(monkeypatch, allowed, given, expected):
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(allowed)), raising=False)
     text = parameters(intra_op_thread_count=given) if given else "name: 'm'"
@@ -92,7 +92,7 @@ def test_arena_shrinkage_is_an_option_of_each_run():
         ("memory.enable_memory_arena_shrinkage", "cpu"),
     ],
 )
-def test_a_wrong_value_is_refused_by_name(serve, identity, name, value):
+def test_an_invalid_value_is_refused_by_name(serve, identity, name, value):
     with pytest.raises(CoreError, match=f"model 'm': parameter '{name}' is '{value}'"):
         serve(identity(), parameters(**{name: value}))
 

@@ -1,4 +1,4 @@
-"""Which execution providers a device and its accelerators mean."""
+"""The execution providers of a device and its accelerators."""
 
 import onnxruntime as ort
 import pytest
@@ -19,7 +19,7 @@ EVERYTHING = [
 
 @pytest.fixture
 def built_with_everything(monkeypatch):
-    """No single onnxruntime wheel has all providers; the mapping can be seen without them."""
+    """Simulate an onnxruntime with all providers, which no wheel has."""
     monkeypatch.setattr(ort, "get_available_providers", lambda: EVERYTHING)
 
 
@@ -31,7 +31,7 @@ def test_a_cpu_instance_runs_on_the_cpu():
     assert found("", CPU) == [("CPUExecutionProvider", {})]
 
 
-def test_a_model_that_places_itself_runs_on_the_cpu():
+def test_a_model_with_kind_model_runs_on_the_cpu():
     assert found("", Device("MODEL")) == [("CPUExecutionProvider", {})]
 
 
@@ -83,7 +83,7 @@ def test_accelerators_come_first_with_their_options():
 
 
 @pytest.mark.usefixtures("built_with_everything")
-def test_the_former_parameters_of_cuda_still_count():
+def test_older_parameters_of_cuda_still_work():
     text = """
         parameters { key: "cudnn_conv_algo_search" value { string_value: "1" } }
         parameters { key: "gpu_mem_limit" value { string_value: "4294967296" } }
@@ -104,7 +104,7 @@ def test_the_former_parameters_of_cuda_still_count():
 
 
 @pytest.mark.usefixtures("built_with_everything")
-def test_openvino_runs_before_the_cpu():
+def test_openvino_is_preferred_to_the_cpu():
     text = (
         "optimization { execution_accelerators { cpu_execution_accelerator { name: 'openvino' } } }"
     )
@@ -151,7 +151,7 @@ def test_wrong_settings_of_tensorrt_are_refused(key, value, text):
         found(config, GPU)
 
 
-def test_a_session_that_quietly_went_to_the_cpu_is_refused(identity):
+def test_a_session_without_its_gpu_provider_is_refused(identity):
     session = ort.InferenceSession(
         identity().SerializeToString(), providers=["CPUExecutionProvider"]
     )

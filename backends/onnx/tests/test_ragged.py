@@ -7,16 +7,16 @@ from onnx import TensorProto
 A = np.array([[1, 2, 3]], np.float32)
 B = np.array([[4, 5, 6, 7, 8]], np.float32)
 
-TOLD = '{{ name: "told" data_type: {} dims: [ {} ] }}'
+SEEN = '{{ name: "seen" data_type: {} dims: [ {} ] }}'
 NUMBERS = {"TYPE_INT32": TensorProto.INT32, "TYPE_FP32": TensorProto.FLOAT}
 
 
-def config(kind, datatype, told=""):
+def config(kind, datatype, seen=""):
     return f"""
         max_batch_size: 8
         input [ {{ name: "x" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true }} ]
         output [ {{ name: "y" data_type: TYPE_FP32 dims: [ -1 ] }} ]
-        {told and f"output [ {told} ]"}
+        {seen and f"output [ {seen} ]"}
         batch_input [
           {{ kind: {kind} target_name: "about" data_type: {datatype} source_input: "x" }}
         ]
@@ -40,33 +40,33 @@ def config(kind, datatype, told=""):
 def test_the_model_gets_a_description_of_each_request(serve, graph, kind, expected, datatype):
     number = NUMBERS[datatype]
     model = graph(
-        [("Add", ["x", "x"], ["y"], {}), ("Unsqueeze", ["about", "axis"], ["told"], {})],
+        [("Add", ["x", "x"], ["y"], {}), ("Unsqueeze", ["about", "axis"], ["seen"], {})],
         {"x": (TensorProto.FLOAT, ["n"]), "about": (number, ["m"])},
-        {"y": (TensorProto.FLOAT, ["n"]), "told": (number, ["m", 1])},
+        {"y": (TensorProto.FLOAT, ["n"]), "seen": (number, ["m", 1])},
         {"axis": np.array([1], np.int64)},
     )
 
-    served = serve(model, config(kind, datatype, TOLD.format(datatype, 1)))
+    served = serve(model, config(kind, datatype, SEEN.format(datatype, 1)))
     a, b = served.together({"x": A}, {"x": B})
 
-    assert [a["told"].tolist(), b["told"].tolist()] == [[[each]] for each in expected]
+    assert [a["seen"].tolist(), b["seen"].tolist()] == [[[each]] for each in expected]
     assert a["y"].tolist() == (2 * A).tolist()
     assert b["y"].tolist() == (2 * B).tolist()
 
 
 def test_shapes_may_be_given_as_rows(serve, graph):
     model = graph(
-        [("Add", ["x", "x"], ["y"], {}), ("Identity", ["about"], ["told"], {})],
+        [("Add", ["x", "x"], ["y"], {}), ("Identity", ["about"], ["seen"], {})],
         {"x": (TensorProto.FLOAT, ["n"]), "about": (TensorProto.INT32, ["m", 1])},
-        {"y": (TensorProto.FLOAT, ["n"]), "told": (TensorProto.INT32, ["m", 1])},
+        {"y": (TensorProto.FLOAT, ["n"]), "seen": (TensorProto.INT32, ["m", 1])},
     )
-    text = config("BATCH_ITEM_SHAPE", "TYPE_INT32", TOLD.format("TYPE_INT32", 1))
+    text = config("BATCH_ITEM_SHAPE", "TYPE_INT32", SEEN.format("TYPE_INT32", 1))
     two_rows = np.array([[1, 2], [3, 4]], np.float32)
 
     a, b = serve(model, text).together({"x": A}, {"x": two_rows})
 
-    assert a["told"].tolist() == [[3]]
-    assert b["told"].tolist() == [[2], [2]]
+    assert a["seen"].tolist() == [[3]]
+    assert b["seen"].tolist() == [[2], [2]]
     assert b["y"].tolist() == (2 * two_rows).tolist()
 
 

@@ -1,4 +1,4 @@
-"""Sequences: the server's controls are inputs of the model that no client sends."""
+"""Sequences: the server sends the controls, which are inputs of the model but not of clients."""
 
 import numpy as np
 from core_testing.served import request_of
@@ -18,13 +18,13 @@ instance_group [ { kind: KIND_CPU count: 1 } ]
 """
 
 
-def test_controls_reach_the_model_and_are_no_inputs_of_its_clients(serve, graph):
+def test_controls_reach_the_model_and_are_no_inputs_of_clients(serve, graph):
     made = graph(
         [
             ("Cast", ["start"], ["begins"], {"to": TensorProto.FLOAT}),
-            ("Cast", ["id"], ["who"], {"to": TensorProto.FLOAT}),
+            ("Cast", ["id"], ["offset"], {"to": TensorProto.FLOAT}),
             ("Add", ["x", "begins"], ["sum"], {}),
-            ("Add", ["sum", "who"], ["y"], {}),
+            ("Add", ["sum", "offset"], ["y"], {}),
         ],
         {
             "x": (TensorProto.FLOAT, ["n", 1]),

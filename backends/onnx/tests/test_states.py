@@ -1,4 +1,4 @@
-"""Implicit state: inputs and outputs of the file that only the server sees."""
+"""Implicit state: inputs and outputs of the file that clients do not see."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_states_are_no_inputs_and_outputs_of_clients(serve, accumulator):
     assert list(answer(model, 1, row(1, 2), START)) == ["y"]
 
 
-def test_many_sequences_share_batches_and_not_their_states(serve, accumulator, rng):
+def test_sequences_share_batches_but_not_states(serve, accumulator, rng):
     model = serve(accumulator, config(STATE % ""))
     sums = np.zeros((4, 2), np.float32)
 
@@ -84,7 +84,7 @@ def test_many_sequences_share_batches_and_not_their_states(serve, accumulator, r
 
 
 @pytest.mark.parametrize("outputs", [[], ["y"], ["after"]])
-def test_a_listed_state_is_renewed_also_when_the_client_does_not_want_it(
+def test_a_state_is_updated_even_if_the_client_does_not_want_the_output(
     serve, accumulator, outputs
 ):
     listed = "".join(
@@ -132,7 +132,7 @@ def test_a_state_may_grow(serve, graph):
     assert found == [[[0, 1]], [[0, 1, 2]], [[0, 1, 2, 3]]]
 
 
-def test_text_is_kept(serve, graph):
+def test_a_state_can_be_text(serve, graph):
     made = graph(
         [("Identity", ["x"], ["after"], {}), ("Identity", ["before"], ["y"], {})],
         {"x": (TEXT, ["n", 1]), "before": (TEXT, ["n", 1])},
@@ -149,7 +149,7 @@ def test_text_is_kept(serve, graph):
     assert found == [b"", b"one", b"two"]
 
 
-def test_a_scalar_is_kept_without_batching(serve, graph):
+def test_a_state_can_be_a_scalar_without_batching(serve, graph):
     made = graph(
         [("Add", ["before", "x"], ["after"], {}), ("Identity", ["after"], ["y"], {})],
         {"x": (INT64, []), "before": (INT64, [])},
@@ -180,7 +180,7 @@ def test_a_state_that_the_file_contradicts_fails_the_load(
     assert expected in error.value.message
 
 
-def test_a_warmup_begins_with_the_first_state(serve, accumulator, caplog):
+def test_a_warmup_starts_with_the_initial_state(serve, accumulator, caplog):
     warmup = (
         'model_warmup { name: "w" batch_size: 2 inputs { key: "x" '
         "value { data_type: TYPE_FP32 dims: [ 2 ] zero_data: true } } }"

@@ -27,7 +27,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_number_comes_back_as_it_went_in(serve, identity, name):
+def test_a_number_comes_back_unchanged(serve, identity, name):
     kind, x = NUMBERS[name]
 
     model = serve(identity(kind))
@@ -38,7 +38,7 @@ def test_a_number_comes_back_as_it_went_in(serve, identity, name):
     np.testing.assert_array_equal(found, x)
 
 
-def test_bfloat16_comes_back_as_it_went_in(serve, identity):
+def test_bfloat16_comes_back_unchanged(serve, identity):
     model = serve(identity(TensorProto.BFLOAT16))
 
     found = ask_bf16(model, np.array([[0x3F80, 0xC000, 0x0001]], np.uint16))
@@ -47,7 +47,7 @@ def test_bfloat16_comes_back_as_it_went_in(serve, identity):
     assert found.array.tolist() == [[0x3F80, 0xC000, 0x0001]]
 
 
-def test_bfloat16_of_a_shape_that_only_the_run_knows(serve, identity):
+def test_bfloat16_of_a_shape_that_is_unknown_before_the_run(serve, identity):
     model = serve(identity(TensorProto.BFLOAT16, ["n", "d"]))
 
     for shape in ((2, 2), (1, 5), (2, 0)):
@@ -67,7 +67,7 @@ def ask_bf16(model, bits):
     return answer[0].output("y")
 
 
-def test_a_scalar_is_one_element_for_clients(serve, graph):
+def test_clients_see_a_scalar_as_one_element(serve, graph):
     model = serve(
         graph(
             [("Mul", ["x", "x"], ["y"], {})],
@@ -82,7 +82,7 @@ def test_a_scalar_is_one_element_for_clients(serve, graph):
     assert found.tolist() == [9]
 
 
-def test_rows_without_a_dimension_of_their_own_are_reshaped(serve, graph):
+def test_rows_without_another_dimension_are_reshaped(serve, graph):
     model = serve(
         graph(
             [("Mul", ["x", "x"], ["y"], {})],
@@ -114,8 +114,8 @@ def test_an_output_may_have_a_shape_known_only_after_the_run(serve, graph):
     assert model(x=np.array([0, 1, 0, 2], np.float32))["y"].tolist() == [[1, 3]]
 
 
-def test_bytes_that_are_no_text_go_in(serve, graph):
-    """They reach the model; here it compares them."""
+def test_bytes_that_are_not_utf_8_reach_the_model(serve, graph):
+    """The model compares the bytes."""
     kind = TensorProto.STRING
     model = serve(
         graph(
@@ -132,7 +132,7 @@ def test_bytes_that_are_no_text_go_in(serve, graph):
     assert model(a=a, b=b)["y"].tolist() == [[True], [False]]
 
 
-def test_bytes_that_cannot_be_passed_on_fail_their_own_request_only(serve, identity):
+def test_bytes_that_onnx_runtime_cannot_take_fail_their_request_only(serve, identity):
     model = serve(identity(TensorProto.STRING, ["n", 1]))
     good = np.array([[b"good"]], object)
     bad = np.array([[b"a\0\xff"]], object)
@@ -145,7 +145,7 @@ def test_bytes_that_cannot_be_passed_on_fail_their_own_request_only(serve, ident
     assert answers[0]["y"].tolist() == answers[2]["y"].tolist() == [[b"good"]]
 
 
-def test_text_of_another_request_does_not_keep_a_nul_from_being_passed_on(serve, sizes):
+def test_a_nul_beside_text_of_another_request_reaches_the_model(serve, sizes):
     both = np.array([[b"a\0b"]], object), np.array([[b"\xff"]], object)
 
     answers = serve(*sizes).together({"x": both[0]}, {"x": both[1]})
@@ -154,7 +154,7 @@ def test_text_of_another_request_does_not_keep_a_nul_from_being_passed_on(serve,
     assert "a NUL in the same batch" in answers[1].message
 
 
-def test_a_long_element_does_not_make_all_as_long(serve, sizes):
+def test_a_long_element_does_not_pad_all_elements(serve, sizes):
     model = serve(*sizes)
     bomb = np.array([[b"\xff" + b"x" * 4_000_000]] + [[b""]] * 3_000, object)
     tracemalloc.start()
@@ -191,7 +191,7 @@ def sizes(graph):
     return made, config
 
 
-def test_text_that_cannot_be_read_is_an_error_of_its_request_alone(serve, identity):
+def test_unreadable_text_fails_its_request_only(serve, identity):
     model = serve(
         identity(TensorProto.STRING, ["n", 1]),
         """
@@ -208,7 +208,7 @@ def test_text_that_cannot_be_read_is_an_error_of_its_request_alone(serve, identi
     assert answers[2]["y"].tolist() == texts[2]
 
 
-def test_text_that_the_model_gives_and_python_cannot_read_is_an_error(serve, identity):
+def test_unreadable_text_of_the_model_is_an_error(serve, identity):
     model = serve(identity(TensorProto.STRING, ["n", 1]))
 
     with pytest.raises(CoreError, match=r"'m' gave text that is no UTF-8"):

@@ -1,4 +1,4 @@
-"""Small OpenVINO models, made here, and a server for them."""
+"""Make small OpenVINO models, and serve them."""
 
 from contextlib import ExitStack
 
@@ -11,7 +11,7 @@ from core_testing.served import AskedModel, Served
 
 
 def model_of(function, *, layout="", **inputs):
-    """An openvino.Model. function(**nodes) gives {name: node}; inputs: name → (type, dims)."""
+    """Make an openvino.Model. function(**nodes) returns {name: node}; inputs: name → (type, dims)."""
     parameters = {name: op.parameter(list(dims), kind) for name, (kind, dims) in inputs.items()}
     for name, node in parameters.items():
         node.output(0).set_names({name})
@@ -55,7 +55,7 @@ def same_fixture():
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(model, config="", settings=None, **options): a model of the name m, loaded.
+    """serve(model, config="", settings=None, **options): serve a model named m.
 
     model      an openvino.Model, or a function that fills the version's folder
     config     text of config.pbtxt; none is written without it

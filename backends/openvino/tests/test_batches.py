@@ -1,4 +1,4 @@
-"""A model that batches takes any number of rows, also where its file was saved with one."""
+"""A model that batches takes any number of rows, even if its file has a fixed number."""
 
 import numpy as np
 import openvino as ov
@@ -12,7 +12,7 @@ BATCHES = 'backend: "openvino" max_batch_size: 4'
 PADDED = BATCHES + ' parameters { key: "ENABLE_BATCH_PADDING" value { string_value: "YES" } }'
 
 
-def test_a_fixed_first_dimension_is_opened(serve, doubled):
+def test_a_fixed_first_dimension_becomes_dynamic(serve, doubled):
     model = serve(doubled(dims=(1, 3)), BATCHES)
 
     assert model(x=X)["y"].tolist() == (2 * X).tolist()
@@ -51,7 +51,7 @@ def test_padding_fills_batches_up(serve, stubborn):
     assert model(x=X)["y"].tolist() == (2 * X).tolist()
 
 
-def test_text_is_filled_up_too(serve, model_of):
+def test_text_is_padded_too(serve, model_of):
     fixed = model_of(
         lambda x: {"y": op.reshape(x, np.array([4, 1]), False)}, x=(ov.Type.string, (4, 1))
     )
@@ -60,7 +60,7 @@ def test_text_is_filled_up_too(serve, model_of):
     assert model(x=np.array([[b"one"]], object))["y"].tolist() == [[b"one"]]
 
 
-def test_the_open_batch_can_be_switched_off(serve, doubled):
+def test_the_dynamic_batch_can_be_disabled(serve, doubled):
     model = serve(
         doubled(dims=(1, 3)),
         PADDED + ' parameters { key: "SKIP_OV_DYNAMIC_BATCHSIZE" value { string_value: "YES" } }',

@@ -24,7 +24,7 @@ def full_of(value, *shape):
 
 
 def many_steps(model_of, *dims):
-    """y = x through products of matrices, one after the other: seconds."""
+    """y = x through a chain of matrix products, which takes seconds."""
     weights = op.constant(np.eye(WIDTH, dtype=np.float32))
 
     def steps(x):
@@ -51,7 +51,7 @@ def begun(monkeypatch):
 
 @pytest.fixture
 def finished(monkeypatch):
-    """The outputs of the runs that came to their end."""
+    """The outputs of the completed runs."""
     finished = []
     copies = OpenVinoInstance._copies
 
@@ -63,7 +63,7 @@ def finished(monkeypatch):
     return finished
 
 
-def test_the_run_of_a_cancelled_request_ends_and_the_instance_serves_on(
+def test_the_run_of_a_cancelled_request_ends_and_the_instance_continues(
     serve, model_of, begun, finished
 ):
     model = serve(many_steps(model_of, ROWS), FIXED)
@@ -78,7 +78,7 @@ def test_the_run_of_a_cancelled_request_ends_and_the_instance_serves_on(
         assert len(finished) == value
 
 
-def test_instances_of_one_compiled_model_are_broken_off_alone(serve, model_of, begun, finished):
+def test_cancelling_a_run_does_not_affect_other_instances(serve, model_of, begun, finished):
     config = (
         FIXED + " instance_group [ { count: 2 kind: KIND_CPU } ] "
         'parameters { key: "NUM_STREAMS" value { string_value: "2" } }'
@@ -111,14 +111,14 @@ def test_the_run_of_a_model_with_variable_shapes_continues_to_its_end(
 
 
 class Asked:
-    """In the place of an infer request and of the loop."""
+    """A stand-in for an infer request and for the event loop."""
 
     def __init__(self):
-        self.told = 0
+        self.cancels = 0
         self.later = []
 
     def cancel(self):
-        self.told += 1
+        self.cancels += 1
 
     def call_later(self, delay_s, function, *arguments):
         self.later.append((function, arguments))
@@ -134,12 +134,12 @@ class Batch:
         self.requests = [type("Request", (), {"cancelled": each}) for each in cancelled]
 
 
-def test_a_batch_that_was_cancelled_before_its_run_does_not_begin():
+def test_a_batch_that_is_cancelled_before_its_run_does_not_start():
     with pytest.raises(Exception, match="all requests of the batch were cancelled"):
         Termination(Asked(), Asked()).begin(Batch(True, True))
 
 
-def test_a_run_is_broken_off_also_if_openvino_began_late():
+def test_a_run_is_cancelled_even_if_openvino_starts_it_late():
     asked = Asked()
     termination, batch = Termination(asked, asked), Batch(False)
     termination.begin(batch)
@@ -147,13 +147,13 @@ def test_a_run_is_broken_off_also_if_openvino_began_late():
     termination.now(batch)
     asked.pass_time()
 
-    assert asked.told == 2
+    assert asked.cancels == 2
     assert termination.end().kind is Kind.CANCELLED
     asked.pass_time()
-    assert (asked.told, asked.later) == (2, [])
+    assert (asked.cancels, asked.later) == (2, [])
 
 
-def test_a_batch_that_is_over_breaks_off_no_other():
+def test_cancelling_a_finished_batch_does_not_affect_the_next_one():
     asked = Asked()
     termination = Termination(asked, asked)
     first, second = Batch(False), Batch(True, False)
@@ -163,5 +163,5 @@ def test_a_batch_that_is_over_breaks_off_no_other():
     termination.begin(second)
     termination.now(first)
 
-    assert asked.told == 0
+    assert asked.cancels == 0
     assert termination.end() is None

@@ -1,4 +1,4 @@
-"""A configuration that the file contradicts is refused, with both sides of the matter."""
+"""A configuration that the file contradicts is refused, and the error has the values of both."""
 
 import openvino as ov
 import openvino.opset13 as op

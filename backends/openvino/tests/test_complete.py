@@ -41,7 +41,7 @@ def test_a_wrong_default_batch_size_is_refused(serve, doubled):
         serve(doubled(layout="N..."), settings={"default-max-batch-size": "many"})
 
 
-def test_batching_without_a_layout_is_believed_with_a_warning(serve, doubled, caplog):
+def test_batching_without_a_layout_is_accepted_with_a_warning(serve, doubled, caplog):
     model = serve(doubled(), 'backend: "openvino" max_batch_size: 8')
 
     assert described(model.config.input) == [("x", 11, [3])]
@@ -54,7 +54,7 @@ def test_entries_with_a_name_only_are_completed(serve, doubled):
     assert described(model.config.input) == [("x", 11, [-1, 3])]
 
 
-def test_a_tensor_without_a_name_gets_that_of_its_node(serve):
+def test_a_tensor_without_a_name_gets_the_name_of_its_node(serve):
     x = op.parameter([1, 3], ov.Type.f32, name="first")
     result = op.result(op.add(x, x))
     result.set_friendly_name("sum")
@@ -75,7 +75,7 @@ def free():
     return ov.Model([op.result(y)], [x], "free")
 
 
-def test_an_open_rank_must_be_written_by_hand(serve, free):
+def test_a_dynamic_rank_needs_dims_in_the_configuration(serve, free):
     with pytest.raises(CoreError, match="leaves open how many dimensions input 'x' has"):
         serve(free)
 
@@ -123,7 +123,7 @@ def test_a_described_model_gets_a_scheduler_if_the_file_batches(
 
 
 @pytest.mark.parametrize("rows", [0, 4])
-def test_dims_that_the_file_leaves_open_come_from_the_configuration(serve, model_of, rows):
+def test_dynamic_dims_of_the_file_come_from_the_configuration(serve, model_of, rows):
     x = op.parameter(ov.PartialShape.dynamic(), ov.Type.f32)
     x.output(0).set_names({"x"})
     result = op.result(op.add(x, x))

@@ -18,7 +18,7 @@ def read(**parameters):
     return settings_of(parse_text(f'name: "m" {text}', "config.pbtxt"))
 
 
-def test_nothing_is_asked_by_default():
+def test_no_property_is_set_by_default():
     found = read()
 
     assert (found.device, found.properties) == ("CPU", {})
@@ -73,7 +73,7 @@ def with_parameters(**parameters):
 X = np.ones((2, 3), np.float32)
 
 
-def test_openvino_takes_every_setting(serve, doubled, caplog):
+def test_openvino_accepts_every_setting(serve, doubled, caplog):
     model = serve(
         doubled(),
         with_parameters(
@@ -116,7 +116,7 @@ def test_a_missing_extension_is_refused_by_name(serve, doubled):
         serve(doubled(), with_parameters(CPU_EXTENSION_PATH="/none.so"))
 
 
-def test_inputs_take_the_dims_of_the_configuration(serve, doubled):
+def test_inputs_get_the_dims_of_the_configuration(serve, doubled):
     model = serve(
         doubled(dims=(1, 3)),
         with_parameters(RESHAPE_IO_LAYERS="yes")

@@ -1,4 +1,4 @@
-"""Implicit state: inputs and outputs of the file that only the server sees."""
+"""Implicit state: inputs and outputs of the file that clients do not see."""
 
 import numpy as np
 import openvino as ov
@@ -35,7 +35,7 @@ def ask(model, sequence, x, flags=0):
     return {name: array.tolist() for name, array in found.items()}
 
 
-def test_sequences_accumulate_beside_each_other(serve, accumulator):
+def test_sequences_accumulate_concurrently(serve, accumulator):
     model = serve(accumulator, CONFIG % "FP32")
 
     assert ask(model, 1, (1, 2), SEQUENCE_START) == {"y": [[2, 4]]}

@@ -42,7 +42,7 @@ def test_a_datatype_is_unchanged_in_both_directions(serve, same, kind, numpy):
     assert y.tolist() == x.tolist()
 
 
-def test_bf16_comes_and_goes_as_bit_patterns(serve, same):
+def test_bf16_comes_back_as_bit_patterns(serve, same):
     model = serve(same(ov.Type.bf16), 'backend: "openvino" max_batch_size: 4')
     bits = np.array([[0x3F80, 0x4000, 0xC040]], np.uint16)
     answer = []
@@ -58,7 +58,7 @@ def test_bf16_comes_and_goes_as_bit_patterns(serve, same):
     assert found.array.tolist() == bits.tolist()
 
 
-def test_text_may_hold_any_bytes_but_a_nul_at_its_end(serve, same):
+def test_text_may_have_any_bytes_except_a_nul_at_its_end(serve, same):
     model = serve(same(ov.Type.string), 'backend: "openvino" max_batch_size: 4')
     text = np.array([[b"", b"\xff\x00\xfe", "ä€".encode()]], object)
 
@@ -67,7 +67,7 @@ def test_text_may_hold_any_bytes_but_a_nul_at_its_end(serve, same):
         model(x=np.array([[b"a\0", b"", b""]], object))
 
 
-def test_text_that_cannot_be_passed_on_is_an_error_of_its_request_alone(serve, same):
+def test_text_that_openvino_cannot_take_fails_its_request_only(serve, same):
     model = serve(
         same(ov.Type.string),
         """
@@ -84,7 +84,7 @@ def test_text_that_cannot_be_passed_on_is_an_error_of_its_request_alone(serve, s
 
 
 @pytest.mark.parametrize("longest", [0, 1, 200_000])
-def test_a_long_element_of_text_does_not_make_all_as_long(longest):
+def test_a_long_element_of_text_does_not_pad_all_elements(longest):
     elements = [b"y" * (i % 7) for i in range(3_000)]
     elements[1_000] = elements[-1] = b"x" * longest
     array = np.array(elements, object).reshape(1_000, 3)
@@ -99,7 +99,7 @@ def test_a_long_element_of_text_does_not_make_all_as_long(longest):
 
 
 @given(st.lists(st.integers(0, 1 << 20), max_size=40))
-def test_groups_of_text_are_all_of_it_and_little_more(lengths):
+def test_groups_of_text_have_all_elements_and_little_padding(lengths):
     groups = list(_groups(lengths))
 
     assert [i for first, last in groups for i in range(first, last)] == list(range(len(lengths)))
@@ -125,7 +125,7 @@ def test_variables_within_a_model_are_reset_for_each_request(serve):
         assert model(x=x)["y"].tolist() == x.tolist()
 
 
-def test_a_scalar_is_one_element_to_clients(serve, model_of):
+def test_clients_see_a_scalar_as_one_element(serve, model_of):
     scalar = model_of(lambda x: {"y": op.add(x, x)}, x=(ov.Type.f32, ()))
 
     model = serve(scalar)
@@ -134,7 +134,7 @@ def test_a_scalar_is_one_element_to_clients(serve, model_of):
     assert model(x=np.array([3], np.float32))["y"].tolist() == [6]
 
 
-def test_the_datatype_of_the_configuration_may_be_another(serve, doubled):
+def test_the_configuration_may_have_another_datatype(serve, doubled):
     model = serve(
         doubled(ov.Type.i64),
         """
@@ -150,7 +150,7 @@ def test_the_datatype_of_the_configuration_may_be_another(serve, doubled):
     assert y.tolist() == [[2, 4, 6]]
 
 
-def test_only_outputs_that_are_wanted_are_given(serve, model_of):
+def test_only_wanted_outputs_are_returned(serve, model_of):
     both = model_of(lambda x: {"y": op.add(x, x), "z": op.multiply(x, x)}, x=(ov.Type.f32, (-1, 3)))
 
     answer = serve(both)(outputs=["z"], x=np.full((1, 3), 3, np.float32))
@@ -169,7 +169,7 @@ def test_each_request_of_a_batch_gets_its_requested_outputs(serve, model_of):
 
 
 def test_an_answer_does_not_change_when_the_model_runs_again(serve, doubled):
-    """Whatever becomes of the memory of an input: its shape repeats or not, it is small or large."""
+    """The shapes of inputs repeat or not, and inputs are small or large."""
     model = serve(doubled(dims=(-1, -1)))
     shapes = [(1, 3), (1, 3), (2, 3), (1, 3), (1, 40_000), (1, 40_000), (1, 3), (0, 3), (1, 3)]
 
@@ -179,7 +179,7 @@ def test_an_answer_does_not_change_when_the_model_runs_again(serve, doubled):
         np.testing.assert_array_equal(answer, np.full(shape, 2 * i, np.float32))
 
 
-def test_large_inputs_of_a_batch_are_used_where_they_are(serve, doubled):
+def test_large_inputs_of_a_batch_are_not_copied(serve, doubled):
     model = serve(
         doubled(dims=(-1, -1)), 'backend: "openvino" max_batch_size: 4 dynamic_batching {}'
     )
@@ -209,7 +209,7 @@ def test_answers_are_those_of_openvino_itself(network, rows, seed):
 
 @pytest.fixture
 def network(serve, model_of):
-    """A small network, served and compiled by hand."""
+    """Compare a small network in the server with the same one compiled directly."""
     weights = np.random.default_rng(3).standard_normal((3, 4)).astype(np.float32)
     made = model_of(
         lambda x: {"y": op.softmax(op.tanh(op.matmul(x, op.constant(weights), False, False)), 1)},

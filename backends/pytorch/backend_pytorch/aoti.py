@@ -1,7 +1,7 @@
-"""A Program of an AOTInductor package: compiled code, with the structure of its arguments.
+"""A Program from an AOTInductor package: compiled code with the structure of its arguments and results.
 
-files ─► [open_aoti] ─► naming, instance.  The package tells nothing of its results but their structure. Its
-code was compiled for one kind of device, and for the instructions of one kind of processor.
+files ─► [open_aoti] ─► naming, instance.  The package has no datatypes and shapes of its results. Its code is
+compiled for one kind of device, and for the instructions of one kind of processor.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ logger = logging.getLogger("core")
 
 
 class AotiProgram(Program):
-    """A loaded package. May run on several threads at once, as many as it was loaded for."""
+    """A loaded package. It can run on as many threads at once as `open_aoti` has runners."""
 
     kind = "AOTInductor"
-    # Nothing in the package says whether it writes to its arguments.
+    # The package does not say whether it writes to its arguments.
     writes_inputs = True
 
     def __init__(self, loader: Any, arguments: list[Argument] | None, model: str):
@@ -54,11 +54,11 @@ class AotiProgram(Program):
 
 
 def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
-    """Load a package. Its library is unpacked into the temporary folder and stays there.
+    """Load a package. torch unpacks its library into the temporary folder, where it stays.
 
-    device    a torch.device, None to take the one that it was compiled for
-    runners   how many runs may go on at once
-    Raises CoreError with file, reason and next step.
+    device    a torch.device, None for the one that the package is compiled for
+    runners   maximum number of concurrent runs
+    Raises CoreError with the file, the reason and advice.
     """
     try:
         loader = torch._C._aoti.AOTIModelPackageLoader(
@@ -93,7 +93,7 @@ def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
 
 
 def _known(arguments: list[Argument] | None, i: int) -> tuple[Any, Any]:
-    """Datatype and dims of one argument, as far as they are known."""
+    """Return datatype and dims of one argument, None for what is unknown."""
     return (arguments[i].dtype, arguments[i].dims) if arguments is not None else (None, None)
 
 

@@ -1,8 +1,9 @@
-"""What an AOTInductor package takes: datatypes and shapes, from the checks in its own source.
+"""Datatypes and shapes of the arguments of an AOTInductor package, from the checks in its source.
 
-package ─► [arguments_of] ─► AotiProgram.  Compiled code trusts its arguments: with another shape it reads
-what lies behind them. It has checks, but they are off, and where they are on they refuse a single row: the
-compiler assumes that a free dimension is at least 2, which its code does not need. So they are done here.
+package ─► [arguments_of] ─► AotiProgram.  Compiled code trusts its arguments: with another shape, it reads
+beyond their memory. Its own checks are off. If they were on, they would refuse a single row, because the
+compiler assumes at least 2 for a dynamic dimension, although the code works with 1. `Argument.refusal` checks
+instead.
 """
 
 from __future__ import annotations
@@ -24,12 +25,17 @@ _DTYPE = re.compile(r"_expected_dtype = aoti_torch_dtype_(\w+)\(\)")
 _FIXED = re.compile(r"if \((\d+) != \w+_size\[(\d+)\]\)")
 _LEAST = re.compile(r"if \(\w+_size\[(\d+)\] < (\d+)\)")
 _MOST = re.compile(r"if \(\w+_size\[(\d+)\] > (\d+)\)")
-_ASSUMED = 2  # of every free dimension, whatever it was exported with
+_ASSUMED = 2  # minimum that the compiler assumes for every dynamic dimension
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument: dims with -1 for a free size; bounds of free sizes by their place."""
+    """One argument.
+
+    dtype         None if unknown
+    dims          -1 for a dynamic size
+    least, most   index of a dimension → bounds of its size
+    """
 
     dtype: DataType | None
     dims: tuple[int, ...]
@@ -37,7 +43,7 @@ class Argument:
     most: dict[int, int]
 
     def refusal(self, tensor: Any) -> str:
-        """Why a tensor cannot be this argument, "" if it can."""
+        """Return why a tensor cannot be this argument, "" if it can."""
         shape = tuple(tensor.shape)
         if len(shape) != len(self.dims):
             return f"shape {list(shape)}, compiled for {list(self.dims)}"
@@ -53,7 +59,7 @@ class Argument:
 
 
 def arguments_of(path: Path) -> list[Argument] | None:
-    """Of a package, in their order; None if its source is not there, or not as this knows it."""
+    """Return the arguments of a package, in order; None if its source is missing or of an unknown form."""
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".wrapper.cpp")]
         if len(names) != 1:

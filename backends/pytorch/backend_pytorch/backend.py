@@ -1,4 +1,4 @@
-"""Backend and Model: what core calls; who shares weights."""
+"""Backend and Model: programs and how instances share them."""
 
 from __future__ import annotations
 
@@ -28,20 +28,27 @@ class TorchBackend(Backend):
     """
 
     def open(self) -> None:
-        """Import torch, and let its threads leave a core to the server."""
+        """Import torch, and set a default number of threads that leaves a core to the server.
+
+        Raises CoreError(UNAVAILABLE) if torch cannot be imported.
+        """
         settings.begin(import_torch())
 
 
 class TorchModel(Model):
-    """One version. Programs are loaded when an instance asks, one for each device if they may be shared.
+    """One model version. It loads a program when an instance opens.
 
-    A program is shared if it keeps nothing between runs; ENABLE_WEIGHT_SHARING says otherwise, either way.
+    The instances of a device share a program if it keeps nothing between runs, or if ENABLE_WEIGHT_SHARING is
+    true. With false, each instance has its own. For modules in Python, only the parameters are shared.
     """
 
     backend: TorchBackend
 
     def load(self) -> None:
-        """Find the file, see what it is, read the parameters: all refuse before an instance is made."""
+        """Find the file and its kind, and read the parameters, so that errors come before instances open.
+
+        Raises CoreError for a missing file, a file of another kind, or an invalid parameter.
+        """
         with loading_alone():
             self._load(import_torch())
 
@@ -72,12 +79,12 @@ class TorchModel(Model):
         settings.apply(torch, self.parameters, self.name)
         self._programs: dict[Device, Program] = {}
         self._weights = Weights()
-        self._opening = threading.Lock()  # instances open at the same time, each on its thread
+        self._opening = threading.Lock()  # instances open at the same time, each on its own thread
 
     def program_on(self, device: Device) -> Program:
-        """The program of an instance on `device`. Any thread.
+        """Return the program of an instance on `device`. Thread-safe.
 
-        Raises CoreError if it cannot be loaded there, or the configuration does not fit it.
+        Raises CoreError if it cannot be loaded there, or if the configuration does not fit it.
         """
         with self._opening:
             first = self._programs.get(device)
@@ -110,18 +117,18 @@ class TorchModel(Model):
         return open_aoti(self._file, target, self.name, self._instances())
 
     def _instances(self) -> int:
-        """How many instances may run a package at once: the largest group's."""
+        """Return the number of instances of the largest group, which can run a package at once."""
         return max([1, *(group.count for group in self.config.instance_group)])
 
     def _shares(self, program: Program) -> bool:
         asked = self.parameters.boolean("ENABLE_WEIGHT_SHARING")
         if asked is not None:
             return asked
-        # Of a module in Python only parameters are shared, to which nobody writes but in training.
+        # A module in Python shares its parameters only, which change in training only.
         return self._source is not None or not program.keeps_outputs
 
     def memory_usage(self) -> list[MemoryUsage]:
-        """Of the weights; what runs take is freed, or kept for all models together."""
+        """Return the memory of the weights. Memory of runs is freed, or kept by torch for all models."""
         return self._weights.usage()
 
     def unload(self) -> None:
@@ -130,7 +137,7 @@ class TorchModel(Model):
 
 
 def torch_device(device: Device, model: str) -> Any:
-    """The torch.device of an instance; None for KIND_MODEL, where everything stays as the file has it.
+    """Return the torch.device of an instance; None for KIND_MODEL, which keeps the devices of the file.
 
     Raises CoreError(UNSUPPORTED) for a GPU that torch cannot use.
     """

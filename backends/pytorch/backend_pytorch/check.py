@@ -1,7 +1,7 @@
-"""A configuration that the program contradicts is refused, with both sides of the matter.
+"""Refuse a configuration that the program contradicts. Errors name the values of both.
 
-TorchModel ─► [check] ─► instance.  TorchScript and Python know names and kinds only; files of torch.export
-know datatypes and shapes, packages those of their arguments.
+TorchModel ─► [check] ─► instance.  TorchScript and Python files have names and kinds only. Files of
+torch.export have datatypes and shapes, packages those of their arguments.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from core.errors import CoreError, invalid
 
 
 def check(config: ModelConfig, program: Program) -> None:
-    """Names, kinds, datatypes and shapes, as far as the program knows them.
+    """Compare names, kinds, datatypes and shapes with those that the program has.
 
-    Raises CoreError(INVALID) for the first that does not fit.
+    Raises CoreError(INVALID) for the first tensor that does not fit.
     """
     if program.takes is not None:
         found = places(config_inputs(config), program.takes, "input", config.name)
@@ -36,7 +36,7 @@ def check(config: ModelConfig, program: Program) -> None:
 
 
 def _check_kind(config: ModelConfig, io: Any, port: Port, program: Program) -> None:
-    """Text goes to List[str], numbers to tensors, and lists have one dimension."""
+    """Check that text goes to List[str], with one dimension, and numbers go to tensors."""
     is_text = io.data_type == dtypes.BYTES.number
     if is_text != port.text and program.kind != "Python":
         kind, wanted = ("List[str]", "TYPE_STRING") if port.text else ("Tensor", "a number")
@@ -64,7 +64,7 @@ def _check_port(config: ModelConfig, io: Any, port: Port, kind: str) -> None:
 
 def _fits(config: ModelConfig, io: Any, expected: tuple[int, ...]) -> bool:
     dims = _dims(io)
-    if not expected and not config.max_batch_size:  # a scalar is one element to clients
+    if not expected and not config.max_batch_size:  # clients see a scalar as [1]
         return all(dim == 1 for dim in dims)
     whole = [-1, *dims] if config.max_batch_size else dims
     if len(whole) != len(expected) or (config.max_batch_size and expected[0] != -1):

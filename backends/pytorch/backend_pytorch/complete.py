@@ -1,7 +1,7 @@
-"""What the model file knows, written into a configuration.
+"""Complete a configuration from the model file.
 
-config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  An exported program knows everything.
-TorchScript, packages and Python files know names only: what is missing is said with them.
+config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  An exported program has everything. TorchScript,
+packages and Python files lack datatypes or shapes: an error lists the names that they have.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
 
     path   the version's folder
-    Does nothing if every input and output is described: what a person wrote in full is meant.
-    Raises CoreError if the file cannot be loaded, or does not know what is missing.
+    Does nothing if every input and output is described: a complete configuration stays unchanged.
+    Raises CoreError if the file cannot be loaded, or lacks datatypes and shapes.
     """
     if is_described(config):
         return
     if config.runtime.endswith(".py"):
-        raise _tells_no_types(config, "a module in Python", None)
+        raise _no_types(config, "a module in Python", None)
     import_torch()
     file = model_file(config, path)
     with loading_alone():
@@ -53,16 +53,16 @@ def _complete(config: ModelConfig, file: Path, backend: Backend) -> None:
         from backend_pytorch.torchscript import open_torchscript
 
         program = open_torchscript(file, "cpu", config.name, optimized=True)
-        raise _tells_no_types(config, found.value, program)
+        raise _no_types(config, found.value, program)
     elif found is Format.AOTI:
         from backend_pytorch.aoti import open_aoti
 
-        raise _tells_no_types(config, found.value, open_aoti(file, None, config.name, 1))
+        raise _no_types(config, found.value, open_aoti(file, None, config.name, 1))
     else:
         raise is_checkpoint(file, config.name)
 
 
-def _tells_no_types(config: ModelConfig, what: str, program: Program | None) -> CoreError:
+def _no_types(config: ModelConfig, what: str, program: Program | None) -> CoreError:
     names = ""
     if program is not None and program.takes is not None:
         names = f"its inputs are {_listed(program.takes)}"
@@ -90,7 +90,10 @@ def _complete_exported(config: ModelConfig, program: Program, backend: Backend) 
 
 
 def _complete_batching(config: ModelConfig, program: Program, backend: Backend) -> None:
-    """The first dimension is the batch's if every input and output has one of any size."""
+    """Set max_batch_size if every input and output has a first dimension of any size.
+
+    Raises CoreError(INVALID) if the program cannot run batches of max_batch_size.
+    """
     ports = [*(program.takes or ()), *(program.gives or ())]
     batches = all(port.dims and port.dims[0] == -1 for port in ports)
     if not batches:
@@ -131,7 +134,10 @@ def _complete_tensors(
     names_of: Any,
     kind: str,
 ) -> None:
-    """Add every tensor of the file to an empty list; complete the entries of another."""
+    """Complete data_type and dims of the entries. An empty list first gets every tensor that is not reserved.
+
+    Raises CoreError for an entry that the file does not have or whose type the protocol lacks.
+    """
     if not entries:
         taken = places(sorted(reserved), ports, "output", config.name) if reserved else {}
         for index, port in enumerate(ports):
@@ -148,6 +154,6 @@ def _complete_tensors(
         if not entry.dims:
             dims = (port.dims or ())[1 if config.max_batch_size else 0 :]
             entry.dims.extend(dims or (1,))
-            # A row is one element, without a dimension of its own.
+            # The program has one element per row, without another dimension.
             if not dims and config.max_batch_size:
                 entry.reshape.SetInParent()

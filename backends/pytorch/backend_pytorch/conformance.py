@@ -1,4 +1,4 @@
-"""Small PyTorch models and their true answers, by kinds of file: python -m core_testing pytorch"""
+"""Small PyTorch models and their expected answers, by kinds of file: python -m core_testing pytorch"""
 
 import functools
 import io
@@ -34,7 +34,7 @@ output [ { name: "y" data_type: TYPE_INT32 dims: [ -1, -1 ] } ]
 
 
 class Pick(nn.Module):  # type: ignore[misc]  # types of torch are not read
-    """y = 2x, picked = of each row the element that index says; raises out of range."""
+    """y = 2x; picked = the element of each row at position index, which raises out of range."""
 
     def forward(self, x: Tensor, index: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
         return x * 2, torch.gather(x, 1, index)
@@ -48,16 +48,16 @@ class Identity(nn.Module):  # type: ignore[misc]  # types of torch are not read
 
 
 class Echo(nn.Module):  # type: ignore[misc]  # types of torch are not read
-    """The same for text."""
+    """Return the words."""
 
     def forward(self, words: List[str]) -> List[str]:  # noqa: UP006
         return words
 
 
 def script(module: nn.Module, path: Path) -> None:
-    """Save TorchScript."""
+    """Save a module as TorchScript."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch.jit is deprecated, and here to stay with its files
+        warnings.simplefilter("ignore")  # torch.jit is deprecated, but its files stay in use
         torch.jit.save(torch.jit.script(module.eval()), str(path))
 
 
@@ -117,7 +117,7 @@ class TestModuleInPython(BackendConformance):
 
 @functools.cache
 def exported() -> bytes:
-    """A file of torch.export: making one takes a second, copying it nothing."""
+    """Return the content of a file of torch.export. The cache saves a second per call."""
     rows = torch.export.Dim("rows", min=1, max=8)
     arguments = (torch.from_numpy(X), torch.from_numpy(INDEX))
     shapes = {"x": {0: rows}, "index": {0: rows}}

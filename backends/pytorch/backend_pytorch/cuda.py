@@ -1,13 +1,13 @@
-"""All that is asked of torch.cuda: streams, copies between host and devices, marks.
+"""The streams of an instance on GPUs: copies between host and devices, computation, marks.
 
-feed, results ─► [DeviceStreams] ─► torch ─► GPUs.  Tests play it.
+feed, results ─► [DeviceStreams] ─► torch ─► GPUs.  Tests implement it without a GPU.
 
     copies    inputs of batch 1 │ inputs of batch 2 │ …
     compute                     │ batch 1           │ batch 2            │ …
     results                                         │ outputs of batch 1 │ …
 
-Memory belongs to the stream that was current when it was made: torch gives it out again to that stream at
-once, to others not before it is done. So whatever goes from one stream to the next is recorded there.
+Memory belongs to the stream that is current at its allocation: torch reuses freed memory for that stream at
+once, even if another stream still reads it. So a tensor that another stream uses is recorded there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.devices import dlpack
 
 
 def streams_of(device: Device, program: Any) -> DeviceStreams:
-    """The streams of an instance on a GPU, or of a model that has placed itself where its program is."""
+    """Return the streams of an instance: on its GPU, or on every GPU for a model that places itself."""
     if device.kind == "GPU":
         found = torch.device("cuda", device.id)
         return DeviceStreams(found, every_gpu=False, waits=program.keeps_outputs)
@@ -33,7 +33,7 @@ def streams_of(device: Device, program: Any) -> DeviceStreams:
 
 
 def _home(program: Any) -> Any:
-    """Where the first parameter of a program is."""
+    """Return the device of a program, or of the first parameter of its module; the CPU without parameters."""
     found = getattr(program, "device", None)
     if found is None:
         module = getattr(program, "module", None)
@@ -43,23 +43,24 @@ def _home(program: Any) -> Any:
 
 
 def without_cudnn() -> AbstractContextManager[None]:
-    """Within it torch does without cuDNN."""
+    """Return a context manager inside which torch does not use cuDNN."""
     made: AbstractContextManager[None] = torch.backends.cudnn.flags(enabled=False)
     return made
 
 
 def empty_cache() -> None:
-    """Give back to the driver what torch keeps for later."""
+    """Return unused memory of torch's pool to the driver."""
     torch.cuda.empty_cache()
 
 
 class DeviceStreams:
     """The streams of one instance: on its device, or on every GPU for a model that places itself.
 
-    device   where inputs go: a torch.device with a number, or the CPU for a model that begins there
-    place    the same as DLPack has it, None for the CPU
-    waits    outputs are copied before the next batch computes, which may write to them
-    Used by one thread, but for `Mark.wait`.
+    device      device of the inputs: a torch.device with a number, or the CPU for a model that starts there
+    place       the same device in DLPack, None for the CPU
+    every_gpu   make streams on every GPU of the process
+    waits       outputs are copied before the next batch computes, because it may write to them
+    Not thread-safe, except for `Mark.wait`.
     """
 
     def __init__(self, device: Any, *, every_gpu: bool, waits: bool):
@@ -72,12 +73,12 @@ class DeviceStreams:
         self._copies: dict[int, Any] = {}  # of another GPU when a tensor first comes from there
 
     def takes(self, device: tuple[int, int] | None) -> bool:
-        """Return whether what is there, as DLPack has it, comes here without the host."""
+        """Return whether tensors of a device (of DLPack) get to this one without a copy through the host."""
         return self.place is not None and device is not None and device[0] == self._kind
 
     @contextmanager
     def feeding(self) -> Iterator[None]:
-        """Within it what torch does goes to the stream of copies."""
+        """Make torch use the stream of copies inside the with statement."""
         with ExitStack() as entered:
             if self.place is not None:
                 entered.enter_context(torch.cuda.stream(self._copying(self.device.index)))
@@ -85,7 +86,7 @@ class DeviceStreams:
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Within it what torch does goes to the streams of computation."""
+        """Make torch use the streams of computation inside the with statement."""
         with ExitStack() as entered:
             for stream in self._compute.values():
                 entered.enter_context(torch.cuda.stream(stream))
@@ -94,27 +95,29 @@ class DeviceStreams:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Within it the instance's GPU is the thread's current one."""
+        """Make the instance's GPU the current device of the thread inside the with statement."""
         with ExitStack() as entered:
             if self.place is not None:
                 entered.enter_context(torch.cuda.device(self.device))
             yield
 
     def staging(self, size: int) -> Any:
-        """Host memory that the device reaches by itself: a tensor uint8[size]. It comes from torch's pool,
-        which does not give it out again before the copies from it are done."""
+        """Return pinned host memory: a tensor uint8[size].
+
+        torch's pool does not reuse it before the copies from it are complete.
+        """
         return torch.empty(size, dtype=torch.uint8, pin_memory=self.place is not None)
 
     def to_device(self, staged: Any) -> Any:
-        """A copy of a tensor in `staging`, under way on the current stream."""
+        """Start a copy of a tensor in `staging` to the device, on the current stream, and return the copy."""
         return staged if self.place is None else staged.to(self.device, non_blocking=True)
 
     def adopted(self, array: Any) -> Any:
-        """A tensor over an array of a GPU, where it is, without a copy.
+        """Return a tensor over an array of a GPU without a copy.
 
-        The stream of copies there waits for whatever the producer says by DLPack. The array must be held
-        until the mark of the batch: torch cannot keep memory that is not its own. Raises what the libraries
-        raise.
+        The stream of copies on that GPU waits for the producer's stream, as DLPack defines. Keep the array
+        until the mark of the batch, because torch cannot keep memory of others. Raises the errors of the
+        libraries.
         """
         if isinstance(array, OnGpu):
             return array.tensor
@@ -128,12 +131,12 @@ class DeviceStreams:
         return bool(tensor.device == self.device)
 
     def across(self, tensor: Any) -> Any:
-        """A copy of a tensor of another GPU, under way; the current stream waits for it."""
+        """Start a copy of a tensor of another GPU and return it. The current stream waits for the copy."""
         with torch.cuda.stream(self._copying(tensor.device.index)):
             return tensor.to(self.device, non_blocking=True)
 
     def fed(self, tensors: Iterable[Any]) -> None:
-        """Computation waits for all that was fed so far; these tensors are used there from now on."""
+        """Make computation wait for all copies so far, and record that it uses these tensors."""
         if self.place is None:
             return
         compute = self._compute[self.device.index]
@@ -142,39 +145,39 @@ class DeviceStreams:
             tensor.record_stream(compute)
 
     def computed(self) -> None:
-        """What is copied to the host from now on waits for all that computes so far."""
+        """Make later copies to the host wait for all computation so far."""
         for number, results in self._results.items():
             if results is not self._compute[number]:
                 results.wait_stream(self._compute[number])
 
     def on_host(self, tensor: Any) -> bool:
-        """Return whether the host reads it as its own memory: a model may place itself there."""
+        """Return whether a tensor is in host memory; a model may place itself there."""
         return bool(tensor.device.type == "cpu")
 
     def to_host(self, tensor: Any) -> Any:
-        """A copy in pinned memory of its own, under way on the stream of results of its GPU."""
-        landed = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        """Start a copy of a tensor to new pinned memory, on its GPU's stream of results, and return it."""
+        copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
         results = self._results[tensor.device.index]
         with torch.cuda.stream(results):
-            landed.copy_(tensor, non_blocking=True)
+            copy.copy_(tensor, non_blocking=True)
         tensor.record_stream(results)
-        return landed
+        return copy
 
     def shown(self, tensor: Any) -> Any:
-        """A tensor that stays, for core and whoever takes it."""
+        """Return an array for core over a tensor that stays on its GPU."""
         return OnGpu(tensor, (self._kind, tensor.device.index))
 
     def mark(self) -> Mark:
-        """Comes to pass when all is done that was begun so far."""
+        """Return a mark after all work that is queued so far on the streams of results."""
         events = []
         for stream in self._results.values():
-            event = torch.cuda.Event(blocking=True)  # who waits sleeps
+            event = torch.cuda.Event(blocking=True)  # a waiting thread sleeps instead of polling
             event.record(stream)
             events.append(event)
         return Mark(events)
 
     def settle(self) -> None:
-        """Wait until nothing is under way. Raises what went wrong on a device."""
+        """Block until all streams are idle. Raises errors of a device."""
         for streams in (self._copies, self._compute, self._results):
             for stream in list(streams.values()):
                 stream.synchronize()
@@ -198,10 +201,10 @@ class Mark:
 
 
 class OnGpu:
-    """An output that stays on a GPU, for whoever takes arrays by DLPack (CuPy, JAX, PyTorch, …).
+    """An output that stays on a GPU, exported by DLPack (to CuPy, JAX, PyTorch, …).
 
-    Not the tensor itself, which is exported only on a thread whose current device is its own. What has made
-    it had ended before it was handed over: there is nothing to wait for.
+    A tensor itself can be exported only on a thread whose current device is the tensor's. The computation has
+    completed before core gets the output, so its users need not wait.
     """
 
     def __init__(self, tensor: Any, device: tuple[int, int]):
@@ -214,11 +217,11 @@ class OnGpu:
         return OnGpu(self.tensor[key], self._device)
 
     def reshape(self, shape: tuple[int, ...]) -> OnGpu:
-        """The same elements under another shape."""
+        """Return the same elements with another shape."""
         return OnGpu(self.tensor.reshape(shape), self._device)
 
     def get(self) -> np.ndarray:
-        """A copy in host memory; BF16 as its bit patterns."""
+        """Return a copy in host memory; BF16 as bit patterns."""
         return array_of(self.tensor.cpu(), copy=False)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""The inputs of a batch, on the device of its instance.
+"""Bring the inputs of a batch to the device of its instance.
 
-batch ─► [DeviceFeed] ─► run.  What is there already is taken as it is, what another GPU has comes from there,
-what the host has goes through pinned memory, by one copy of the host and one of the device.
+batch ─► [DeviceFeed] ─► run.  Inputs on the device are used without a copy. Inputs of another GPU are copied
+from there. Inputs on the host go through pinned memory, with one copy of the host and one of the device.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from core.native.gather import gather
 from core.ragged import batch_inputs
 from core.tensor import Tensor
 
-ALIGNMENT = 16  # of memory that compiled code reads; rows in the middle of a batch may lie anywhere
+ALIGNMENT = 16  # bytes; compiled code needs it, and rows in the middle of a batch may lack it
 
 Texts = Callable[[Any, str, Batch], list[str]]
 
 
 class Fed:
-    """The inputs of one batch, under way to the device.
+    """The inputs of one batch, whose copies to the device are in progress.
 
     tensors   name → tensor, or list of text
-    lent      addresses of memory that others own, and that no answer may show
-    held      what must live until the mark of the batch
+    lent      addresses of memory of other owners; no output may stay in it
+    held      objects that must live until the mark of the batch
     """
 
     def __init__(self) -> None:
@@ -41,12 +41,12 @@ class Fed:
 
 
 class DeviceFeed:
-    """Makes the inputs of one instance. Its thread, within `streams.feeding()`.
+    """Make the inputs of one instance. Call it on the starting thread, inside `streams.feeding()`.
 
     datatypes   of all inputs of the program
-    scalars     those that have no dimension for the program
-    writes      whether the program may write to its arguments: what others own is copied then
-    texts       makes a List[str] of an array of BYTES
+    scalars     names of inputs that have no dimension for the program
+    writes      whether the program may write to its arguments; memory of other owners is copied then
+    texts       converts an array of BYTES to a List[str]
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class DeviceFeed:
         self._texts = texts
 
     def __call__(self, batch: Batch) -> Fed:
-        """Everything is under way when this returns; nothing has been waited for."""
+        """Start all copies of a batch to the device. Does not wait for them."""
         fed = Fed()
         for name in batch:
             dtype = self._datatypes[name]
@@ -77,8 +77,8 @@ class DeviceFeed:
                 fed.tensors[name] = self._input(batch, name, dtype, fed)
         if self._config.batch_input:
             for name, array in batch_inputs(self._config, batch).items():
-                told = Tensor.of(name, array, self._datatypes[name])
-                fed.tensors[name] = self._staged([told], self._datatypes[name], fed)
+                made = Tensor.of(name, array, self._datatypes[name])
+                fed.tensors[name] = self._staged([made], self._datatypes[name], fed)
         for name in self._scalars & fed.tensors.keys():
             fed.tensors[name] = fed.tensors[name].reshape(())
         self._streams.fed(each for each in fed.tensors.values() if not isinstance(each, list))
@@ -104,7 +104,7 @@ class DeviceFeed:
     def _parts(
         self, tensors: list[Tensor], dtype: DataType, fed: Fed
     ) -> Iterator[tuple[Any, bool]]:
-        """Tensors on the device, and whether others own them. Neighbours on the host make one."""
+        """Yield tensors on the device, and whether others own them. Adjacent host inputs form one tensor."""
         for comes, group in groupby(tensors, lambda tensor: self._streams.takes(tensor.device)):
             if not comes:
                 yield self._staged(list(group), dtype, fed), False
@@ -113,7 +113,10 @@ class DeviceFeed:
                 yield self._taken(tensor, dtype, fed)
 
     def _taken(self, tensor: Tensor, dtype: DataType, fed: Fed) -> tuple[Any, bool]:
-        """What a GPU has; by the host where the producer's library does not show it."""
+        """Return a GPU tensor on the device, and whether others own it.
+
+        It is copied through the host if the producer's library cannot export it.
+        """
         array = tensor.value
         try:
             found = self._streams.adopted(array)
@@ -128,7 +131,7 @@ class DeviceFeed:
         return self._streams.across(found), False
 
     def _staged(self, tensors: list[Tensor], dtype: DataType, fed: Fed) -> Any:
-        """What the host has: gathered into pinned memory, the copy to the device under way."""
+        """Gather host tensors in pinned memory, start the copy to the device, and return the copy."""
         first = tensors[0].shape
         shape = first if len(tensors) == 1 else (sum(t.shape[0] for t in tensors), *first[1:])
         staged = self._streams.staging(sum(tensor.byte_size for tensor in tensors))
@@ -143,5 +146,5 @@ def _bytes_of(staged: Any) -> np.ndarray:
 
 
 def torch_dtype(dtype: DataType) -> Any:
-    """As torch calls a datatype of numbers."""
+    """Return the torch.dtype of a datatype of numbers."""
     return torch.bfloat16 if dtype is dtypes.BF16 else getattr(torch, dtype.numpy.name)

@@ -1,6 +1,6 @@
-"""The outputs of a batch: which stay on the device, which go to the host, whose rows are whose.
+"""The outputs of a batch: start their copies to the host, and split them by request.
 
-run ─► [DeviceResults.leaving] ─► mark ─► [DeviceResults.answers] ─► core.
+run ─► [DeviceResults.pending] ─► mark ─► [DeviceResults.answers] ─► core.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from core.request import DeviceOutput, InferenceRequest
 from core.tensor import DeviceTensor, Tensor
 
 
-class Leaving:
-    """One output of a batch, under way.
+class PendingOutput:
+    """One output of a batch, whose copy to the host may be in progress.
 
-    host     an array, or the pinned tensor that it will be in; None if nobody wants it there
-    device   the tensor that stays; None if nobody takes it there
-    parts    of a state: the tensor of each request, which holds no other's
+    host     an array, or the pinned tensor of the copy; None if no request wants it on the host
+    device   the tensor that stays on the device; None if no request wants it there
+    parts    for a state: the tensor of each request, with its own memory
     """
 
     def __init__(self, host: Any = None, device: Any = None, parts: list[Any] | None = None):
@@ -34,14 +34,14 @@ class Leaving:
 
 
 class DeviceResults:
-    """Hands out the outputs of one instance.
+    """Return the outputs of one instance to core.
 
     datatypes   of all outputs
-    states      outputs that renew a state: they stay where they are
-    scalars     outputs that clients see without a dimension, too
-    columns     outputs of text that have a second dimension for clients
-    keeps       whether the program may write again to what it gave
-    scatters    whether the configuration has `batch_output`: then the host takes the outputs apart
+    states      names of outputs that update a state; they stay on the device
+    scalars     names of outputs with a `reshape`; a scalar stays without a dimension there
+    columns     names of outputs of text that have a second dimension for clients
+    keeps       whether a later run may write to the outputs
+    scatters    whether the configuration has `batch_output`; the outputs are split on the host then
     """
 
     def __init__(
@@ -63,18 +63,18 @@ class DeviceResults:
         self._keeps = keeps
         self._scatters = scatters
 
-    def leaving(
+    def pending(
         self, outputs: Mapping[str, Any], batch: Batch, lent: Collection[int]
-    ) -> dict[str, Leaving]:
-        """Start what the outputs need. Within `streams.computing()`, on the thread that runs.
+    ) -> dict[str, PendingOutput]:
+        """Start the copies of the outputs. Call it inside `streams.computing()`, on the starting thread.
 
         lent   addresses of memory of inputs that others own
-        Raises CoreError(INTERNAL) for an output that has not the rows of the batch.
+        Raises CoreError(INTERNAL) for an output without the rows of the batch.
         """
-        found: dict[str, Leaving] = {}
-        going: list[tuple[Leaving, Any]] = []
+        found: dict[str, PendingOutput] = {}
+        copied: list[tuple[PendingOutput, Any]] = []
         for name, value in outputs.items():
-            each = found[name] = Leaving()
+            each = found[name] = PendingOutput()
             if isinstance(value, list):
                 each.host = self._text(name, value)
                 continue
@@ -92,33 +92,33 @@ class DeviceResults:
             if there:
                 each.device = self._own(tensor, lent)
             if here:
-                going.append((each, tensor))
+                copied.append((each, tensor))
         self._streams.computed()
-        for each, tensor in going:
+        for each, tensor in copied:
             each.host = self._streams.to_host(tensor)
         return found
 
     def _wanted(self, name: str, batch: Batch) -> tuple[bool, bool]:
-        """Return whether some request of the batch wants it on the host, and on the device."""
+        """Return whether a request of the batch wants an output on the host, and on the device."""
         if self._scatters:
             return True, False
         ways = {_way(request, name) for request in batch.requests}
         return _HOST in ways, _DEVICE in ways
 
     def _seen(self, name: str, tensor: Any) -> Any:
-        """As core takes it. A scalar has one element for clients, unless `reshape` says otherwise."""
+        """Return an output in the form for core. Clients see a scalar as [1], unless there is a `reshape`."""
         tensor = tensor.detach()
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
         return tensor if tensor.dim() or name in self._scalars else tensor.reshape(1)
 
     def _own(self, tensor: Any, lent: Collection[int]) -> Any:
-        """Memory that nobody writes to while it is an answer."""
+        """Return the tensor, or a copy if its memory may change or has another owner."""
         is_lent = tensor.untyped_storage().data_ptr() in lent
         return tensor.clone() if self._keeps or is_lent else tensor
 
     def _parts(self, tensor: Any, batch: Batch, lent: Collection[int]) -> list[Any]:
-        """The state of each sequence in memory of its own: it lives longer than the batch."""
+        """Return the state of each request in its own memory, because it lives longer than the batch."""
         if len(batch.requests) > 1:
             return [tensor[rows].clone() for rows in _ranges(batch)]
         size = tensor.numel() * tensor.element_size()
@@ -130,26 +130,26 @@ class DeviceResults:
         found = array_of_text(texts)
         return found.reshape(-1, 1) if name in self._columns else found
 
-    def arrays(self, leaving: Mapping[str, Leaving]) -> dict[str, np.ndarray]:
-        """All outputs in host memory, for who takes them apart. After the mark."""
-        return {name: _landed(each.host) for name, each in leaving.items()}
+    def arrays(self, pending: Mapping[str, PendingOutput]) -> dict[str, np.ndarray]:
+        """Return all outputs in host memory, not split by request. Call it after the mark."""
+        return {name: _host_array(each.host) for name, each in pending.items()}
 
-    def answers(self, leaving: Mapping[str, Leaving], batch: Batch) -> list[list[Tensor]]:
-        """The tensors of each request. After the mark."""
+    def answers(self, pending: Mapping[str, PendingOutput], batch: Batch) -> list[list[Tensor]]:
+        """Return the tensors of each request. Call it after the mark."""
         found: list[list[Tensor]] = [[] for _ in batch.requests]
-        for name, each in leaving.items():
+        for name, each in pending.items():
             if each.host is None and each.device is None and each.parts is None:
-                continue  # nobody wants it
+                continue  # no request wants it
             for tensors, tensor in zip(found, self._rows(name, each, batch), strict=True):
                 tensors.append(tensor)
         return found
 
-    def _rows(self, name: str, each: Leaving, batch: Batch) -> list[Tensor]:
+    def _rows(self, name: str, each: PendingOutput, batch: Batch) -> list[Tensor]:
         if each.parts is not None:
             return [self._on_device(name, part) for part in each.parts]
         host = device = None
         if each.host is not None:
-            host = Tensor.of(name, _landed(each.host), self._datatypes[name])
+            host = Tensor.of(name, _host_array(each.host), self._datatypes[name])
         if each.device is not None:
             device = self._on_device(name, each.device)
         chosen = [
@@ -157,7 +157,7 @@ class DeviceResults:
             for request in batch.requests
         ]
         if len(chosen) == 1:
-            return chosen  # type: ignore[return-value]  # one of both is there
+            return chosen  # type: ignore[return-value]  # host or device is set
         return [_part(whole, rows) for whole, rows in zip(chosen, _ranges(batch), strict=True)]
 
     def _on_device(self, name: str, tensor: Any) -> Tensor:
@@ -168,7 +168,7 @@ _HOST, _DEVICE = "host", "device"
 
 
 def _way(request: InferenceRequest, name: str) -> str:
-    """Where a request wants an output; "" for one that it does not want."""
+    """Return where a request wants an output; "" for one that it does not want."""
     if not request.outputs:
         return _HOST
     for output in request.outputs:
@@ -187,7 +187,7 @@ def _check_rows(name: str, shape: tuple[int, ...], batch: Batch) -> None:
 
 
 def _ranges(batch: Batch) -> list[slice]:
-    """The rows of each request."""
+    """Return the range of rows of each request."""
     found, first = [], 0
     for request in batch.requests:
         found.append(slice(first, first + request.rows))
@@ -203,5 +203,5 @@ def _part(whole: Tensor | None, rows: slice) -> Tensor:
     return Tensor(whole.name, whole.dtype, array.shape, array=array)
 
 
-def _landed(host: Any) -> np.ndarray:
+def _host_array(host: Any) -> np.ndarray:
     return host if isinstance(host, np.ndarray) else array_of(host, copy=False)

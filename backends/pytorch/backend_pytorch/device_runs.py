@@ -1,6 +1,6 @@
-"""Batches on GPUs: two under way, so that copies overlap with computation.
+"""Run batches on GPUs. Two are in flight, so that copies overlap with computation.
 
-begin (loop) ─► starting thread: feed, run, leave ─► completing thread: mark, answers ─► done (loop)
+begin (loop) ─► starting thread: feed, run, pending ─► completing thread: mark, answers ─► done (loop)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backend_pytorch import cuda
 from backend_pytorch.device_feed import DeviceFeed, Fed
-from backend_pytorch.device_results import DeviceResults, Leaving
+from backend_pytorch.device_results import DeviceResults, PendingOutput
 from backend_pytorch.instance import texts_of
 from core import dtypes
 from core.batch import Batch
@@ -32,23 +32,24 @@ Done = Callable[[BaseException | None], None]
 
 
 class Started(NamedTuple):
-    """A batch under way.
+    """A batch in flight.
 
-    fed    held until the mark: the device may read it until then
-    mark   comes to pass when all outputs are where they go
+    fed       inputs; they must live until the mark, because the device may read them
+    pending   outputs; valid after the mark
+    mark      reached when all outputs are copied
     """
 
     fed: Fed
-    leaving: dict[str, Leaving]
+    pending: dict[str, PendingOutput]
     mark: Any
 
 
 class DeviceRuns:
-    """Runs the batches of an instance that has a streams. Made when the instance opens, on its thread.
+    """Run the batches of an instance that has streams. The instance makes it in `open`.
 
     Invariants:
-    1. Batches are started by one thread and completed by another, both in the order in which they come.
-    2. Before `done`, nothing on a device uses what the batch was given, and all its answers are made.
+    1. One thread starts batches, and another one completes them, both in the order of `begin`.
+    2. When `done` is called, no device uses the inputs of the batch, and all its answers are made.
     """
 
     def __init__(
@@ -63,25 +64,25 @@ class DeviceRuns:
         self._cleans = bool(parameters.boolean("ENABLE_CACHE_CLEANING"))
         self._starting = ThreadPoolExecutor(1, f"pytorch-{instance.name}")
         self._completing = ThreadPoolExecutor(1, f"pytorch-{instance.name}-done")
-        # Threads are made by the first task, and inherit the cores of who hands it in: this thread's.
+        # The first task starts a thread, which inherits the cores of the submitting thread: this one.
         self._starting.submit(_nothing).result()
         self._completing.submit(_nothing).result()
 
     @property
     def takes_device(self) -> bool:
-        """True if inputs may be on a GPU."""
+        """Whether inputs may be on a GPU."""
         return self._streams.place is not None
 
     def begin(self, batch: Batch, done: Done) -> None:
-        """Start to answer a batch. Loop thread."""
+        """Start a batch, and call `done` on the event loop when it is answered. Event loop only."""
         self._starting.submit(self._start, batch, done)
 
     def _start(self, batch: Batch, done: Done) -> None:
-        """On the starting thread."""
+        """Start a batch on the device. Runs on the starting thread."""
         try:
             started = self._started(batch)
         except BaseException as error:
-            self._tell(done, self._failure(error))
+            self._report(done, self._failure(error))
         else:
             self._completing.submit(self._finish, batch, started, done)
 
@@ -97,52 +98,52 @@ class DeviceRuns:
                 batch.compute_start_ns = time.monotonic_ns()
                 entered.enter_context(streams.computing())
                 outputs = instance.outputs_of(fed.tensors, batch)
-                leaving = self._results.leaving(outputs, batch, fed.lent)
-                return Started(fed, leaving, streams.mark())
+                pending = self._results.pending(outputs, batch, fed.lent)
+                return Started(fed, pending, streams.mark())
         except BaseException:
-            self._quiet()
+            self._settle()
             raise
 
     def _finish(self, batch: Batch, started: Started, done: Done) -> None:
-        """On the completing thread."""
+        """Wait for a batch and answer it. Runs on the completing thread."""
         error: BaseException | None = None
         try:
             started.mark.wait()
             batch.outputs_ready()
             with self._streams.current():
-                self._answer(batch, started.leaving)
+                self._answer(batch, started.pending)
             if self._cleans:
                 cuda.empty_cache()
         except BaseException as raised:
             error = self._failure(raised)
-        self._tell(done, error)
+        self._report(done, error)
 
-    def _answer(self, batch: Batch, leaving: dict[str, Leaving]) -> None:
+    def _answer(self, batch: Batch, pending: dict[str, PendingOutput]) -> None:
         config = self._instance.model.config
         if not config.batch_output:
-            batch.respond_all(self._results.answers(leaving, batch))
+            batch.respond_all(self._results.answers(pending, batch))
             return
-        for i, parts in enumerate(scattered(config, batch, self._results.arrays(leaving))):
+        for i, parts in enumerate(scattered(config, batch, self._results.arrays(pending))):
             batch.respond(i, parts)
 
-    def _quiet(self) -> None:
-        """Wait until the device no longer uses what a batch that failed was given."""
+    def _settle(self) -> None:
+        """Wait until the device no longer uses the inputs of a failed batch."""
         try:
             self._streams.settle()
-        except Exception as error:  # it is told by who runs into it next, if it lasts
+        except Exception as error:  # if it persists, the next batch reports it
             logger.debug("model '%s': %s", self._instance.model.name, error)
 
     def _failure(self, error: BaseException) -> BaseException:
         return error if isinstance(error, CoreError) else self._instance.failed(error)
 
-    def _tell(self, done: Done, error: BaseException | None) -> None:
+    def _report(self, done: Done, error: BaseException | None) -> None:
         self._instance.loop.call_soon_threadsafe(done, error)
 
     def close(self) -> None:
-        """Give back the threads, when all that was begun is done."""
+        """Complete all batches, and end the threads."""
         self._starting.shutdown()
         self._completing.shutdown()
-        self._quiet()
+        self._settle()
 
 
 def device_runs(
@@ -152,10 +153,10 @@ def device_runs(
     outputs: dict[str, DataType],
     scalar_inputs: set[str],
 ) -> DeviceRuns:
-    """What runs the batches of an instance on GPUs that opens.
+    """Return the DeviceRuns of an instance on GPUs.
 
     inputs, outputs   of the program: name → datatype
-    scalar_inputs     those without a dimension for the program
+    scalar_inputs     names of inputs without a dimension for the program
     """
     config = instance.model.config
     streams = cuda.streams_of(instance.device, program)
@@ -186,4 +187,4 @@ def device_runs(
 
 
 def _nothing() -> None:
-    """A task that makes its thread begin."""
+    """Do nothing. As a task, it makes the thread start."""

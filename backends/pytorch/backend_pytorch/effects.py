@@ -1,9 +1,9 @@
-"""What a TorchScript program writes to: its arguments, its own tensors and attributes.
+"""Find whether a TorchScript program writes to its arguments, or to its own tensors and attributes.
 
-graph of forward ─► [effects_of] ─► who may share the program, and what is copied before or after a run.
+graph of forward ─► [effects_of] ─► whether instances share the program, and copies before or after a run.
 
-torch's own alias analysis takes every attribute for an alias of every argument. This one follows an
-in-place operation back through views, and takes what it does not understand for a write.
+torch's own alias analysis treats every attribute as an alias of every argument. This analysis follows an
+in-place operation back through views, and treats a call that it cannot follow as a write to everything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VIEWS = frozenset(
     feature_dropout alpha_dropout broadcast_to atleast_1d atleast_2d atleast_3d ravel
     """.split()  # noqa: SIM905 - a column of strings would be longer than the rest of this file
 )
-# What holds tensors, or hands one on.
+# Operations that collect tensors, or return one of a collection.
 _HOLDERS = (
     "prim::ListConstruct",
     "prim::ListUnpack",
@@ -38,14 +38,18 @@ _OPAQUE = ("prim::CallFunction", "prim::CallMethod", "prim::PythonOp", "prim::fo
 
 @dataclass(frozen=True)
 class Effects:
-    """writes_inputs: to its arguments; writes_itself: to its parameters, buffers or attributes."""
+    """The memory to which a program may write.
+
+    writes_inputs   its arguments
+    writes_itself   its parameters, buffers or attributes
+    """
 
     writes_inputs: bool
     writes_itself: bool
 
 
 def effects_of(module: Any) -> Effects:
-    """Of `forward`. Conservative: an unknown operation that may write is taken to write everything."""
+    """Return the effects of `forward`. A call that is not inlined counts as writing everything."""
     training = any(each.training for each in module.modules())
     graph = module.inlined_graph
     walk = _Walk({each.debugName() for each in graph.inputs()}, training)
@@ -79,7 +83,7 @@ class _Walk:
                 self._origin(next(node.inputs()), set())
 
     def _origin(self, value: Any, seen: set[str]) -> None:
-        """Note where memory that is written to came from."""
+        """Record the origin of memory to which an operation writes."""
         name = value.debugName()
         if name in seen:
             return
@@ -89,7 +93,7 @@ class _Walk:
         operation = kind.partition("::")[2]
         if name in self._arguments:
             self.writes_inputs = True
-        elif kind == "prim::Param":  # what a loop carries
+        elif kind == "prim::Param":  # a variable of a loop
             self.writes_inputs = self.writes_itself = True
         elif kind == "prim::GetAttr":
             self.writes_itself = True
@@ -105,7 +109,7 @@ class _Walk:
             self._origin(next(node.inputs()), seen)
 
     def _truth(self, value: Any) -> bool | None:
-        """What a condition is, if that can be told: batch norms ask whether they are in training."""
+        """Return the value of a condition if it is constant, such as whether a batch norm is in training."""
         node = value.node()
         kind = node.kind()
         if kind == "prim::Constant" and node.hasAttribute("value"):
@@ -125,6 +129,6 @@ class _Walk:
 
 
 def _writes(kind: str) -> bool:
-    """Return whether an operation changes its first argument: torch ends its name with one underscore."""
+    """Return whether an operation writes to its first argument: its name ends with one underscore."""
     operation = kind.partition("::")[2]
     return (operation.endswith("_") and not operation.endswith("__")) or operation == "_set_item"

@@ -1,4 +1,4 @@
-"""A Program of a file of torch.export: datatypes, shapes and names are in it.
+"""A Program from a file of torch.export, which has datatypes, shapes and names.
 
 files ─► [open_exported] ─► naming, complete, instance.
 """
@@ -21,7 +21,7 @@ from core.errors import CoreError
 
 
 class ExportedModule(Program):
-    """The graph of torch.export, run operation by operation."""
+    """A graph of torch.export, which torch runs operation by operation."""
 
     kind = "torch.export"
 
@@ -54,10 +54,10 @@ class ExportedModule(Program):
 
 
 def open_exported(path: Path, device: Any, model: str) -> ExportedModule:
-    """Load a file. May take long.
+    """Load a file. Takes long for large files.
 
-    device   a torch.device, None to leave everything where the file has it
-    Raises CoreError with file, reason and next step.
+    device   a torch.device, None to keep the devices of the file
+    Raises CoreError with the file, the reason and advice.
     """
     try:
         refuse_pickles(path, model)
@@ -78,7 +78,7 @@ def open_exported(path: Path, device: Any, model: str) -> ExportedModule:
 
 
 def _moved(program: Any, device: Any) -> Any:
-    """The program on `device`. Where it is already there it stays as it is."""
+    """Return the program on `device`; the same program if it is already on the CPU."""
     there = {each.device.type for each in program.state_dict.values()}
     if device.type == "cpu" and there <= {"cpu"}:
         return program
@@ -88,13 +88,13 @@ def _moved(program: Any, device: Any) -> Any:
 
 
 def _in_order(spec: Any) -> bool:
-    """Return whether arguments are tensors in order, which need not be put together."""
+    """Return whether all arguments are positional tensors, not nested in containers."""
     args, kwargs = children(spec)
     return not kwargs.num_leaves and all(each.is_leaf() for each in children(args))
 
 
 def _values(program: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Placeholder name → example, and the examples of the user's outputs, in order."""
+    """Return {placeholder name: example}, and the examples of the user's outputs in order."""
     placeholders: dict[str, Any] = {}
     results: dict[str, Any] = {}
     for node in program.graph.nodes:
@@ -116,7 +116,7 @@ def _inputs(program: Any, placeholders: dict[str, Any], model: str) -> list[Port
 
 
 def _outputs(program: Any, results: list[Any], model: str) -> list[Port]:
-    """Named by their key where the program returns a dict of tensors; else OUTPUT__0, OUTPUT__1, …"""
+    """Return the outputs, named by key if the program returns a dict of tensors, else OUTPUT__0, …"""
     spec = program.call_spec.out_spec
     names = output_names(spec, model)
     ways = paths(spec, model)
@@ -138,7 +138,7 @@ def _port(name: str, aliases: tuple[str, ...], value: Any) -> Port:
 
 
 def _most_rows(program: Any, placeholders: dict[str, Any]) -> int:
-    """The upper bound of the first dimension that the program was exported with; 0 for none."""
+    """Return the upper bound of the first dimension in the exported program; 0 for none."""
     for name in program.graph_signature.user_inputs:
         value = placeholders.get(name)
         if isinstance(value, torch.Tensor) and value.dim() and not isinstance(value.shape[0], int):

@@ -1,7 +1,7 @@
-"""Which kind of file a model is, by its content, and what to do about one that is none.
+"""Find the model file and its kind. Errors say what a person can do about other files.
 
-Model.load ─► [files] ─► torchscript, exported, aoti.  Nothing is unpickled here: only the names in the
-archive are read.
+Model.load ─► [files] ─► torchscript, exported, aoti.  Only the names in the archive are read; nothing is
+unpickled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from core.model_file import check_readable, not_found
 
 
 class Format(enum.Enum):
-    """What a file of PyTorch may be."""
+    """The kinds of files of PyTorch."""
 
     TORCHSCRIPT = "a TorchScript program"
     AOTI = "an AOTInductor package"
@@ -25,10 +25,10 @@ class Format(enum.Enum):
 
 
 def model_file(config: ModelConfig, directory: Path) -> Path:
-    """The file of a version: `default_model_filename`, which core has filled in by the platform.
+    """Return the file of a version: `default_model_filename`, which core completes from the platform.
 
-    Another one of model.pt and model.pt2 is taken if it alone is there.
-    Raises CoreError(UNAVAILABLE) with what is there instead.
+    If that is model.pt or model.pt2 and only the other one exists, return the other one.
+    Raises CoreError(UNAVAILABLE) with the files that are there instead.
     """
     path = directory / (config.default_model_filename or "model.pt")
     if path.is_file():
@@ -41,12 +41,12 @@ def model_file(config: ModelConfig, directory: Path) -> Path:
 
 
 def format_of(path: Path, model: str) -> Format:
-    """What the file is. Raises CoreError(INTERNAL) for one that is nothing of torch, with the next step."""
+    """Return the kind of a file. Raises CoreError(INTERNAL), with advice, for a file that is not of torch."""
     check_readable(path, model)
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except Exception as error:  # zipfile raises many more than its own for what is damaged
+    except Exception as error:  # zipfile raises many types of errors for damaged files
         raise _no_archive(path, model, error) from error
     inner = {name.partition("/")[2] for name in names}
     if any(name.startswith("data/aotinductor/") for name in inner):
@@ -64,7 +64,7 @@ def format_of(path: Path, model: str) -> Format:
 
 
 def is_checkpoint(path: Path, model: str) -> CoreError:
-    """The refusal of weights where a program is needed. They are not unpickled to look inside."""
+    """Return the error for a file of weights where a program is needed. It is not unpickled."""
     return internal(
         f"model '{model}': '{path}' is a checkpoint of torch.save: weights, without the code of the "
         "model. Make a program of it: torch.jit.script(model).save('model.pt') or "

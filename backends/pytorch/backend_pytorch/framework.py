@@ -1,7 +1,7 @@
-"""torch itself: imported when the first model asks, and what to say if it cannot be.
+"""Import torch for the first model, and convert its errors.
 
-Backend.open ─► [framework] ─► everything else here.  Modules that need torch at their top are imported
-in functions, after this.
+Backend.open ─► [framework] ─► all other modules.  Modules that import torch at the top are imported in
+functions, after this one.
 """
 
 from __future__ import annotations
@@ -17,20 +17,18 @@ from core.errors import CoreError, internal, unavailable
 
 
 def import_torch() -> Any:
-    """The module torch. The first call takes seconds; any thread.
+    """Import and return torch. The first call takes seconds. Thread-safe.
 
-    Raises CoreError(UNAVAILABLE) with the reason if it is not installed, or broken.
+    Raises CoreError(UNAVAILABLE) with the reason if torch is not installed, or broken.
     """
     try:
         import torch
-    except (
-        Exception
-    ) as error:  # a library that does not fit raises OSError, a mixed-up one anything
+    except Exception as error:  # a broken installation may raise any exception
         raise unavailable(
             f"backend 'pytorch' cannot import torch: {type(error).__name__}: {error}; try: pip install "
             "--force-reinstall 'torch>=2.8', and `python -c 'import torch'` in the same environment"
         ) from error
-    # Inputs are views of what clients sent, and numpy knows that; what is written to is copied first.
+    # Inputs are read-only views of the clients' messages. Inputs that a model may write to are copied first.
     warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
     return torch
 
@@ -40,18 +38,18 @@ _loading = threading.RLock()
 
 @contextmanager
 def loading_alone() -> Iterator[None]:
-    """Let one thread of the process at a time load models with torch. Any thread; may be nested.
+    """Let one thread of the process at a time load models with torch. Thread-safe; may be nested.
 
-    core loads several models at once, and torch cannot: torch.export.load keeps its deserializer in a
-    global variable, and modules that torch imports on first use (torch._dynamo, torch.export's reader
-    of archives) import each other, so a second thread meets them half imported. Models run meanwhile.
-    A model of torch.compile is compiled in its first runs, on the thread of its instance: torch has a
-    lock for that, which is taken here too.
+    core loads several models at once, but torch cannot: torch.export.load keeps its deserializer in a
+    global variable. Modules that torch imports on first use (torch._dynamo, torch.export's reader of
+    archives) import each other, so that a second thread would use them half imported. Other models can run
+    during a load. torch.compile compiles a model in its first runs, on the thread of its instance. torch has
+    a lock for that, which this function takes, too.
     """
     with _loading:
         converter = sys.modules.get("torch._dynamo.convert_frame")
         compiling = getattr(converter, "compile_lock", None)
-        if compiling is None:  # nothing has been compiled yet
+        if compiling is None:  # nothing is compiled yet
             yield
             return
         with compiling:
@@ -59,15 +57,15 @@ def loading_alone() -> Iterator[None]:
 
 
 def has_gpus() -> bool:
-    """Return whether there is a torch that can use a GPU. Any thread; may import torch."""
+    """Return whether torch can use a GPU; False without torch. Thread-safe. May import torch."""
     try:
         return bool(import_torch().cuda.is_available())
     except CoreError:
-        return False  # the load of a model says why
+        return False  # the load of a model reports the reason
 
 
 def first_line(error: BaseException) -> str:
-    """The text of an error of torch without the stack of C++ below it."""
+    """Return the text of an error of torch without the stack of C++."""
     text = str(error).strip()
     for marker in ("\nException raised from", "\nC++ CapturedTraceback", "\n\nCOMPILE_TIME_"):
         text = text.partition(marker)[0]
@@ -75,7 +73,7 @@ def first_line(error: BaseException) -> str:
 
 
 def execute_failure(model: str, error: BaseException) -> CoreError:
-    """An exception of a run, as Triton words it."""
-    # An error of Python is often a bare word, that of a KeyError the key.
+    """Return the error for an exception of a run, in Triton's form."""
+    # The text of a Python error is often unclear without its type: that of a KeyError is the key.
     kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
     return internal(f"PyTorch execute failure: {kind}{first_line(error)} (model '{model}')")

@@ -27,15 +27,15 @@ AHEAD = 2  # batches on GPUs: one computes while the inputs of the next one are 
 
 
 class TorchInstance(ModelInstance):
-    """Runs batches on a program, which other instances of the device may use at the same time."""
+    """Run batches on a program, which other instances of the device may use at the same time."""
 
     model: TorchModel
     _runs: DeviceRuns | None = None  # on GPUs
-    placement = "auto"  # torch does not mind which thread runs it
+    placement = "auto"  # every thread may run torch
 
     @property
     def device(self) -> Device:
-        """Where it runs. On GPUs batches are begun, not executed: core asks for that before `open`."""
+        """The device of the instance. Its setter chooses `placement`, which core reads before `open`."""
         return self._device
 
     @device.setter
@@ -53,7 +53,7 @@ class TorchInstance(ModelInstance):
         self._names = list(self._outputs)
         program = self._program
         self._keys = program.takes is None
-        # One element to clients, no dimension to the program.
+        # Inputs with shape [1] for clients, and no dimension for the program.
         self._scalar_inputs: set[str] = set()
         if program.takes is not None:
             self._input_places = places(list(self._inputs), program.takes, "input", config.name)
@@ -80,7 +80,7 @@ class TorchInstance(ModelInstance):
         self._plain = self._make_plain()
 
     def _make_plain(self) -> PlainRun | None:
-        """The straight way, if it is open to this model."""
+        """Return a PlainRun if this model needs no conversion, else None."""
         from backend_pytorch.plain import PlainRun
 
         config = self.model.config
@@ -131,7 +131,7 @@ class TorchInstance(ModelInstance):
         return arrays
 
     def enter(self, entered: ExitStack) -> None:
-        """What holds for a run on the thread that is current."""
+        """Set up torch for a run on the current thread, until `entered` exits."""
         torch = self._torch
         settings.enter(torch)
         entered.enter_context(torch.inference_mode() if self._inference else torch.no_grad())
@@ -142,7 +142,11 @@ class TorchInstance(ModelInstance):
         return {name: self._array(name, each, batch) for name, each in wanted.items()}
 
     def outputs_of(self, tensors: dict[str, Any], batch: Batch) -> dict[str, Any]:
-        """Runs the program on its inputs. Name → what it gives for an output that is wanted, checked."""
+        """Run the program. Return {name: tensor or list of text} of the wanted outputs.
+
+        tensors   inputs by name
+        Raises CoreError for an output that does not fit the configuration.
+        """
         return self._picked(self._program.run(self._arguments(tensors)), batch.wanted(self._names))
 
     def _tensors(self, batch: Batch) -> dict[str, Any]:
@@ -170,7 +174,7 @@ class TorchInstance(ModelInstance):
         return tensor_of(array, dtype, writes=self._program.writes_inputs)
 
     def _picked(self, found: list[Any] | dict[str, Any], names: list[str]) -> dict[str, Any]:
-        """Name → what the program gave for it, checked."""
+        """Return {name: result} of the named outputs. Raises CoreError for one that does not fit."""
         if isinstance(found, dict) and all(name in found for name in names):
             picked = {name: found[name] for name in names}
         else:
@@ -192,7 +196,11 @@ class TorchInstance(ModelInstance):
         return results[index]
 
     def _check(self, name: str, value: Any) -> None:
-        """Raises for what is neither a tensor nor text, and for a datatype that was not announced."""
+        """Check type and datatype of an output.
+
+        Raises CoreError(INTERNAL) if it is neither a tensor nor text, and CoreError(INVALID) for another
+        datatype than in the configuration.
+        """
         expected = self._outputs[name]
         if isinstance(value, self._torch.Tensor):
             given = datatype_of(value.dtype)
@@ -220,11 +228,11 @@ class TorchInstance(ModelInstance):
                 return found.reshape(-1, 1)
             return found
         found = array_of(value, copy=self._program.keeps_outputs)
-        # A scalar has one element for clients, unless they are told otherwise by `reshape`.
+        # Clients see a scalar as [1], unless the configuration has a `reshape`.
         return found if found.ndim or name in self._scalars else found.reshape(1)
 
     def failed(self, error: BaseException) -> CoreError:
-        """What core is told of an error of a run."""
+        """Return the error for core for an exception of a run; Fatal if the device is broken."""
         text = first_line(error)
         if type(error).__name__ == "AcceleratorError" or "CUDA error" in text:
             return Fatal(
@@ -236,14 +244,14 @@ class TorchInstance(ModelInstance):
         return execute_failure(self.model.name, error)
 
     def close(self) -> None:
-        """Let go of the program; the last of those that share it ends it."""
+        """Complete the batches on GPUs, and release the program. The model keeps a shared one."""
         if self._runs is not None:
             self._runs.close()
         self._program = self._runs = self._plain = None  # type: ignore[assignment]
 
 
 def _datatypes(config: Any, names: list[str]) -> dict[str, Any]:
-    """Datatype of every input or output that the program has to do with, in the order of `names`."""
+    """Return {name: datatype} of inputs or outputs of the program, in the order of `names`."""
     sequence = config.sequence_batching
     numbers = {io.name: io.data_type for io in (*config.input, *config.output)}
     for each in config.batch_input:
@@ -271,7 +279,7 @@ def _control_datatype(control: Any) -> int:
 
 
 def texts_of(array: np.ndarray, name: str, batch: Batch) -> list[str]:
-    """bytes → str. A request whose bytes are no UTF-8 gets an error, and leaves empty text behind."""
+    """Convert bytes to str. A request whose bytes are not UTF-8 fails, and its text becomes empty."""
     from backend_pytorch.tensors import text_of
 
     try:

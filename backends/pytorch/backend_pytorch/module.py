@@ -1,7 +1,7 @@
-"""A Program of an nn.Module in a Python file, with or without weights: `runtime: "model.py"`.
+"""A Program from an nn.Module in a Python file, with or without weights: `runtime: "model.py"`.
 
 files ─► [ModuleSource] ─► a module for each instance ─► naming, instance.  The file is the operator's own
-code and runs in the server's process; its weights are only read as plain tensors.
+code and runs in the server's process. Weights are read as plain tensors only.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ logger = logging.getLogger("core")
 
 RUNTIME = "model.py"
 
-_beside: set[str] = set()  # modules that some model has imported from its folder
+_beside: set[str] = set()  # names of modules that models have imported from their folders
 
 
 class ModuleProgram(Program):
-    """A module of one instance. What it writes to is its own affair, so nothing is shared with it."""
+    """A module of one instance. It may write to its inputs and results, so these are copied."""
 
     kind = "Python"
     writes_inputs = True
@@ -47,7 +47,7 @@ class ModuleProgram(Program):
 
     @property
     def device(self) -> Any:
-        """Where its first parameter or buffer is; the CPU if it has none."""
+        """The device of the first parameter or buffer; the CPU if there is none."""
         for each in (*self.module.parameters(), *self.module.buffers()):
             return each.device
         return torch.device("cpu")
@@ -69,7 +69,7 @@ class ModuleProgram(Program):
 class ModuleSource:
     """The class and the weights of one model version.
 
-    Raises CoreError for a file that cannot be imported or has no nn.Module, and for weights that are no
+    Raises CoreError for a file that cannot be imported or has no nn.Module, and for weights that are not
     plain tensors.
     """
 
@@ -83,11 +83,12 @@ class ModuleSource:
     def make(
         self, device: Any, compiled: dict[str, Any] | None, first: Any = None
     ) -> ModuleProgram:
-        """A new module.
+        """Return a program with a new module.
 
-        device     a torch.device, None for a module that places itself
-        compiled   arguments of torch.compile; None runs the module as it is
-        first      a module whose parameters the new one is to use too; buffers stay its own
+        device     a torch.device, None for a module that chooses its devices itself
+        compiled   arguments of torch.compile; None to run without it
+        first      a module whose parameters the new one shares; buffers are not shared
+        Raises CoreError if the class, its weights or torch.compile fail.
         """
         try:
             module = self._class()
@@ -128,10 +129,10 @@ class ModuleSource:
 
 
 def files_of(config: ModelConfig, directory: Path) -> tuple[Path, Path | None]:
-    """The Python file and its weights, or the TorchScript file and None.
+    """Return the Python file and its weights (None without), or the TorchScript file and None.
 
-    default_model_filename may name the Python file (core fills in model.pt); the weights have its
-    name with .pt. A file model.pt that is a TorchScript program is run as such, as Triton does.
+    default_model_filename may name the Python file (core completes it to model.pt). The weights have its
+    name with .pt. A file model.pt that is a TorchScript program runs as such, like in Triton.
     Raises CoreError(UNAVAILABLE) if neither file is there.
     """
     named = config.default_model_filename
@@ -145,13 +146,13 @@ def files_of(config: ModelConfig, directory: Path) -> tuple[Path, Path | None]:
 
 
 def _imported(code: Path, model: str) -> Any:
-    """The file as a module of its own: two models may have files of one name, also beside model.py."""
+    """Import the file as a separate module: models may have files of the same name."""
     name = f"_backend_pytorch_{abs(hash(code))}"
     spec = importlib.util.spec_from_file_location(name, code)
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
     with loading_alone(), _alone(code.parent):
-        sys.modules[name] = found  # dataclasses and torch.compile look classes up there
+        sys.modules[name] = found  # dataclasses and torch.compile look up classes there
         try:
             spec.loader.exec_module(found)
         except (Exception, SystemExit) as error:
@@ -164,11 +165,11 @@ def _imported(code: Path, model: str) -> Any:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Imports find what lies in `folder`, as it is now, and nothing that lies beside other models."""
+    """Inside the with statement, imports find the current files of `folder`, and none of other models."""
     others = {name: sys.modules.pop(name) for name in _beside & sys.modules.keys()}
     before, writes = set(sys.modules), not sys.dont_write_bytecode
     sys.path.insert(0, str(folder))
-    # Compiled files are known by the second and the size of their source, which a quick change repeats.
+    # Python identifies bytecode by the time in seconds and the size of the source, so a quick change is lost.
     sys.dont_write_bytecode = True
     importlib.invalidate_caches()
     try:
@@ -178,7 +179,7 @@ def _alone(folder: Path) -> Iterator[None]:
         sys.dont_write_bytecode = not writes
         found = {name for name in set(sys.modules) - before if _lies_in(folder, name)}
         _beside.update(found)
-        # Functions of other models may import theirs once more, unless the name is this one's now.
+        # Functions of other models may import their modules again, unless this model has the name now.
         taken = {name.partition(".")[0] for name in found}
         for name, module in others.items():
             if name.partition(".")[0] not in taken:
@@ -194,9 +195,10 @@ def _lies_in(folder: Path, name: str) -> bool:
 
 
 def _module_class(module: Any, wanted: str, code: Path, model: str) -> Any:
-    """The nn.Module of a file: that of parameter MODEL_CLASS, or the first by name, as Triton takes it.
+    """Return the nn.Module of a file: parameter MODEL_CLASS, or the first by name, like Triton.
 
-    Classes that the file imports do not count, unless it has none of its own.
+    Imported classes count only if the file defines none.
+    Raises CoreError(INVALID) if there is no such class.
     """
     classes = {
         name: each
@@ -228,7 +230,10 @@ def _module_class(module: Any, wanted: str, code: Path, model: str) -> Any:
 
 
 def _state(path: Path, model: str) -> Any:
-    """The state dict of a file of torch.save, or of a bare pickle of plain tensors."""
+    """Return the state dict of a file of torch.save, or of a pickle of plain tensors.
+
+    Raises CoreError for a file that has anything else.
+    """
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
@@ -249,7 +254,7 @@ def _state(path: Path, model: str) -> Any:
 
 
 def _why_not_plain(error: Exception) -> str:
-    """Not with torch's own advice, to unpickle the file all the same."""
+    """Return the reason of an error without torch's advice to unpickle the file nevertheless."""
     found = re.search(r"unsupported (GLOBAL|global:? GLOBAL) [\w.]+", str(error), re.IGNORECASE)
     if found:
         return f"it needs code: {found[0]}"

@@ -1,7 +1,7 @@
-"""Which name of the configuration is which argument or result of the program.
+"""Match names of the configuration to arguments and results of the program.
 
-config.input, config.output ─► [naming] ─► places.  The rules are those of Triton's PyTorch backend:
-names of the program itself; else `<anything>__<index>`; else the order of the configuration.
+config.input, config.output ─► [naming] ─► places.  The rules are those of Triton's PyTorch backend: names of
+the program; else `<anything>__<index>`; else the order of the configuration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _INDEXED = re.compile(r".*?__(\d+)")
 
 
 def config_inputs(config: ModelConfig) -> list[str]:
-    """Every tensor that reaches the program: of clients, of batch_input, controls, states."""
+    """Return the names of all inputs of the program: of clients, of batch_input, controls, states."""
     names = [io.name for io in config.input]
     names += [name for each in config.batch_input for name in each.target_name]
     sequence = config.sequence_batching
@@ -27,7 +27,7 @@ def config_inputs(config: ModelConfig) -> list[str]:
 
 
 def config_outputs(config: ModelConfig) -> list[str]:
-    """Every tensor that the program must give: to clients, and as states."""
+    """Return the names of all outputs of the program: to clients, and as states."""
     names = [io.name for io in config.output]
     states = [state.output_name for state in config.sequence_batching.state]
     return names + [name for name in states if name not in names]
@@ -36,12 +36,12 @@ def config_outputs(config: ModelConfig) -> list[str]:
 def places(
     names: Sequence[str], ports: Sequence[Port] | None, kind: str, model: str
 ) -> dict[str, int]:
-    """Name of the configuration → index.
+    """Return {name of the configuration: index of the argument or result}.
 
-    ports   of the program; None for outputs that only a run tells
+    ports   of the program; None if they are unknown before a run
     kind    "input" or "output", for errors
-    Raises CoreError(INVALID) for more names than ports, an index that there is not, one index with two
-    names, and an input that the program needs and that has no name.
+    Raises CoreError(INVALID) for more names than ports, an index out of range, two names for one index, and
+    a required input without a name.
     """
     found = _named(names, ports) or _indexed(names) or {name: i for i, name in enumerate(names)}
     if ports is not None:

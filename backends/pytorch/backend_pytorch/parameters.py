@@ -1,4 +1,4 @@
-"""`parameters` of config.pbtxt, read with errors that name model, parameter and value.
+"""Read `parameters` of config.pbtxt. Errors name the model, the parameter and the value.
 
 ModelConfig ─► [Parameters] ─► threads, programs, instances.  Names and defaults are those of Triton's
 PyTorch backend.
@@ -19,7 +19,7 @@ _TRUTHS = {
     **dict.fromkeys(("0", "false", "off", "no"), False),
 }
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
-_MOST_THREADS = 1024  # or one for each core; OpenMP starts what it is told, or ends the process
+_MOST_THREADS = 1024  # or one per core; OpenMP starts any number, or ends the process
 
 BOOLEANS = (
     "DISABLE_OPTIMIZED_EXECUTION",
@@ -36,7 +36,7 @@ NUMBERS = ("INTER_OP_THREAD_COUNT", "INTRA_OP_THREAD_COUNT", "NUM_THREADS", "NUM
 COMPILE = "TORCH_COMPILE_OPTIONAL_PARAMETERS"
 COMPILE_KEYS = ("fullgraph", "dynamic", "backend", "mode", "options", "disable")
 MODEL_CLASS = "MODEL_CLASS"
-ENVIRONMENT = "EXECUTION_ENV_PATH"  # of Triton's, whose modules have a process
+ENVIRONMENT = "EXECUTION_ENV_PATH"  # of Triton, which runs modules in child processes
 KNOWN = (*BOOLEANS, *NUMBERS, COMPILE, MODEL_CLASS, ENVIRONMENT)
 
 
@@ -48,7 +48,7 @@ class Parameters:
         self._values = {name: entry.string_value for name, entry in config.parameters.items()}
 
     def check(self) -> None:
-        """Read all of them. Raises CoreError(INVALID) for the first that is wrong."""
+        """Check all parameters. Raises CoreError(INVALID) for the first invalid one."""
         for name in BOOLEANS:
             self.boolean(name)
         for name in NUMBERS:
@@ -59,7 +59,10 @@ class Parameters:
         return self._values.get(name, "")
 
     def boolean(self, name: str) -> bool | None:
-        """true or false (also 1, 0, on, off, yes, no); None if it is not there."""
+        """Return the value of true or false (also 1, 0, on, off, yes, no); None if it is not set.
+
+        Raises CoreError(INVALID) for other text.
+        """
         text = self._values.get(name)
         if text is None:
             return None
@@ -68,8 +71,11 @@ class Parameters:
         return value
 
     def threads(self, *names: str) -> int | None:
-        """A number of threads, of the first of these names that is there. None if none is, and for 0 and
-        what is less, which leaves it to the default."""
+        """Return the number of threads of the first of these names that is set.
+
+        Returns None, for the default, if none is set, and for 0 and negative numbers. Raises
+        CoreError(INVALID) for other text.
+        """
         for name in names:
             if (text := self._values.get(name)) is not None:
                 most = max(_MOST_THREADS, os.cpu_count() or 0)
@@ -79,7 +85,10 @@ class Parameters:
         return None
 
     def compile(self) -> dict[str, Any] | None:
-        """Arguments of torch.compile; None if the model is not to be compiled."""
+        """Return the arguments of torch.compile; None if the parameter is not set.
+
+        Raises CoreError(INVALID) for other text than a JSON object of known keys.
+        """
         text = self._values.get(COMPILE)
         if text is None:
             return None

@@ -1,7 +1,7 @@
-"""Refuse an exported program that torch could only read by running what a pickle says.
+"""Refuse an exported program that torch could read only by running code of a pickle.
 
-open_exported ─► [refuse_pickles].  torch.export.load reads weights as plain bytes and tensors of
-examples with weights_only=True, but falls back to a full unpickling, for custom objects.
+open_exported ─► [refuse_pickles].  torch.export.load reads weights as plain bytes, and example tensors with
+weights_only=True, but falls back to a full unpickling for custom objects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from core.errors import CoreError, unsupported
 
 
 def refuse_pickles(path: Path, model: str) -> None:
-    """Raises CoreError(UNSUPPORTED) that names the part that holds more than plain tensors."""
+    """Check all parts of a file. Raises CoreError(UNSUPPORTED) for one with more than plain tensors."""
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if name.endswith(".json") and "_config" in name:
@@ -28,7 +28,7 @@ def refuse_pickles(path: Path, model: str) -> None:
 
 
 def _check_payloads(config: Any, name: str, path: Path, model: str) -> None:
-    """Weights and constants say themselves whether they are pickled."""
+    """Check that no entry of weights or constants is marked as pickled."""
     entries = config.get("config", {}) if isinstance(config, dict) else {}
     for key, entry in entries.items():
         if isinstance(entry, dict) and entry.get("use_pickle"):

@@ -1,7 +1,7 @@
-"""The straight way of models on the host that take and give numbers: one call of torch for each tensor.
+"""The fast path for models of numbers on the host: one call of torch for each tensor.
 
-batch ─► [PlainRun] ─► core.  In the place of the general way, where open() finds that nothing has to be
-converted, moved or spread over requests; which is so of nearly every model.
+batch ─► [PlainRun] ─► core.  It replaces the general path if open() finds that nothing must be converted,
+moved or split by request, as in most models.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from core import dtypes
 from core.batch import Batch
 from core.dtypes import DataType
 
-_CONVERTED = (dtypes.BYTES, dtypes.BF16)  # what numpy has otherwise, or not at all
+_CONVERTED = (dtypes.BYTES, dtypes.BF16)  # datatypes that numpy represents differently, or lacks
 
 
 class PlainRun:
-    """One instance's, whose runs never overlap.
+    """Run a program for one instance, whose runs never overlap.
 
     takes       input → index among the arguments
     gives       output → index among the results
     datatypes   output → its datatype
-    inference   whether torch is in inference mode while it runs, else it only makes no gradients
+    inference   whether runs use torch's inference mode; otherwise they use no_grad
     """
 
     def __init__(
@@ -52,19 +52,22 @@ class PlainRun:
 
     @staticmethod
     def can(*datatypes: DataType) -> bool:
-        """Return whether numpy and torch have all of them alike."""
+        """Return whether numpy and torch represent all of these datatypes in the same way."""
         return not any(each in _CONVERTED for each in datatypes)
 
     def __call__(self, batch: Batch) -> list[Any] | dict[str, Any]:
-        """What the program gives for a batch. Within `guard`, as long as the result is looked at."""
+        """Return the results of the program for a batch. Call it, and use the results, inside `guard`."""
         arguments = self._defaults.copy()
         for name in batch:
             arguments[self._takes[name]] = self._tensor(batch[name])
         return self._program.run(arguments)
 
     def arrays(self, found: list[Any] | dict[str, Any], names: list[str]) -> dict[str, Any] | None:
-        """Name → array of what the program gave; None where one of them is anything but a tensor of the
-        announced datatype, in order and with a dimension. That may be right all the same."""
+        """Return {name: array} of the results of the program.
+
+        Returns None if a result is not a tensor of the configured datatype with at least one dimension, or if
+        the results are not a list. The general path then converts or refuses them.
+        """
         if type(found) is not list:
             return None
         arrays = {}
@@ -77,7 +80,7 @@ class PlainRun:
                 return None
             try:
                 array = tensor.numpy()
-            except (RuntimeError, TypeError):  # it has a gradient, a sign to be changed, a GPU
+            except (RuntimeError, TypeError):  # it has a gradient, a lazy negation, or is on a GPU
                 return None
             if not array.ndim:
                 return None
@@ -86,11 +89,11 @@ class PlainRun:
 
 
 def _tensor(array: np.ndarray) -> Any:
-    if not array.flags.c_contiguous:  # it may go backwards, and torch has no such strides
+    if not array.flags.c_contiguous:  # its strides may be negative, which torch lacks
         array = np.ascontiguousarray(array)
     return torch.from_numpy(array)
 
 
 def _tensor_to_write_to(array: np.ndarray) -> Any:
-    """Of a copy, where it is a view of a client's bytes."""
+    """Return a tensor that the program may write to: of a copy if the array is read-only."""
     return _tensor(array if array.flags.writeable else array.copy())

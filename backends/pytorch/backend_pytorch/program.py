@@ -1,4 +1,4 @@
-"""Port and Program: what a loaded model takes and gives, whichever file it came from.
+"""Port and Program: the inputs and outputs of a loaded model, and its run, for all kinds of files.
 
 torchscript, exported, aoti, module ─► [Program] ─► naming, complete, instance.
 """
@@ -15,14 +15,14 @@ from core.dtypes import DataType
 
 @dataclass(frozen=True)
 class Port:
-    """One tensor, or list of text, that a program takes or gives.
+    """One input or output of a program: a tensor or a list of text.
 
-    name      as the program calls it; written into a configuration that has no inputs or outputs
-    aliases   what a configuration may call it as well
-    dtype     None where the file does not say
-    dims      with the batch dimension, -1 for any size; None where the file does not say
-    text      it is a List[str]
-    optional  the program runs without it; `default` takes its place
+    name      name in the program; a completed configuration has it
+    aliases   further names that a configuration may use
+    dtype     None if the file lacks it
+    dims      with the batch dimension, -1 for any size; None if the file lacks them
+    text      whether it is a List[str]
+    optional  whether the program runs without it, with `default` instead
     """
 
     name: str
@@ -35,14 +35,14 @@ class Port:
 
 
 class Program:
-    """A model, loaded to one device. Base of its kinds.
+    """A model that is loaded on one device. Each kind of file has a subclass.
 
-    takes         its inputs in order; None if it takes one dict, with whatever keys
-    gives         its outputs in order; None if only a run tells
-    most_rows     an upper bound of the batch dimension, 0 if the file gives none
-    writes_inputs   it may write to the tensors it is given
-    keeps_outputs   it may write again to what it gave
-    kind          what it is, for people
+    kind            name of the kind of file, for messages
+    takes           inputs in order; None if the program takes one dict with any keys
+    gives           outputs in order; None if they are unknown before a run
+    most_rows       upper bound of the batch dimension, 0 if the file has none
+    writes_inputs   whether a run may write to its arguments
+    keeps_outputs   whether a later run may write to the results of an earlier one
     """
 
     kind = ""
@@ -53,18 +53,19 @@ class Program:
     keeps_outputs = False
 
     def tensors(self) -> Iterable[Any]:
-        """Weights and buffers; nothing where the program does not tell."""
+        """Return weights and buffers; nothing if the program does not give access to them."""
         return ()
 
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
-        """One forward. Tensors or lists of str, in the order of `takes`, or by name if that is None.
+        """Run the program once.
 
-        Gives the outputs in order; or by name, for a program that returns a dict.
+        arguments   tensors or lists of str, in the order of `takes`, or by name if that is None
+        Return the outputs in order, or by name for a program that returns a dict.
         """
         raise NotImplementedError
 
 
-# By the last part of torch's name: this module must not import torch.
+# Keys are names of torch.dtypes, because this module must not import torch.
 _BY_TORCH = {
     "bool": dtypes.BOOL,
     "uint8": dtypes.UINT8,
@@ -83,7 +84,7 @@ _BY_TORCH = {
 
 
 def named_datatype(name: str) -> DataType | None:
-    """The datatype that torch calls "float32"."""
+    """Return the datatype of a name of torch, such as "float32"; None for one that the protocol lacks."""
     return _BY_TORCH.get(name)
 
 
@@ -91,12 +92,12 @@ _TO_TORCH = {dtype: name for name, dtype in _BY_TORCH.items()}
 
 
 def datatype_of(torch_dtype: Any) -> DataType | None:
-    """The datatype of a torch.dtype, None for one that the protocol does not have (complex, float8, …)."""
+    """Return the datatype of a torch.dtype; None for one that the protocol lacks (complex, float8, …)."""
     return _BY_TORCH.get(str(torch_dtype).removeprefix("torch."))
 
 
 def torch_dtype_of(dtype: DataType) -> Any:
-    """The torch.dtype of a datatype that torch has: of all but BYTES."""
+    """Return the torch.dtype of a datatype, which must not be BYTES."""
     import torch
 
     return getattr(torch, _TO_TORCH[dtype])

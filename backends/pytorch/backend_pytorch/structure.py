@@ -11,9 +11,9 @@ from core.errors import unsupported
 
 
 def paths(spec: Any, model: str) -> list[tuple[str, ...]]:
-    """Of each leaf of a TreeSpec, the keys and indices that lead to it.
+    """Return the keys and indices that lead to each leaf of a TreeSpec.
 
-    Raises CoreError(UNSUPPORTED) for another container than tuple, list and dict.
+    Raises CoreError(UNSUPPORTED) for a container other than tuple, list and dict.
     """
     if spec.is_leaf():
         return [()]
@@ -36,7 +36,7 @@ def paths(spec: Any, model: str) -> list[tuple[str, ...]]:
 
 
 def input_names(spec: Any, model: str) -> list[str]:
-    """ARGS[i]… and KWARGS[k]… of the spec of (args, kwargs)."""
+    """Return the names ARGS[i]… and KWARGS[k]… of the leaves of the spec of (args, kwargs)."""
     return [
         ("ARGS" if first == "0" else "KWARGS") + _bracketed(rest)
         for first, *rest in paths(spec, model)
@@ -44,7 +44,7 @@ def input_names(spec: Any, model: str) -> list[str]:
 
 
 def output_names(spec: Any, model: str) -> list[str]:
-    """RESULT, or RESULT[…]… of each output."""
+    """Return the name RESULT or RESULT[…]… of each output."""
     return ["RESULT" + _bracketed(path) for path in paths(spec, model)]
 
 
@@ -53,6 +53,6 @@ def _bracketed(path: Any) -> str:
 
 
 def children(spec: Any) -> Any:
-    """Of a TreeSpec: children_specs was an attribute for years, and is a method where that is deprecated."""
+    """Return the children of a TreeSpec: its attribute children_specs, or `children` in newer versions."""
     found = spec.children if hasattr(spec, "children") else spec.children_specs
     return found() if callable(found) else found

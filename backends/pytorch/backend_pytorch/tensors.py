@@ -1,6 +1,6 @@
-"""numpy ⇄ torch on the host, without a copy where nobody writes.
+"""Convert between numpy and torch on the host, without a copy unless the model writes to the memory.
 
-batch ─► [inputs] ─► run ─► [outputs] ─► core.  numpy has no bfloat16: its bits travel as int16 there.
+batch ─► [inputs] ─► run ─► [outputs] ─► core.  numpy has no bfloat16: its bits are converted as int16.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from core.dtypes import DataType
 
 
 def tensor_of(array: np.ndarray, dtype: DataType, *, writes: bool) -> Any:
-    """A torch tensor of an array of core.
+    """Return a torch tensor of an array of core.
 
-    writes   whether the model may write to it: what is a view of a client's bytes is copied then
+    writes   whether the model may write to it; a read-only array (a view of a client's bytes) is copied then
     """
     if writes and not array.flags.writeable:
         array = array.copy()
@@ -29,7 +29,7 @@ def tensor_of(array: np.ndarray, dtype: DataType, *, writes: bool) -> Any:
 
 
 def array_of(tensor: Any, *, copy: bool) -> np.ndarray:
-    """A numpy array of a tensor on the host; BF16 as uint16 bit patterns.
+    """Return a numpy array of a tensor on the host; BF16 as uint16 bit patterns.
 
     copy   whether the model may write to the tensor again
     """
@@ -44,7 +44,7 @@ def array_of(tensor: Any, *, copy: bool) -> np.ndarray:
 
 
 def text_of(array: np.ndarray) -> list[str]:
-    """bytes → str. Raises UnicodeDecodeError."""
+    """Convert bytes to str. Raises UnicodeDecodeError for bytes that are not UTF-8."""
     return [element.decode() for element in array.reshape(-1)]
 
 

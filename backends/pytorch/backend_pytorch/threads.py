@@ -1,7 +1,7 @@
-"""Settings that torch has once for a process: threads, and how TorchScript is optimised.
+"""Settings that torch has once per process: threads, and the optimisation of TorchScript.
 
-Parameters ─► [ProcessSettings] ─► torch.  The first model that gives one wins; a later one that wants
-another value is told so in the log, as it is served all the same.
+Parameters ─► [ProcessSettings] ─► torch.  The first model that sets one wins. If a later model wants another
+value, the server logs a warning and serves the model.
 """
 
 from __future__ import annotations
@@ -24,29 +24,31 @@ _JIT = {
 
 
 class ProcessSettings:
-    """What models have set so far, and which one did. Any thread."""
+    """The settings that models have made so far, with the names of these models. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._given: dict[str, tuple[Any, str]] = {}  # name → value, model
-        self._threads = 0  # within an operation; 0 leaves it to torch
-        self._here = threading.local()  # .threads: what the calling thread has
+        self._threads = 0  # threads of an operation; 0 leaves the number to torch
+        self._here = threading.local()  # .threads: the number that the calling thread has set
 
     def begin(self, torch: Any) -> None:
-        """Threads for the case that no model says anything; see `intra_op_threads`."""
+        """Set the default number of threads, unless OMP_NUM_THREADS or MKL_NUM_THREADS is set."""
         said = os.environ.get("OMP_NUM_THREADS") or os.environ.get("MKL_NUM_THREADS")
         if not self._threads and not said:
             self._threads = intra_op_threads(torch.get_num_threads())
 
     def enter(self, torch: Any) -> None:
-        """Before torch runs something on the calling thread. OpenMP keeps a number for each thread, and
-        torch tells it those only that have not run anything yet."""
+        """Set the number of threads for the calling thread. Call it before torch runs there.
+
+        OpenMP has a number per calling thread, and torch sets it only for threads that have run nothing yet.
+        """
         if getattr(self._here, "threads", 0) != self._threads:
             torch.set_num_threads(self._threads)
             self._here.threads = self._threads
 
     def apply(self, torch: Any, parameters: Parameters, model: str) -> None:
-        """Take what a model's parameters say, where no other model has said it yet."""
+        """Apply a model's parameters that no other model has set. Logs a warning for the others."""
         self._set(
             "INTRA_OP_THREAD_COUNT",
             parameters.threads("INTRA_OP_THREAD_COUNT", "NUM_THREADS"),
@@ -79,7 +81,7 @@ class ProcessSettings:
                 self._given[name] = value, model
                 try:
                     function(value)
-                # torch takes threads between operations only before any ran.
+                # torch accepts the number of inter-op threads only before the first use.
                 except RuntimeError as error:
                     logger.warning("model '%s': %s cannot be %s now: %s", model, name, value, error)
                 return
@@ -97,12 +99,12 @@ class ProcessSettings:
 
 
 def intra_op_threads(by_torch: int) -> int:
-    """Threads of one operation where nobody says how many.
+    """Return the default number of threads of one operation.
 
-    by_torch   what torch takes by itself: the machine's cores without hyperthreads
-    One core less than the process may use: the event loop needs one, and OpenMP's threads spin between
-    operations, in the way of whoever works. With two cores that is 1, which is also what gives the most
-    answers a second there.
+    by_torch   torch's own default: the machine's cores without hyperthreads
+    The maximum is one core less than the process may use. The event loop needs one, and OpenMP's threads spin
+    between operations on the cores of working threads. With two cores that is 1, which also has the highest
+    throughput there.
     """
     # macOS has no affinities.
     allowed = (

@@ -1,7 +1,7 @@
-"""A Program of a TorchScript file.
+"""A Program from a TorchScript file.
 
-files ─► [open_torchscript] ─► naming, instance.  The file holds names of arguments, and their kinds, but no
-datatypes and no shapes.
+files ─► [open_torchscript] ─► naming, instance.  The file has names and kinds of arguments, but no datatypes
+and no shapes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger("core")
 
 
 class ScriptProgram(Program):
-    """A torch.jit.ScriptModule. May run on several threads at once."""
+    """A torch.jit.ScriptModule. It can run on several threads at once."""
 
     kind = "TorchScript"
 
@@ -31,7 +31,7 @@ class ScriptProgram(Program):
         self.module = module
         self.takes = _ports(module, model)
         hooks = module._forward_hooks or module._forward_pre_hooks
-        # A call of the module looks for hooks first, which few have.
+        # A call of the module looks for hooks first; most modules have none.
         self._forward = module if hooks else module.forward
         self._optimized = optimized
         effects = _effects(module)
@@ -51,11 +51,11 @@ class ScriptProgram(Program):
 
 
 def open_torchscript(path: Path, device: Any, model: str, *, optimized: bool) -> ScriptProgram:
-    """Load a file. May take long.
+    """Load a file. Takes long for large files.
 
-    device      a torch.device, None to leave everything where the file has it
-    optimized   whether its first runs are used to compile it
-    Raises CoreError with file, reason and next step.
+    device      a torch.device, None to keep the devices of the file
+    optimized   whether torch compiles the program during its first runs
+    Raises CoreError with the file, the reason and advice.
     """
     try:
         module = torch.jit.load(str(path), map_location=device)
@@ -99,15 +99,18 @@ def _not_loaded(path: Path, model: str, error: Exception) -> CoreError:
 def _effects(module: Any) -> Effects:
     try:
         return effects_of(module)
-    # The graph's interface is torch's own affair; without it everything is copied.
+    # The graph is a private interface of torch. If it fails, inputs and outputs are copied.
     except Exception:
         logger.debug("no effects of a TorchScript program", exc_info=True)
         return Effects(writes_inputs=True, writes_itself=True)
 
 
 def _ports(module: Any, model: str) -> list[Port] | None:
-    """The arguments of forward; None for one dict of tensors."""
-    arguments = module.forward.schema.arguments[1:]  # the first is the module, whatever its name
+    """Return the arguments of forward; None for one dict of tensors.
+
+    Raises CoreError(UNSUPPORTED) for an argument of another type without a default.
+    """
+    arguments = module.forward.schema.arguments[1:]  # the first is the module
     if len(arguments) == 1 and str(arguments[0].type) == "Dict[str, Tensor]":
         return None
     return [_port(argument, model) for argument in arguments]
@@ -133,7 +136,7 @@ def _port(argument: Any, model: str) -> Port:
 
 
 def _flat(result: Any) -> list[Any] | dict[str, Any]:
-    """Outputs in order: of a tensor, a List[str], or a tuple, list or dict of these."""
+    """Return the outputs of a result in order, or by name if it is a dict."""
     if type(result) is torch.Tensor:
         return [result]
     if isinstance(result, dict):

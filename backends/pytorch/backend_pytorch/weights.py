@@ -1,7 +1,7 @@
-"""Weights: what the programs of one model version keep in memory.
+"""Weights: the memory of the weights of one model version.
 
-program ─► [Weights] ─► statistics.  Instances may share tensors, and tensors a storage: each counts once, as
-long as a program has it.
+program ─► [Weights] ─► statistics.  Instances may share tensors, and tensors may share a storage. A storage
+counts once, as long as a program has it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _Storages = dict[tuple[str, int, int], int]  # "CPU" or "GPU", number, address �
 
 
 class Weights:
-    """Any thread; no call takes long."""
+    """The storages of the programs of one model version. Thread-safe; calls are short."""
 
     def __init__(self) -> None:
         self._of: WeakKeyDictionary[Program, _Storages] = WeakKeyDictionary()
         self._changing = threading.Lock()
 
     def add(self, program: Program) -> None:
-        """Count a program until it is gone."""
+        """Count the tensors of a program as long as it exists."""
         found = _storages(program.tensors())
         with self._changing:
             self._of[program] = found
 
     def usage(self) -> list[MemoryUsage]:
-        """Of every device that has some of them."""
+        """Return the memory on each device."""
         with self._changing:
             storages: _Storages = {}
             for each in self._of.values():

@@ -1,4 +1,4 @@
-"""Small PyTorch models, made here, and a server for them."""
+"""Make small PyTorch models, and serve them."""
 
 import importlib.util
 import shutil
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items):
 
 
 def _beside(name):
-    """A file of this folder under a name that no other backend's tests have."""
+    """Import a file of this folder under a module name that no other backend's tests use."""
     path = Path(__file__).with_name(f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"backend_pytorch_test_{name}", path)
     found = importlib.util.module_from_spec(spec)
@@ -34,7 +34,7 @@ MODULES = _beside("modules")
 
 @pytest.fixture
 def fake_streams():
-    """The class FakeStreams."""
+    """Return the class FakeStreams."""
     return _beside("fake_streams").FakeStreams
 
 
@@ -44,9 +44,9 @@ def modules():
 
 
 def script(module, path, *, train=False):
-    """Save TorchScript."""
+    """Save a module as TorchScript."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch.jit is deprecated, and here to stay with its files
+        warnings.simplefilter("ignore")  # torch.jit is deprecated, but its files stay in use
         torch.jit.save(torch.jit.script(module.train(train)), str(path))
 
 
@@ -57,7 +57,7 @@ def export(module, path, *args, dynamic=None, **kwargs):
 
 
 def io(kind, *entries):
-    """Text of config.pbtxt. entries: (name, datatype, dims) or (name, datatype, dims, more)"""
+    """Return text of config.pbtxt. entries: (name, datatype, dims) or (name, datatype, dims, more)"""
     return "".join(
         f'{kind} {{ name: "{name}" data_type: TYPE_{dtype} dims: [ {dims} ] {" ".join(more)} }}\n'
         for name, dtype, dims, *more in entries
@@ -81,7 +81,7 @@ def io_fixture():
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(fill, config, settings=None, **options): a model of the name m, loaded.
+    """serve(fill, config, settings=None, **options): serve a model named m.
 
     fill       an nn.Module, which is saved as TorchScript; or a function that fills the version's folder
     config     text of config.pbtxt; none is written without it

@@ -8,7 +8,7 @@ from core_testing.fake_device import DeviceArray, FakeDevice
 
 
 class FakeStreams:
-    """Stands in for backend_pytorch.cuda.DeviceStreams, on a FakeDevice.
+    """A backend_pytorch.cuda.DeviceStreams on a FakeDevice.
 
     A copy to the host has its content only after a wait for its mark, with the content of the memory
     then: as late as the order of the streams allows. With `waits` that is before the next batch
@@ -29,7 +29,7 @@ class FakeStreams:
         self.breaks = None
         self._now = threading.local()
         self._elsewhere = set()
-        self._landing = []
+        self._copies = []
 
     def did(self, what, stream=None):
         self.log.append((stream or getattr(self._now, "stream", "host"), what))
@@ -67,7 +67,7 @@ class FakeStreams:
 
     def adopted(self, array):
         if not isinstance(array, DeviceArray):
-            raise BufferError("it shows itself to nobody")
+            raise BufferError("it cannot be exported")
         self.did("adopted")
         found = torch.from_numpy(array._held)
         if array.place.device != self.place:
@@ -92,26 +92,26 @@ class FakeStreams:
 
     def to_host(self, tensor):
         self.did("to host", "results")
-        landed = torch.full_like(tensor, 77)
-        self._landing.append((landed, tensor.clone() if self.waits else tensor))
-        return landed
+        copy = torch.full_like(tensor, 77)
+        self._copies.append((copy, tensor.clone() if self.waits else tensor))
+        return copy
 
     def shown(self, tensor):
         return DeviceArray(self.fake, tensor.numpy())
 
     def mark(self):
         self.did("mark", "results")
-        landing, self._landing = self._landing, []
-        return PlayedMark(self, landing)
+        copies, self._copies = self._copies, []
+        return FakeMark(self, copies)
 
     def settle(self):
         self.did("settled")
 
 
-class PlayedMark:
-    def __init__(self, streams, landing):
+class FakeMark:
+    def __init__(self, streams, copies):
         self._streams = streams
-        self._landing = landing
+        self._copies = copies
 
     def wait(self):
         assert self._streams.gate.wait(30)
@@ -119,5 +119,5 @@ class PlayedMark:
         if self._streams.breaks is not None:
             raise self._streams.breaks
         with torch.inference_mode():
-            for landed, tensor in self._landing:
-                landed.copy_(tensor)
+            for copy, tensor in self._copies:
+                copy.copy_(tensor)

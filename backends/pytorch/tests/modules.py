@@ -14,7 +14,7 @@ class Sum(nn.Module):
 
 
 class Receiver(nn.Module):
-    """Its methods name the module otherwise. (x, self) → x - self"""
+    """Its methods have another name for the module. (x, self) → x - self"""
 
     def forward(this, x: Tensor, self: Tensor) -> Tensor:
         return x - self
@@ -33,7 +33,7 @@ class Pick(nn.Module):
 
 
 class Flat(nn.Module):
-    """All rows in one."""
+    """Flatten all rows to one."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.reshape(-1)
@@ -45,7 +45,7 @@ class Keyed(nn.Module):
 
 
 class Upper(nn.Module):
-    """Text: in capitals, and joined with its length."""
+    """Return text in capitals, and joined with its length."""
 
     def forward(self, words: List[str]) -> Tuple[List[str], Tensor]:  # noqa: UP006
         capitals: List[str] = []  # noqa: UP006
@@ -117,7 +117,7 @@ class Weight(nn.Module):
 
 
 class Total(nn.Module):
-    """A scalar."""
+    """Return a scalar."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.sum()
@@ -162,7 +162,7 @@ class Convolutions(nn.Module):
 
 
 class Trained(nn.Module):
-    """Dropout, which does something in training only."""
+    """Dropout, which has an effect in training only."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class Hooked(nn.Module):
 
 
 class Named(nn.Module):
-    """A tensor in, a dict out."""
+    """Take a tensor and return a dict."""
 
     def forward(self, x: Tensor) -> Dict[str, Tensor]:  # noqa: UP006
         return {"half": x / 2, "twice": x * 2}

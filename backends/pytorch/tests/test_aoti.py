@@ -1,4 +1,4 @@
-"""AOTInductor packages. One is compiled for all tests, as plainly as it goes: that takes seconds."""
+"""AOTInductor packages. All tests use one package, compiled with few options, because that takes seconds."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from core.errors import CoreError
 
 NAMES = ("ARGS[0]", "ARGS[1][a]", "ARGS[1][b]", "KWARGS[scale]")
 PLAINLY = {
-    "cpp.simdlen": 1,  # without trying which vector instructions the compiler knows
+    "cpp.simdlen": 1,  # skips the compiler checks for vector instructions
     "aot_inductor.compile_wrapper_opt_level": "O0",
     "cpp_cache_precompile_headers": False,
 }
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory, modules):
-    """The bytes of a compiled Nested."""
+    """Return the bytes of a compiled Nested."""
     rows = torch.export.Dim("rows", min=1, max=16)
     program = torch.export.export(
         modules.Nested(),
@@ -43,7 +43,7 @@ def package(tmp_path_factory, modules):
 
 @pytest.fixture
 def start(serve, package, io):
-    """start(names, more): the package, with these names of its inputs."""
+    """start(names, more): serve the package with these names of its inputs."""
 
     def start(names=NAMES, more="", width=3):
         shapes = (f"-1, {width}", "-1, 1", "-1, 1", "1")
@@ -76,8 +76,8 @@ def test_a_package_answers_by_tritons_names(start, names):
         assert found["RESULT[y]"].tolist() == np.full((rows, 3), 2).tolist()
 
 
-def test_a_shape_that_it_was_not_compiled_for_is_an_error(start):
-    """Compiled code would read beyond its end."""
+def test_a_shape_for_which_it_is_not_compiled_is_an_error(start):
+    """Without the check, compiled code would read beyond the end of the input."""
     model = start(width=-1)
 
     for width in (1, 300):

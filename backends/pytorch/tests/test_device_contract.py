@@ -1,4 +1,4 @@
-"""The contract of backends, over a GPU that is played."""
+"""The contract of backends, on a fake GPU."""
 
 import pytest
 from backend_pytorch.conformance import TestTorchScript as OfTorchScript
@@ -6,7 +6,7 @@ from backend_pytorch.instance import AHEAD, TorchInstance
 from core_testing.fake_device import FakeDevice
 
 
-class TestOnPlayedGpu(OfTorchScript):
+class TestOnFakeGpu(OfTorchScript):
     @pytest.fixture(autouse=True)
     def _every_instance_has_a_lane(self, monkeypatch, fake_streams):
         gpu = FakeDevice()

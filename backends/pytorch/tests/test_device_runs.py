@@ -23,7 +23,7 @@ STAYS = (DeviceOutput("y"),)
 
 @pytest.fixture
 def streams(monkeypatch, fake_streams):
-    """The streams of the instances that have opened."""
+    """The FakeStreams of all open instances."""
     made = []
     gpu = FakeDevice()
 
@@ -46,7 +46,7 @@ def streams(monkeypatch, fake_streams):
 
 @pytest.fixture
 def model(serve, io, streams):
-    """model(module, config): a model of x: FP32[3] → y: FP32[3] on a played GPU, and its streams."""
+    """model(module, config): serve x: FP32[3] → y: FP32[3] on a fake GPU; return it and its streams."""
 
     def start(module, config="max_batch_size: 8 ", dims="3"):
         ports = io("input", ("x", "FP32", dims)) + io("output", ("y", "FP32", dims))
@@ -60,7 +60,7 @@ def asked(x, outputs=(), **more):
 
 
 def tensors(model, *requests):
-    """Of each request its tensor y, as core has it; its error is raised."""
+    """Return the tensor y of each request, in core's form. Raises the error of a request."""
 
     async def act():
         replies = [model.served._server.models.infer(each) for each in requests]
@@ -70,10 +70,10 @@ def tensors(model, *requests):
 
 
 class TestInputs:
-    def test_the_host_gives_by_pinned_memory_and_gets_when_all_is_done(self, model, modules):
+    def test_host_inputs_use_pinned_memory_and_outputs_come_after_the_mark(self, model, modules):
         served, streams = model(modules.Listed())
 
-        assert np.array_equal(served(x=X)["y"], X + 1)  # what to_host gave before the mark is 77
+        assert np.array_equal(served(x=X)["y"], X + 1)  # before the mark, the copy has 77
         assert streams.log == [
             ("copies", "staging of 24"),
             ("copies", "to device"),
@@ -85,7 +85,7 @@ class TestInputs:
             ("host", "done"),
         ]
 
-    def test_several_requests_of_the_host_are_one_copy(self, model, modules):
+    def test_several_requests_on_the_host_need_one_copy(self, model, modules):
         served, streams = model(modules.Listed(), BATCHES)
 
         found = served.together(*({"x": X + n} for n in range(4)))
@@ -93,7 +93,7 @@ class TestInputs:
         assert all(np.array_equal(each["y"], X + n + 1) for n, each in enumerate(found))
         assert streams.log[0] == ("copies", "staging of 96") and streams.count("to device") == 1
 
-    def test_what_is_on_the_gpu_is_taken_where_it_is(self, model, modules):
+    def test_an_input_on_the_gpu_is_not_copied(self, model, modules):
         served, streams = model(modules.Listed())
         array = streams.fake.array(X)
 
@@ -104,7 +104,7 @@ class TestInputs:
         assert streams.fake.copies == streams.count("to device") == streams.count("to host") == 0
         assert np.array_equal(y.array, X + 1)
 
-    def test_who_writes_to_its_arguments_gets_a_copy_on_the_gpu(self, model, modules):
+    def test_a_program_that_writes_to_its_arguments_gets_a_copy_on_the_gpu(self, model, modules):
         served, streams = model(modules.InPlace())
         array = streams.fake.array(X)
 
@@ -114,7 +114,7 @@ class TestInputs:
         assert streams.fake.copies == streams.count("to device") == 0
 
     @pytest.mark.parametrize("part", [np.s_[1:], np.s_[:, ::2]])
-    def test_what_compiled_code_could_not_read_is_copied_on_the_gpu(self, model, modules, part):
+    def test_an_unaligned_or_strided_input_is_copied_on_the_gpu(self, model, modules, part):
         served, streams = model(modules.Listed(), dims="-1")
         array = streams.fake.array(X)[part]
 
@@ -125,7 +125,7 @@ class TestInputs:
         assert streams.fake.copies == streams.count("to device") == 0
         assert np.array_equal(y.array, X[part] + 1)
 
-    def test_what_another_gpu_has_comes_from_there(self, model, modules):
+    def test_an_input_of_another_gpu_is_copied_from_there(self, model, modules):
         served, streams = model(modules.Listed())
         other = FakeDevice(number=1)
 
@@ -135,7 +135,9 @@ class TestInputs:
         assert other.copies == 0 and np.array_equal(y.array, X + 1)
 
     @pytest.mark.parametrize("kind", [12, dlpack.ROCM])
-    def test_what_another_kind_of_device_has_comes_by_the_host(self, model, modules, kind):
+    def test_an_input_of_another_kind_of_device_is_copied_through_the_host(
+        self, model, modules, kind
+    ):
         served, streams = model(modules.Listed())
         other = FakeDevice(kind)
 
@@ -174,7 +176,7 @@ class TestInputs:
         assert streams.count("staging of 48") == streams.count("to device") == 1
         assert streams.count("adopted") == 2
 
-    def test_bit_patterns_are_what_they_stand_for(self, serve, io, modules, streams):
+    def test_bit_patterns_become_bf16(self, serve, io, modules, streams):
         ports = io("input", ("x", "BF16", 3)) + io("output", ("y", "BF16", 3))
         served = serve(modules.Listed(), ports + GROUP)
         patterns = np.array([0x3F80, 0x4000, 0x4040], np.uint16)  # 1, 2, 3
@@ -197,7 +199,7 @@ class TestOutputs:
         assert streams.count("run") == streams.count("to host") == 1 and streams.fake.copies == 0
         assert np.array_equal(here.array, X + 1) and np.array_equal(there.array, X + 6)
 
-    def test_an_answer_is_no_view_of_an_input_that_others_own(self, model, modules):
+    def test_an_answer_does_not_share_memory_with_an_input_of_another_owner(self, model, modules):
         served, streams = model(modules.Identity())
         array = streams.fake.array(X)
 
@@ -215,7 +217,7 @@ class TestOutputs:
 
         assert (first.array.item(), second.array.item()) == (1, 2)
 
-    def test_rows_of_an_answer_that_stays_are_the_requests(self, model, modules):
+    def test_an_answer_on_the_gpu_is_split_by_request(self, model, modules):
         served, _ = model(modules.Listed(), BATCHES)
 
         found = tensors(served, *(asked(X[:n] * n, STAYS) for n in (1, 2)))
@@ -223,7 +225,7 @@ class TestOutputs:
         assert [each.shape for each in found] == [(1, 3), (2, 3)]
         assert np.array_equal(found[1].array, 2 * X + 1)
 
-    def test_memory_of_a_client_on_the_gpu_is_filled_from_the_gpu(self, model, modules):
+    def test_shared_memory_of_a_client_on_the_gpu_is_filled_from_the_gpu(self, model, modules):
         served, streams = model(modules.Listed())
         region = Region()
         wanted = RequestedOutput("y", memory=CudaPlace(region, 4096, 24))
@@ -241,7 +243,7 @@ class TestOutputs:
 
 
 class Region:
-    """Memory of a client on a GPU."""
+    """Shared memory of a client on a GPU."""
 
     def __init__(self):
         self.runtime = self
@@ -253,7 +255,7 @@ class Region:
 
 
 class TestOrder:
-    def test_inputs_of_a_batch_are_copied_while_the_one_before_computes(self, model, modules):
+    def test_inputs_of_a_batch_are_copied_while_the_previous_one_computes(self, model, modules):
         served, streams = model(modules.Listed())
         streams.gate.clear()
 
@@ -261,7 +263,7 @@ class TestOrder:
             replies = [served.served._server.models.infer(asked(X + n)) for n in range(3)]
             while streams.count("run") < 2:
                 await asyncio.sleep(0)
-            assert streams.count("done") == 0 and streams.count("to device") == 2  # and not three
+            assert streams.count("done") == 0 and streams.count("to device") == 2  # not three
             streams.gate.set()
             return [(await reply).output("y").array for reply in replies]
 
@@ -269,9 +271,7 @@ class TestOrder:
 
         assert all(np.array_equal(each, X + n + 1) for n, each in enumerate(found))
 
-    def test_two_steps_of_an_ensemble_touch_the_host_at_both_ends_only(
-        self, model, modules, tmp_path
-    ):
+    def test_two_steps_of_an_ensemble_copy_at_both_ends_of_it_only(self, model, modules, tmp_path):
         served, streams = model(modules.Listed())
         folder = tmp_path / "models" / "twice"
         (folder / "1").mkdir(parents=True)
@@ -314,9 +314,9 @@ class TestOrder:
 
         assert [y.array.item() for (y,) in found] == [1, 3, 6]
         assert streams.count("to host") == 3 and streams.fake.copies == 0  # y, not the state
-        assert streams.count("adopted") == 2  # the state that the request before has left
+        assert streams.count("adopted") == 2  # the state of the previous request
 
-    def test_text_is_the_hosts(self, serve, io, modules, streams):
+    def test_text_is_on_the_host(self, serve, io, modules, streams):
         ports = io("input", ("words", "STRING", -1))
         ports += io("output", ("OUTPUT__0", "STRING", -1), ("OUTPUT__1", "INT64", -1))
         served = serve(modules.Upper(), ports + GROUP)
@@ -326,9 +326,9 @@ class TestOrder:
         assert found["OUTPUT__0"].tolist() == [b"ONE", b"THREE"]
         assert found["OUTPUT__1"].tolist() == [3, 5]
 
-    def test_parts_of_a_ragged_batch_are_taken_apart_on_the_host(self, serve, io, modules, streams):
+    def test_outputs_of_a_ragged_batch_are_split_on_the_host(self, serve, io, modules, streams):
         served = serve(
-            modules.Told(),
+            modules.Described(),
             BATCHES
             + io("input", ("x", "FP32", -1, "allow_ragged_batch: true"))
             + io("output", ("OUTPUT__0", "FP32", -1), ("OUTPUT__1", "FP32", 1))
@@ -346,7 +346,7 @@ class TestOrder:
 
 
 class TestErrors:
-    def test_a_failed_run_waits_for_the_device_and_leaves_the_next_alone(
+    def test_a_failed_run_waits_for_the_device_and_does_not_affect_the_next_one(
         self, serve, io, modules, streams
     ):
         served = serve(

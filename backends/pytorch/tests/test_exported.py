@@ -16,7 +16,7 @@ NESTED = {"x": {0: ROWS}, "more": {"a": {0: ROWS}, "b": {0: ROWS}}, "scale": Non
 
 @pytest.fixture(scope="module")
 def nested(tmp_path_factory, modules):
-    """The bytes of an exported Nested."""
+    """Return the bytes of an exported Nested."""
     path = tmp_path_factory.mktemp("exported") / "model.pt2"
     from_export = torch.export.export(
         modules.Nested(), ONES, {"scale": torch.ones(1)}, dynamic_shapes=NESTED
@@ -56,7 +56,7 @@ def test_a_fixed_first_dimension_is_a_model_without_batching(serve, export, modu
     assert list(model.config.input[0].dims) == [2, 3]
 
 
-def test_more_rows_than_it_was_exported_for_are_refused(serve, export, modules):
+def test_more_rows_than_in_the_exported_program_are_refused(serve, export, modules):
     def save(folder):
         export(modules.Identity(), folder / "model.pt2", torch.ones(2, 3), dynamic=({0: ROWS},))
 
@@ -73,7 +73,7 @@ def test_more_rows_than_it_was_exported_for_are_refused(serve, export, modules):
         (("x", "more_a", "more_b", "scale"), ("OUTPUT__2", "OUTPUT__0")),
     ],
 )
-def test_nested_structures_are_taken_apart(serve, nested, io, inputs, outputs):
+def test_nested_structures_are_flattened(serve, nested, io, inputs, outputs):
     x, a, b, scale = inputs
     model = serve(
         lambda folder: (folder / "model.pt2").write_bytes(nested),
@@ -111,7 +111,7 @@ def test_the_keys_of_a_dict_are_the_names_that_are_filled_in(serve, export, modu
     assert found["scaled"].tolist() == [2, 4, 6]
 
 
-def test_a_shape_that_it_was_not_exported_for_is_an_error(serve, nested, io):
+def test_a_shape_that_the_exported_program_lacks_is_an_error(serve, nested, io):
     model = serve(
         lambda folder: (folder / "model.pt2").write_bytes(nested),
         io(
@@ -147,7 +147,7 @@ def test_a_pickle_is_refused(serve, nested, tmp_path):
         serve(pickled)
 
 
-def test_examples_that_hold_more_than_tensors_are_refused(serve, nested, tmp_path):
+def test_example_inputs_with_more_than_tensors_are_refused(serve, nested, tmp_path):
     touched = tmp_path / "touched"
 
     class Harmful:
@@ -172,7 +172,7 @@ def test_examples_that_hold_more_than_tensors_are_refused(serve, nested, tmp_pat
     assert not touched.exists()
 
 
-def test_a_scalar_goes_in_as_one_element(serve, export):
+def test_clients_send_a_scalar_as_one_element(serve, export):
     class Times(torch.nn.Module):
         def forward(self, x, factor):
             return x * factor

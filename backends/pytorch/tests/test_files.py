@@ -63,7 +63,7 @@ def test_a_truncated_file_is_refused(serve, script, modules, part):
     assert "only the beginning of an archive" in refused(serve, cut)
 
 
-def test_a_damaged_program_is_refused_with_torchs_version(serve, script, modules):
+def test_an_error_for_a_damaged_program_has_the_version_of_torch(serve, script, modules):
     def damage(folder):
         script(modules.Identity(), folder / "whole.pt")
         with (
@@ -100,7 +100,7 @@ def test_a_damaged_export_is_refused_by_name_wherever_it_is_damaged(tmp_path, ex
         assert f"model 'm': torch {torch.__version__} cannot load '{path}': " in error.message
 
 
-def test_names_in_an_archive_that_are_no_text_are_refused(serve, script, modules):
+def test_names_in_an_archive_that_are_not_text_are_refused(serve, script, modules):
     def damage(folder):
         script(modules.Identity(), folder / "model.pt")
         content = bytearray((folder / "model.pt").read_bytes())
@@ -122,7 +122,7 @@ def test_another_archive_is_refused(serve):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_checkpoint_is_not_unpickled_but_explained(serve, whole, tmp_path):
+def test_a_checkpoint_is_refused_with_advice_and_not_unpickled(serve, whole, tmp_path):
     touched = tmp_path / "touched"
 
     class Harmful:
@@ -140,7 +140,7 @@ def test_a_checkpoint_is_not_unpickled_but_explained(serve, whole, tmp_path):
     assert not touched.exists()
 
 
-def test_a_checkpoint_is_refused_before_its_configuration_is_made(tmp_path):
+def test_a_checkpoint_is_refused_before_its_configuration_is_completed(tmp_path):
     torch.save({"w": torch.ones(1)}, tmp_path / "model.pt")
     config = parse_text('name: "m" default_model_filename: "model.pt"', "config.pbtxt")
 
@@ -150,7 +150,7 @@ def test_a_checkpoint_is_refused_before_its_configuration_is_made(tmp_path):
         complete(config, tmp_path, backend)
 
 
-def test_a_program_without_forward_is_refused_with_the_methods_it_has(serve, modules):
+def test_an_error_for_a_program_without_forward_lists_its_methods(serve, modules):
     message = refused(serve, modules.NoForward())
 
     assert "it has no method 'forward'" in message
@@ -164,7 +164,7 @@ def test_a_program_saved_in_training_mode_is_an_error(serve, script, modules, ca
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_refused_by_name(serve, modules):
+def test_a_missing_gpu_is_refused_by_name(serve, modules):
     from backend_pytorch.backend import torch_device
 
     from core.backend import Device

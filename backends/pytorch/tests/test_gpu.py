@@ -1,4 +1,4 @@
-"""On a GPU: streams, pinned copies, models that place themselves."""
+"""Models on a GPU: streams, pinned copies, models that choose their devices."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_an_exported_program_moves_to_the_gpu(serve, modules, export, io):
 
 @pytest.fixture
 def server(serve, modules, io, tmp_path):
-    """A program's server of `m`, of the module Convolutions, and of `twice`, of two steps y = x + 1."""
+    """A core.Server of `m`, the module Convolutions, and of `twice`, an ensemble of two steps y = x + 1."""
     import core
 
     group = instances("KIND_GPU")

@@ -1,4 +1,4 @@
-"""Models of torch that a server loads at the same time: none is lost."""
+"""Models of torch that a server loads at the same time all load."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 EIGHT = 8
-STARTS = int(os.environ.get("TORCH_STARTS", "2"))  # a hundred by hand
+STARTS = int(os.environ.get("TORCH_STARTS", "2"))  # set 100 for a thorough run
 COMPILED = """
 backend: "pytorch" runtime: "model.py" max_batch_size: 8
 input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } ]
@@ -43,7 +43,7 @@ asyncio.run(main())
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """A file of torch.export."""
+    """Write a file of torch.export, and return its path."""
     file = tmp_path_factory.mktemp("exported") / "model.pt2"
     rows = torch.export.Dim("rows", min=1, max=8)
     program = torch.export.export(

@@ -112,7 +112,7 @@ def test_an_unsupported_model_is_an_error(serve, code, saved, text):
         serve(files(code, saved), CONFIG)
 
 
-def test_of_several_modules_the_first_by_name_is_served_or_the_one_that_is_named(serve, caplog):
+def test_the_first_of_several_modules_or_the_named_one_is_served(serve, caplog):
     code = (
         "from torch import nn\n"
         "class One(nn.Module):\n    def forward(self, x): return x.new_ones((len(x), 3))\n"
@@ -128,7 +128,7 @@ def test_of_several_modules_the_first_by_name_is_served_or_the_one_that_is_named
 
 
 def test_torch_compile_gets_its_parameters(serve, weights):
-    """With a backend of torch.compile that needs no compiler."""
+    """The test uses a backend of torch.compile that needs no compiler."""
     options = '{\\"backend\\": \\"eager\\", \\"dynamic\\": true}'
     more = (
         'parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value: { string_value: "'

@@ -1,4 +1,4 @@
-"""Which name is which argument, and which result."""
+"""Names of the configuration choose arguments and results."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def pair(io, inputs, outputs):
 @pytest.mark.parametrize(
     ("inputs", "outputs"),
     [
-        (("y", "x"), ("sum", "difference")),  # as forward calls them, in any order
+        (("y", "x"), ("sum", "difference")),  # names of forward, in any order
         (("IN__1", "IN__0"), ("OUT__0", "OUT__1")),
         (("second__1", "first__0"), ("a__0", "b__1")),
     ],
@@ -41,7 +41,7 @@ def test_indices_of_outputs_may_come_in_any_order(serve, modules, io):
     assert model(x=X, y=Y)["OUT__0"].tolist() == (X + Y).tolist()
 
 
-def test_other_names_go_by_the_order_of_the_configuration(serve, modules, io):
+def test_other_names_use_the_order_of_the_configuration(serve, modules, io):
     model = serve(modules.Sum(), pair(io, ("b", "a"), ("plus", "minus")))
 
     found = model(b=X, a=Y)
@@ -50,13 +50,13 @@ def test_other_names_go_by_the_order_of_the_configuration(serve, modules, io):
     assert found["minus"].tolist() == (X - Y).tolist()
 
 
-def test_the_module_is_no_argument_whatever_its_name(serve, modules, io):
+def test_the_module_is_no_argument_for_any_name(serve, modules, io):
     model = serve(modules.Receiver(), pair(io, ("IN__0", "IN__1"), ("y",)))
 
     assert model(IN__0=X, IN__1=Y)["y"].tolist() == (X - Y).tolist()
 
 
-def test_a_dict_is_given_and_returned_by_its_keys(serve, modules, io):
+def test_a_dict_is_passed_and_returned_by_its_keys(serve, modules, io):
     model = serve(modules.Keyed(), pair(io, ("b", "a"), ("sum", "difference")))
 
     found = model(a=X, b=Y)
@@ -65,7 +65,7 @@ def test_a_dict_is_given_and_returned_by_its_keys(serve, modules, io):
     assert found["difference"].tolist() == (X - Y).tolist()
 
 
-def test_a_list_of_tensors_is_taken_apart(serve, modules, io):
+def test_a_list_of_tensors_is_split(serve, modules, io):
     model = serve(modules.Listed(), pair(io, ("x",), ("OUTPUT__0", "OUTPUT__1")))
 
     assert model(x=X)["OUTPUT__1"].tolist() == (X + 2).tolist()
@@ -91,9 +91,7 @@ def test_an_optional_input_takes_the_default_of_forward(serve, modules, io):
         (("a__0", "b__0"), "config.pbtxt lacks y"),
     ],
 )
-def test_inputs_that_do_not_fit_are_refused_with_those_that_there_are(
-    serve, modules, io, inputs, text
-):
+def test_an_error_for_inputs_that_do_not_fit_lists_the_inputs(serve, modules, io, inputs, text):
     with pytest.raises(CoreError) as caught:
         serve(modules.Sum(), pair(io, inputs, ("sum",)))
 
@@ -101,7 +99,7 @@ def test_inputs_that_do_not_fit_are_refused_with_those_that_there_are(
     assert text in caught.value.message
 
 
-def test_an_output_that_there_is_not_is_refused_as_triton_does(serve, modules, io):
+def test_an_unknown_output_is_refused_like_in_triton(serve, modules, io):
     model = serve(modules.Sum(), pair(io, ("x", "y"), ("OUT__0", "OUT__2")))
 
     with pytest.raises(
@@ -112,7 +110,7 @@ def test_an_output_that_there_is_not_is_refused_as_triton_does(serve, modules, i
         model(x=X, y=Y)
 
 
-def test_a_datatype_that_was_not_announced_is_refused_as_triton_does(serve, modules, io):
+def test_a_datatype_that_is_not_configured_is_refused_like_in_triton(serve, modules, io):
     config = io("input", ("x", "FP32", 2)) + io("output", ("OUTPUT__0", "INT32", 2))
     model = serve(modules.Identity(), config)
 

@@ -32,7 +32,7 @@ def read(**values):
 
 @pytest.fixture
 def kept(monkeypatch):
-    """Process-wide settings are those of this test."""
+    """Give the test its own process-wide settings."""
     count, fresh = torch.get_num_threads(), threads.ProcessSettings()
     for user in ("backend", "instance"):  # the package has another name `backend`
         module = sys.modules[f"backend_pytorch.{user}"]
@@ -98,7 +98,7 @@ def test_the_first_model_sets_the_number_of_threads(serve, kept, caplog):
     third = serve(fill, runtime + written(NUM_THREADS=2))
 
     assert "stays 3, which model 'm' has set first; 2 is ignored" in caplog.text
-    for model in (first, third):  # also threads that had run something before
+    for model in (first, third):  # also on threads that have run something before
         assert model(x=X)["n"].tolist() == [3]
 
 
@@ -149,11 +149,11 @@ def test_inference_mode_is_on_unless_it_is_turned_off(serve):
 
 
 class TestWeights:
-    """Instances share a program that keeps nothing between its runs."""
+    """Instances share a program that keeps nothing between runs."""
 
     @pytest.fixture
     def opened(self, serve, script, modules, monkeypatch):
-        """opened(module, config): how often its file was loaded for two instances."""
+        """opened(module, config): return how often two instances load its file."""
 
         def count(module, more=""):
             import backend_pytorch.torchscript as loading
@@ -169,12 +169,12 @@ class TestWeights:
 
         return count
 
-    def test_a_program_without_memory_is_loaded_once(self, opened, modules):
+    def test_a_program_without_state_is_loaded_once(self, opened, modules):
         assert opened(modules.Identity()) == 1
         assert opened(modules.Convolutions().eval()) == 1
         assert opened(modules.InPlace()) == 1
 
-    def test_a_program_that_writes_to_itself_is_loaded_for_each(self, opened, modules):
+    def test_a_program_that_writes_to_itself_is_loaded_for_each_instance(self, opened, modules):
         assert opened(modules.Counter()) == 2
         assert opened(modules.Attribute()) == 2
 

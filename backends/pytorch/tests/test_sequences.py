@@ -15,7 +15,7 @@ def asked(model, x, flags=0, sequence=40):
     return found
 
 
-def test_a_state_goes_from_one_request_to_the_next(serve, modules, io):
+def test_a_state_is_passed_from_one_request_to_the_next(serve, modules, io):
     model = serve(
         modules.Adding(),
         "max_batch_size: 4 sequence_batching { direct { } state [ { "
@@ -53,7 +53,7 @@ def test_controls_reach_the_model(serve, modules, io):
 
 def test_requests_of_different_shapes_share_a_batch(serve, modules, io):
     model = serve(
-        modules.Told(),
+        modules.Described(),
         "max_batch_size: 8 dynamic_batching { } "
         + io("input", ("x", "FP32", -1, "allow_ragged_batch: true"))
         + io("output", ("OUTPUT__0", "FP32", -1), ("OUTPUT__1", "FP32", 1))

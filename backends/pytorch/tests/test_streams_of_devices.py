@@ -1,4 +1,4 @@
-"""What DeviceStreams asks of CUDA: tensors are fake, and streams record their calls."""
+"""The calls of DeviceStreams to CUDA: tensors are fake, and streams record their calls."""
 
 from contextlib import contextmanager
 
@@ -14,7 +14,7 @@ GPU = torch.device("cuda", 1)
 
 
 class Cuda:
-    """Streams are called by the order in which they are made."""
+    """A fake torch.cuda. Streams are numbered in the order of creation."""
 
     def __init__(self):
         self.log = []
@@ -71,7 +71,7 @@ def cuda(monkeypatch):
 
 
 def run(streams):
-    """A batch, as DeviceRuns has it."""
+    """Do the steps of a batch in the order of DeviceRuns."""
     with streams.feeding():
         x = streams.to_device(streams.staging(24).view(torch.float32))
         streams.fed([x])
@@ -100,7 +100,7 @@ def test_three_streams_follow_each_other(cuda):
     assert cuda.now == []
 
 
-def test_outputs_that_may_be_written_again_leave_on_the_stream_of_computation(cuda):
+def test_outputs_that_may_change_are_copied_on_the_stream_of_computation(cuda):
     streams = DeviceStreams(GPU, every_gpu=False, waits=True)
 
     run(streams)[2].wait()
@@ -109,7 +109,7 @@ def test_outputs_that_may_be_written_again_leave_on_the_stream_of_computation(cu
     assert cuda.log[-1] == "host waits for a mark in stream 0 of cuda:1"
 
 
-def test_a_model_on_several_gpus_is_done_when_all_are(cuda):
+def test_a_model_on_several_gpus_is_done_when_all_gpus_are(cuda):
     streams = DeviceStreams(GPU, every_gpu=True, waits=False)
 
     run(streams)[2].wait()
@@ -120,7 +120,7 @@ def test_a_model_on_several_gpus_is_done_when_all_are(cuda):
     ]
 
 
-def test_a_tensor_of_another_gpu_comes_on_a_stream_of_its_own_there(cuda):
+def test_a_tensor_of_another_gpu_is_copied_on_a_stream_of_that_gpu(cuda):
     streams = DeviceStreams(GPU, every_gpu=False, waits=False)
     given = torch.ones(3, device="cuda:0")
     names = []
@@ -145,7 +145,7 @@ def test_a_tensor_of_another_gpu_comes_on_a_stream_of_its_own_there(cuda):
     assert streams.is_here(here) and names == ["stream 3 of cuda:0"]
 
 
-def test_what_stays_shows_itself_as_an_array_of_the_gpu(cuda):
+def test_an_output_that_stays_is_exported_as_an_array_of_the_gpu(cuda):
     streams = DeviceStreams(GPU, every_gpu=False, waits=False)
     tensor = torch.ones(4, 3, device=GPU, dtype=torch.bfloat16)
 
@@ -177,7 +177,7 @@ def test_settling_waits_for_every_stream(cuda):
 
 
 @pytest.mark.parametrize("kind", ["MODEL", "GPU"])
-def test_inputs_go_to_the_gpu_of_the_instance_or_where_the_model_begins(cuda, kind):
+def test_inputs_go_to_the_gpu_of_the_instance_or_of_the_program(cuda, kind):
     class Program:
         keeps_outputs = False
         device = torch.device("cuda", 0)
@@ -185,7 +185,7 @@ def test_inputs_go_to_the_gpu_of_the_instance_or_where_the_model_begins(cuda, ki
     assert streams_of(Device(kind, 1), Program()).place == (dlpack.CUDA, int(kind == "GPU"))
 
 
-def test_a_model_that_begins_on_the_host_gets_memory_of_the_host(cuda):
+def test_a_model_that_starts_on_the_host_gets_host_memory(cuda):
     streams = DeviceStreams(torch.device("cpu"), every_gpu=True, waits=False)
 
     with streams.feeding():

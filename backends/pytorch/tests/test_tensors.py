@@ -28,7 +28,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_number_comes_back_as_it_went_in(serve, modules, io, name):
+def test_a_number_comes_back_unchanged(serve, modules, io, name):
     x = NUMBERS[name]
 
     model = serve(
@@ -41,7 +41,7 @@ def test_a_number_comes_back_as_it_went_in(serve, modules, io, name):
     np.testing.assert_array_equal(found, x)
 
 
-def test_bfloat16_is_computed_with(serve, modules, io):
+def test_models_compute_with_bfloat16(serve, modules, io):
     config = io("input", ("x", "BF16", -1), ("y", "BF16", -1)) + io("output", ("s", "BF16", -1))
     model = serve(modules.Sum(), config)
     bits = np.array([0x3F80, 0xC000, 0x0000], np.uint16)  # 1, -2, 0
@@ -88,7 +88,7 @@ def test_any_number_of_rows_gets_the_result_of_torch(serve, network, io):
     check()
 
 
-def test_a_scalar_is_one_element_for_clients(serve, modules, io):
+def test_clients_see_a_scalar_as_one_element(serve, modules, io):
     model = serve(modules.Total(), io("input", ("x", "FP32", -1)) + io("output", ("y", "FP32", 1)))
 
     assert model(x=np.array([1, 2, 4], np.float32))["y"].tolist() == [7]
@@ -108,7 +108,7 @@ def test_text_goes_to_a_list_of_str_and_comes_back(serve, modules, io):
     assert model(words=np.array([], object))["up"].tolist() == []
 
 
-def test_bytes_that_are_no_text_fail_their_own_request_only(serve, modules, io):
+def test_bytes_that_are_not_utf_8_fail_their_request_only(serve, modules, io):
     model = serve(
         modules.Echo(),
         "max_batch_size: 4 dynamic_batching { } "
@@ -155,7 +155,7 @@ def test_only_requested_outputs_are_returned(serve, modules, io):
     assert set(model(x=x, y=x)) == {"a", "b"}
 
 
-def test_an_array_that_goes_backwards_is_taken(serve, modules, io):
+def test_an_array_with_negative_strides_is_accepted(serve, modules, io):
     config = io("input", ("x", "FP32", 3)) + io("output", ("y", "FP32", 3))
     backwards = np.array([1, 2, 3], np.float32)[::-1]
 
@@ -173,7 +173,7 @@ def test_an_array_that_goes_backwards_is_taken(serve, modules, io):
 
 
 @pytest.mark.parametrize("inference", ["true", "false"])
-def test_results_that_numpy_cannot_view_are_made_so(serve, modules, io, inference):
+def test_results_that_numpy_cannot_view_are_converted(serve, modules, io, inference):
     config = io("input", ("x", "FP32", 2)) + io("output", ("w", "FP32", 1), ("y", "FP32", 2))
     mode = f'parameters {{ key: "INFERENCE_MODE" value: {{ string_value: "{inference}" }} }} '
     model = serve(modules.Weight(), config + mode)
@@ -183,7 +183,7 @@ def test_results_that_numpy_cannot_view_are_made_so(serve, modules, io, inferenc
     assert {name: each.tolist() for name, each in answer.items()} == {"w": [1], "y": [-1, -2]}
 
 
-def test_a_dict_of_results_is_given_by_its_keys(serve, modules, io):
+def test_a_dict_of_results_is_returned_by_its_keys(serve, modules, io):
     config = io("input", ("x", "FP32", 1)) + io("output", ("twice", "FP32", 1), ("half", "FP32", 1))
 
     answer = serve(modules.Named(), config)(x=np.array([4], np.float32))
@@ -197,7 +197,7 @@ def test_hooks_that_were_saved_with_a_module_run(serve, modules, io):
     assert model(x=np.array([4], np.float32))["y"].tolist() == [5]
 
 
-def test_a_model_that_writes_to_its_input_does_not_write_to_the_clients(serve, modules, io):
+def test_a_model_that_writes_to_its_input_does_not_write_to_the_message(serve, modules, io):
     model = serve(
         modules.InPlace(),
         "max_batch_size: 4 " + io("input", ("x", "FP32", 2)) + io("output", ("y", "FP32", 2)),
@@ -224,7 +224,7 @@ def test_an_answer_does_not_change_when_the_model_runs_again(serve, modules, io)
     assert [each.tolist() for each in answers] == [[1], [2], [3]]
 
 
-def test_no_text_is_an_answer_too(serve, modules, io):
+def test_an_empty_list_of_text_is_an_answer(serve, modules, io):
     config = io("input", ("words", "STRING", -1)) + io("output", ("o", "STRING", -1))
 
     answer = serve(modules.Echo(), config)(words=np.empty(0, object))

@@ -35,7 +35,7 @@ def two_instances(shared):
 
 
 @pytest.mark.parametrize(("shared", "copies"), [("true", 1), ("false", 2)])
-def test_a_model_has_as_many_copies_as_its_instances_do_not_share(serve, shared, copies):
+def test_each_instance_that_does_not_share_counts_its_weights(serve, shared, copies):
     asked = serve(torch.nn.Linear(4, 3), two_instances(shared))
 
     assert asked.served.statistics("m")["memory_usage"] == [

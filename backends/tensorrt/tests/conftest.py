@@ -20,12 +20,12 @@ from core_testing.served import Served
 from core import dtypes
 
 
-class PlayedStream:
+class FakeStream:
     def __init__(self, cuda):
         self.cuda, self.ptr, self.done, self.todo, self.captured = cuda, id(self), 0, [], None
 
     def add(self, action, what):
-        """Give the stream something to do; its number."""
+        """Add work to the stream and return its number, -1 during a capture."""
         if self.captured is not None:
             self.captured.append((action, what))
             return -1
@@ -54,10 +54,10 @@ class PlayedStream:
         actions, self.captured = self.captured, None
         if self.cuda.no_capture:
             raise RuntimeError("cudaErrorStreamCaptureUnsupported")
-        return PlayedGraph(self.cuda, actions)
+        return FakeGraph(self.cuda, actions)
 
 
-class PlayedGraph:
+class FakeGraph:
     def __init__(self, cuda, actions):
         self.cuda, self.actions = cuda, actions
 
@@ -67,7 +67,7 @@ class PlayedGraph:
             stream.add(action, "graph of " + what)
 
 
-class PlayedEvent:
+class FakeEvent:
     def __init__(self, busy):
         self.busy = busy
 
@@ -78,14 +78,17 @@ class PlayedEvent:
         self.stream.run(self.mark)
 
 
-class PlayedMemory:
+class FakeMemory:
     def __init__(self, size):
         self.array = np.full(size + 256, 0xAA, np.uint8)
         self.ptr = -(-self.array.ctypes.data // 256) * 256
 
 
-class PlayedCuda:
-    """history: what streams have done, in order; fails: what waiting raises once."""
+class FakeCuda:
+    """A Cuda without a GPU.
+
+    history   work that streams have done, in order
+    """
 
     def __init__(self):
         self.lock = threading.RLock()
@@ -105,18 +108,18 @@ class PlayedCuda:
         return nullcontext()
 
     def stream(self, priority):
-        made = PlayedStream(self)
+        made = FakeStream(self)
         self.streams[made.ptr] = made
         self.priorities.add(priority)
         return made
 
     def event(self, busy):
         self.busy.add(busy)
-        return PlayedEvent(busy)
+        return FakeEvent(busy)
 
     def memory(self, size, stream):
         assert size > 0
-        return PlayedMemory(size)
+        return FakeMemory(size)
 
     def pinned(self, size):
         self.pinned_sizes.append(size)
@@ -136,7 +139,7 @@ class PlayedCuda:
 
 
 def at(address, shape, dtype):
-    """The array at an address."""
+    """Return the array at an address."""
     count = int(np.prod(shape))
     if not count:
         return np.empty(shape, dtype)
@@ -144,14 +147,19 @@ def at(address, shape, dtype):
     return np.frombuffer(raw, dtype).reshape(shape)
 
 
-class PlayedEngine:
+class FakeEngine:
     """An ICudaEngine of ports and a function {input: array} → {output: array}.
 
     told   output → its shape, from shapes and values of inputs; -1 if it depends on the values
     """
 
-    def __init__(self, trt, cuda, ports, function, told):
-        self.trt, self.cuda, self.function, self.told = trt, cuda, function, told
+    def __init__(self, trt, cuda, ports, function, shape_functions):
+        self.trt, self.cuda, self.function, self.shape_functions = (
+            trt,
+            cuda,
+            function,
+            shape_functions,
+        )
         self.ports = {port.name: port for port in ports}
         self.num_io_tensors = len(ports)
         self.num_optimization_profiles = max(len(port.shapes) for port in ports)
@@ -192,11 +200,11 @@ class PlayedEngine:
         return [list(each) for each in (bounds.least, bounds.best, bounds.most)]
 
     def create_execution_context(self, strategy):
-        self.contexts.append(PlayedContext(self, strategy))
+        self.contexts.append(FakeContext(self, strategy))
         return self.contexts[-1]
 
 
-class PlayedContext:
+class FakeContext:
     def __init__(self, engine, strategy):
         self.engine, self.strategy, self.profile, self.runs = engine, strategy, None, 0
         self.shapes, self.addresses, self.allocators = {}, {}, {}
@@ -226,9 +234,9 @@ class PlayedContext:
         port = self.engine.ports[name]
         if port.is_input:
             return self.shapes[name]
-        if name in self.engine.told:
+        if name in self.engine.shape_functions:
             values = {n: self._value(n) for n, p in self.engine.ports.items() if self._on_host(p)}
-            return self.engine.told[name](self.shapes, values)
+            return self.engine.shape_functions[name](self.shapes, values)
         first = next(iter(self.shapes.values()))
         sizes = [a if b < 0 else b for a, b in zip(first, port.dims, strict=False)]
         return tuple(sizes)
@@ -284,8 +292,8 @@ class Played:
     """A TensorRT with played Runtime, engines and contexts; all else is the lean runtime's."""
 
     def __init__(self, real):
-        self.cuda, self.engines, self.reports, self.runtimes = PlayedCuda(), {}, [], []
-        played = self
+        self.cuda, self.engines, self.reports, self.runtimes = FakeCuda(), {}, [], []
+        fake = self
 
         class Runtime:
             num_DLA_cores = 2
@@ -294,12 +302,12 @@ class Played:
 
             def __init__(self, logger):
                 self.logger = logger
-                played.runtimes.append(self)
+                fake.runtimes.append(self)
 
             def deserialize_cuda_engine(self, data):
-                for report in played.reports:
+                for report in fake.reports:
                     self.logger.log(SimpleNamespace(name="ERROR"), report)
-                found = played.engines.get(bytes(data))
+                found = fake.engines.get(bytes(data))
                 if found is not None:
                     found.logger = self.logger
                 return found
@@ -311,14 +319,14 @@ class Played:
         )
         self.library = Library(self.trt, "full", self.cuda)
 
-    def engine(self, ports, function, told=None, data=b"engine"):
-        """An engine that is in files with this content."""
-        self.engines[data] = PlayedEngine(self.trt, self.cuda, ports, function, told or {})
+    def engine(self, ports, function, shapes=None, data=b"engine"):
+        """Make the engine of files with the content `data`."""
+        self.engines[data] = FakeEngine(self.trt, self.cuda, ports, function, shapes or {})
         return self.engines[data]
 
 
 def port(name, *bounds, kind="FLOAT", values=(), **more):
-    """An input of these (least, best, most) shapes, one for each profile; without them an output."""
+    """Return an input with (least, best, most) shapes for each profile, or an output without them."""
     shapes = tuple(Bounds(*each) for each in bounds)
     dims = more.pop("dims", None)
     if dims is None:
@@ -342,13 +350,13 @@ def port_fixture():
 
 @pytest.fixture
 def facts():
-    """facts(ports…): what an engine is like."""
+    """facts(ports…): the Facts of an engine."""
     return lambda *ports: Facts(ports, max(len(each.shapes) for each in ports))
 
 
 @pytest.fixture
-def played(monkeypatch):
-    made = Played(pytest.importorskip("tensorrt_lean_bindings"))
+def fake(monkeypatch):
+    made = FakeTensorRt(pytest.importorskip("tensorrt_lean_bindings"))
     module = sys.modules["backend_tensorrt.backend"]  # the package has its backend under that name
     monkeypatch.setattr(module, "library", lambda wanted, model: made.library)
     monkeypatch.setattr("core.server.gpus", lambda: (0,))
@@ -357,14 +365,17 @@ def played(monkeypatch):
 
 
 @pytest.fixture
-def twice(played):
+def twice(fake):
     """An engine y = 2x of 1 to 8 rows of 3."""
-    return played.engine([port("x", ROWS), port("y", dims=(-1, 3))], lambda x: {"y": 2 * x})
+    return fake.engine([port("x", ROWS), port("y", dims=(-1, 3))], lambda x: {"y": 2 * x})
 
 
 @pytest.fixture
-def serve(tmp_path, played):
-    """serve(config="", settings=None, file=b"engine"): a model of the name m, loaded."""
+def serve(tmp_path, fake):
+    """serve(config="", settings=None, files=None): serve a model named m.
+
+    files   name → content; None for a model.plan
+    """
     with ExitStack() as running:
 
         def start(config="", settings=None, files=None, **options):

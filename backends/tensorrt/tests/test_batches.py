@@ -1,4 +1,4 @@
-"""Batches through the server, on a played GPU: copies, profiles, answers, what stays on the device."""
+"""Batches through the server, on a fake GPU: copies, profiles, answers, outputs that stay on the device."""
 
 import threading
 
@@ -59,18 +59,16 @@ def test_many_batches_follow_each_other(serve, twice, how, policy):
 
 
 @pytest.mark.parametrize(("eager", "ahead"), [("false", 2), ("true", 3)])
-def test_inputs_of_the_next_batches_are_copied_while_one_computes(
-    serve, played, port, eager, ahead
-):
-    """The first batch's computation does not end before the device has been given the others' inputs."""
+def test_inputs_of_the_next_batches_are_copied_while_one_computes(serve, fake, port, eager, ahead):
+    """The first batch does not finish before the copies of the others' inputs have started."""
     given, waits = [], threading.Event()
 
     def slow(x):
         assert waits.wait(30)
         return {"y": 2 * x}
 
-    played.engine([port("x", ((1, 3), (1, 3), (2, 3))), port("y", dims=(-1, 3))], slow)
-    real = played.cuda.to_device
+    fake.engine([port("x", ((1, 3), (1, 3), (2, 3))), port("y", dims=(-1, 3))], slow)
+    real = fake.cuda.to_device
 
     def to_device(*what):
         given.append(what)
@@ -78,7 +76,7 @@ def test_inputs_of_the_next_batches_are_copied_while_one_computes(
             waits.set()
         real(*what)
 
-    played.cuda.to_device = to_device
+    fake.cuda.to_device = to_device
     served = serve(f"max_batch_size: 2 optimization {{ eager_batching: {eager} }}")
 
     found = served.together([{"x": X + i} for i in range(5)], (), "m")
@@ -86,16 +84,16 @@ def test_inputs_of_the_next_batches_are_copied_while_one_computes(
     assert [each["y"].tolist() for each in found] == [(2 * (X + i)).tolist() for i in range(5)]
 
 
-def test_an_input_is_gathered_in_pinned_memory_and_copied_once(serve, twice, played):
+def test_an_input_is_gathered_in_pinned_memory_and_copied_once(serve, twice, fake):
     served = serve(TOGETHER.format(5))
 
     served.together([{"x": X}, {"x": X[:1]}, {"x": X}], (), "m")
 
-    assert [what for _, what in played.cuda.history if "to_" in what] == [
+    assert [what for _, what in fake.cuda.history if "to_" in what] == [
         "to_device 60",
         "to_host 60",
     ]
-    assert played.cuda.pinned_sizes == [60, 60]
+    assert fake.cuda.pinned_sizes == [60, 60]
 
 
 def test_contiguous_requests_are_copied_as_one(serve, twice, played):
@@ -109,12 +107,12 @@ def test_contiguous_requests_are_copied_as_one(serve, twice, played):
     found = served.send(requests)
 
     assert [each["y"].tolist() for each in found] == [(2 * X).tolist(), (2 * X + 2).tolist()]
-    assert played.cuda.pinned_sizes == [48]  # the outputs': nothing was gathered
+    assert fake.cuda.pinned_sizes == [48]  # of the outputs: no input was gathered
 
 
-def test_each_instance_uses_its_profiles_and_the_best_of_them_for_a_batch(serve, played, port):
+def test_each_batch_uses_the_nearest_profile_of_its_instance(serve, fake, port):
     bounds = (((1, 3), (1, 3), (2, 3)), ((1, 3), (8, 3), (8, 3)), ((1, 3), (4, 3), (8, 3)))
-    engine = played.engine([port("x", *bounds), port("y", dims=(-1, 3))], lambda x: {"y": 2 * x})
+    engine = fake.engine([port("x", *bounds), port("y", dims=(-1, 3))], lambda x: {"y": 2 * x})
     served = serve('instance_group [ { kind: KIND_GPU count: 1 profile: [ "0", "2" ] } ]')
 
     for rows in (1, 2, 4, 5, 8):
@@ -123,9 +121,9 @@ def test_each_instance_uses_its_profiles_and_the_best_of_them_for_a_batch(serve,
     assert {each.profile: each.runs for each in engine.contexts} == {0: 2, 2: 3}
 
 
-def test_a_batch_outside_of_the_profiles_is_refused_with_both_sides(serve, played, port):
+def test_an_error_for_a_batch_outside_of_the_profiles_has_both_shapes(serve, fake, port):
     bounds = ((1, 2), (4, 2), (8, 4))
-    played.engine([port("x", bounds), port("y", dims=(-1, -1))], lambda x: {"y": 2 * x})
+    fake.engine([port("x", bounds), port("y", dims=(-1, -1))], lambda x: {"y": 2 * x})
     served = serve()
 
     with pytest.raises(CoreError) as error:
@@ -139,10 +137,10 @@ def test_a_batch_outside_of_the_profiles_is_refused_with_both_sides(serve, playe
 
 def test_an_output_may_have_a_shape_that_depends_on_values(serve, played, port):
     ports = [port("x", ((1,), (8,), (64,))), port("y", kind="INT64", dims=(-1,))]
-    played.engine(
+    fake.engine(
         ports,
         lambda x: {"y": np.flatnonzero(x)},
-        told={"y": lambda shapes, values: (-1,)},
+        shapes={"y": lambda shapes, values: (-1,)},
     )
     served = serve(
         "max_batch_size: 0 input { name: 'x' dims: -1 data_type: TYPE_FP32 } output { name: 'y' dims: -1 }"
@@ -153,7 +151,7 @@ def test_an_output_may_have_a_shape_that_depends_on_values(serve, played, port):
         assert found.tolist() == np.flatnonzero(x).tolist()
 
 
-def test_a_shape_tensor_gets_the_batch_as_its_first_value(serve, played, port):
+def test_a_shape_tensor_gets_the_batch_as_its_first_value(serve, fake, port):
     ports = [
         port("x", ((1, 3), (4, 3), (8, 3))),
         port(
@@ -164,12 +162,12 @@ def test_a_shape_tensor_gets_the_batch_as_its_first_value(serve, played, port):
             values=[((1, 1), (4, 2), (8, 9))],
         ),
         port("y", dims=(-1, -1)),
-        port("told", kind="INT32", on_host=True, dims=(2,)),
+        port("seen", kind="INT32", on_host=True, dims=(2,)),
     ]
-    engine = played.engine(
+    engine = fake.engine(
         ports,
-        lambda x, size: {"y": np.full(size, x.sum()), "told": size},
-        told={"y": lambda shapes, values: tuple(values["size"]), "told": lambda *_: (2,)},
+        lambda x, size: {"y": np.full(size, x.sum()), "seen": size},
+        shapes={"y": lambda shapes, values: tuple(values["size"]), "seen": lambda *_: (2,)},
     )
     served = serve(TOGETHER.format(4))
     size = np.array([5], np.int32)
@@ -179,16 +177,16 @@ def test_a_shape_tensor_gets_the_batch_as_its_first_value(serve, played, port):
     assert engine.contexts[0].runs == 1
     for each in found:
         assert each["y"].tolist() == [[30.0] * 5] * 2
-        assert each["told"].tolist() == [5]
+        assert each["seen"].tolist() == [5]
     with pytest.raises(
         CoreError, match=r"profile 0 takes \[1, 1\] to \[8, 9\] for the values of input 'size'"
     ):
         served.ask({"x": X, "size": np.array([10], np.int32)}, (), "m")
 
 
-def test_a_scalar_is_one_element_to_clients(serve, played, port):
+def test_clients_see_a_scalar_as_one_element(serve, fake, port):
     ports = [port("x", ((), (), ())), port("y", dims=())]
-    played.engine(ports, lambda x: {"y": x + 1}, told={"y": lambda *_: ()})
+    fake.engine(ports, lambda x: {"y": x + 1}, shapes={"y": lambda *_: ()})
 
     assert served_value(serve(), np.array([2], np.float32)) == [3]
 
@@ -197,18 +195,16 @@ def served_value(served, x):
     return ask(served, x).tolist()
 
 
-def test_an_empty_tensor(serve, played, port):
-    played.engine(
-        [port("x", ((1, 0), (4, 3), (8, 3))), port("y", dims=(-1, -1))], lambda x: {"y": x}
-    )
+def test_an_empty_tensor(serve, fake, port):
+    fake.engine([port("x", ((1, 0), (4, 3), (8, 3))), port("y", dims=(-1, -1))], lambda x: {"y": x})
 
     assert ask(serve("max_batch_size: 8"), np.empty((2, 0), np.float32)).shape == (2, 0)
 
 
 @pytest.mark.parametrize("kind", ["HALF", "BF16", "INT8", "INT32", "INT64", "BOOL", "UINT8", "FP8"])
-def test_datatypes(serve, played, port, kind):
+def test_datatypes(serve, fake, port, kind):
     ports = [port("x", ((1, 3), (4, 3), (8, 3)), kind=kind), port("y", kind=kind, dims=(-1, 3))]
-    played.engine(ports, lambda x: {"y": x})
+    fake.engine(ports, lambda x: {"y": x})
     served = serve()
     tensor = core.Tensor.of("x", X.astype(ports[0].dtype.numpy), ports[0].dtype)
     request = request_of({"x": X}, (), "m")
@@ -232,9 +228,9 @@ class TestArraysOnTheDevice:
             requests.append(request)
         return served.send(requests)
 
-    def test_an_input_that_lies_well_is_read_where_it_is(self, serve, twice, played):
+    def test_an_aligned_input_is_not_copied(self, serve, twice, fake):
         served = serve()
-        memory = played.cuda.memory(X.nbytes, None)
+        memory = fake.cuda.memory(X.nbytes, None)
         place = FakeDevice(dlpack.CUDA)
         array = place.array(X)
         array._held = aligned(memory, X)
@@ -243,11 +239,11 @@ class TestArraysOnTheDevice:
 
         assert np.array_equal(found["y"], 2 * X)
         assert not [
-            what for _, what in played.cuda.history if "to_device" in what or "within" in what
+            what for _, what in fake.cuda.history if "to_device" in what or "within" in what
         ]
         assert place.copies == 0
 
-    def test_requests_of_host_and_device_share_a_batch(self, serve, twice, played):
+    def test_requests_of_host_and_device_share_a_batch(self, serve, twice, fake):
         served = serve(TOGETHER.format(4))
         place = FakeDevice(dlpack.CUDA)
 
@@ -255,9 +251,9 @@ class TestArraysOnTheDevice:
 
         assert [each["y"].tolist() for each in found] == [(2 * X).tolist(), (2 * X + 2).tolist()]
         assert served.executions("m") == 1 and place.copies == 0
-        assert {"within 24", "to_device 24"} <= {what for _, what in played.cuda.history}
+        assert {"within 24", "to_device 24"} <= {what for _, what in fake.cuda.history}
 
-    def test_an_input_of_another_gpu_comes_over_the_host(self, serve, twice, played):
+    def test_an_input_of_another_gpu_is_copied_through_the_host(self, serve, twice, fake):
         place = FakeDevice(dlpack.CUDA, 1)
 
         (found,) = self.send(serve(), place.array(X))
@@ -276,27 +272,27 @@ class TestArraysOnTheDevice:
             kept = found["y"]
 
             assert kept.__dlpack_device__() == (dlpack.CUDA, 0) and kept.shape == (2, 3)
-            assert not [what for _, what in played.cuda.history if "to_host" in what]
+            assert not [what for _, what in fake.cuda.history if "to_host" in what]
             assert np.array_equal(server.infer("m", {"x": X + 1})["y"], 2 * X + 2)
             assert np.array_equal(found.tensor("y").array, 2 * X)
 
-    def test_rows_of_a_batch_stay(self, serve, twice):
+    def test_rows_of_a_batch_stay_on_the_device(self, serve, twice):
         found = self.send(serve(TOGETHER.format(4)), X, X + 1, outputs=[DeviceOutput("y")])
 
         assert [each["y"].tolist() for each in found] == [(2 * X).tolist(), (2 * X + 2).tolist()]
 
 
 def aligned(memory, array):
-    """A copy of an array in played memory, which begins where TensorRT can read."""
+    """Return a copy of an array in fake memory with the alignment of TensorRT."""
     offset = memory.ptr - memory.array.ctypes.data
     held = memory.array[offset : offset + array.nbytes].view(array.dtype).reshape(array.shape)
     held[:] = array
     return held
 
 
-def test_states_of_sequences_are_fed_and_kept(serve, played, port):
+def test_states_of_sequences_are_fed_and_kept(serve, fake, port):
     ports = [port("x", ROWS), port("old", ROWS), port("y", dims=(-1, 3)), port("new", dims=(-1, 3))]
-    played.engine(ports, lambda x, old: {"y": 2 * (x + old), "new": x + old})
+    fake.engine(ports, lambda x, old: {"y": 2 * (x + old), "new": x + old})
     served = serve(
         'sequence_batching { state { input_name: "old" output_name: "new" data_type: TYPE_FP32 dims: 3 } }'
     )
@@ -313,13 +309,13 @@ def test_states_of_sequences_are_fed_and_kept(serve, played, port):
 ROWS = ((1, 3), (4, 3), (8, 3))
 
 
-def test_ragged_requests_share_a_batch(serve, played, port):
+def test_ragged_requests_share_a_batch(serve, fake, port):
     ports = [
         port("x", ((1,), (8,), (64,))),
         port("ends", ((1,), (4,), (8,)), kind="INT32"),
         port("y", dims=(-1,)),
     ]
-    played.engine(ports, lambda x, ends: {"y": x + ends[-1]}, told={"y": lambda s, v: s["x"]})
+    fake.engine(ports, lambda x, ends: {"y": x + ends[-1]}, shapes={"y": lambda s, v: s["x"]})
     served = serve(
         TOGETHER.format(2)
         + """max_batch_size: 8

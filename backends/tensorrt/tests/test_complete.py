@@ -30,7 +30,7 @@ def completed(engine, text=""):
 def test_everything_is_completed(engine):
     found = completed(engine)
 
-    assert found.max_batch_size == 16  # of the profile that allows most
+    assert found.max_batch_size == 16  # of the profile with the most rows
     assert found.WhichOneof("scheduling_choice") == "dynamic_batching"
     assert [(io.name, io.data_type, list(io.dims)) for io in found.input] == [("x", 11, [3])]
     assert [(io.name, io.data_type, list(io.dims)) for io in found.output] == [("y", 10, [4])]
@@ -184,18 +184,18 @@ def test_bytes_of_tensors_in_vectors(port):
     assert port("x", X, kind="HALF").byte_size((2, 3)) == 2 * 3 * 2
 
 
-def test_inputs_with_fixed_dimensions_need_no_profile(played, port):
+def test_inputs_with_fixed_dimensions_need_no_profile(fake, port):
     ports = [
         port("x", ((1, 3), (4, 3), (8, 3))),
         port("w", ((2, 2), (2, 2), (2, 2))),
         port("y", dims=(-1, 3)),
     ]
-    engine = played.engine(ports, lambda x, w: {"y": x})
+    engine = fake.engine(ports, lambda x, w: {"y": x})
     real = engine.get_tensor_profile_shape
     engine.get_tensor_profile_shape = lambda name, profile: (
         real(name, profile) if name == "x" else []
     )
 
-    found = facts_of(engine, played.trt)
+    found = facts_of(engine, fake.trt)
 
     assert found.inputs["w"].shapes[0].most == (2, 2) and found.inputs["x"].shapes[0].most == (8, 3)

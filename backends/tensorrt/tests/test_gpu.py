@@ -47,7 +47,7 @@ def doubled(path, kind=TensorProto.FLOAT):
 
 
 def nonzero(path):
-    """y = the places of x that are not zero."""
+    """y = the indices of x that are not zero."""
     graph = helper.make_graph(
         [helper.make_node("NonZero", ["x"], ["y"])],
         "nonzero",
@@ -78,7 +78,7 @@ def built(path, graph, shapes):
 
 @pytest.fixture
 def asking(tmp_path):
-    """asking(build, config): the served model m."""
+    """asking(build, config): serve the model m."""
     running = []
 
     def start(build, config=""):

@@ -1,4 +1,4 @@
-"""CUDA graphs: which are captured, which batch runs with which, and that it changes no answer."""
+"""CUDA graphs: captured sizes, the graph of a batch, and equal answers with and without graphs."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_there_is_none_by_default(specs):
     assert specs(IO + graph(4).replace("true", "false")) == ()
 
 
-def test_preferred_sizes_one_and_all_by_default(specs):
+def test_default_sizes_are_one_the_preferred_ones_and_the_maximum(specs):
     text = (
         IO
         + "optimization { cuda { graphs: true } } dynamic_batching { preferred_batch_size: [ 2, 4 ] }"
@@ -50,7 +50,7 @@ def test_preferred_sizes_one_and_all_by_default(specs):
     assert sizes(specs(text)) == [(1, 3), (2, 3), (4, 3), (8, 3)]
 
 
-def test_the_sizes_of_triton_where_no_scheduler_makes_batches(specs):
+def test_sizes_without_a_scheduler_are_those_of_triton(specs):
     text = IO.replace("8 ", "14 ") + "optimization { cuda { graphs: true } }"
 
     assert [rows for rows, _ in sizes(specs(text))] == [1, 2, 3, 4, 6, 8, 12, 14]
@@ -62,7 +62,7 @@ def test_preferred_sizes_of_sequences(specs):
     assert [rows for rows, _ in sizes(specs(text % "preferred_batch_size: [ 5 ]"))] == [1, 5, 8]
 
 
-def test_open_dimensions_are_those_that_a_profile_is_best_for(specs):
+def test_dynamic_dimensions_get_the_optimum_of_a_profile(specs):
     text = OPEN + "optimization { cuda { graphs: true } } dynamic_batching { }"
 
     assert sizes(specs(text)) == [(1, 3), (8, 3)]
@@ -100,7 +100,7 @@ def test_specs_of_batch_size_and_dims(specs):
         (graph(4, (7,)).replace('"x"', '"z"'), "the engine has no input 'z'"),
         (graph(4, (7,), lower(5, (7,))), "graph_lower_bound must not be above"),
         (graph(4, (7,), lower(1, (8,))), "graph_lower_bound must not be above"),
-        # CVE-2025-23335: numbers of a configuration that ran below zero, or over the end.
+        # CVE-2025-23335: numbers of a configuration that underflow or overflow.
         (graph(-1, (7,)), "batch_size is -1, it must be between 1 and 8"),
         (graph(2**31 - 1, (7,)), "batch_size is 2147483647, it must be between 1 and 8"),
         (graph(4, (-1,)), "it must give every dimension of input 'x'"),
@@ -111,7 +111,7 @@ def test_specs_of_batch_size_and_dims(specs):
         (graph(4, (7, 7), lower(1, (7,))), "graph_lower_bound must not be above"),
     ],
 )
-def test_a_spec_that_cannot_be(specs, text, expected):
+def test_an_invalid_spec_is_refused(specs, text, expected):
     with pytest.raises(CoreError, match=expected):
         specs(OPEN + text)
 
@@ -123,7 +123,7 @@ def test_without_a_lower_bound_shapes_must_be_equal(specs):
     assert [chosen(found, {"x": shape}) for shape in ((3, 7), (4, 6), (5, 7))] == [None] * 3
 
 
-def test_with_lower_bounds_the_smallest_that_holds_the_batch(specs):
+def test_with_lower_bounds_the_smallest_graph_that_fits_is_chosen(specs):
     small, large = graph(2, (8,), lower(1, (4,))), graph(8, (8,), lower(1, (4,)))
     both = small[:-4] + large[large.index("graph_spec") :]
     found = specs(OPEN + both)
@@ -147,40 +147,43 @@ def expected(x):
     return (x + x.sum(1, keepdims=True)).tolist()
 
 
-def test_batches_run_as_graphs(serve, summed, played):
+def test_batches_run_as_graphs(serve, summed, fake):
     served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
 
     for x in (X, X + 1, X + 2):
         assert served.ask({"x": x}, (), "m")["y"].tolist() == expected(x)
-    assert played.cuda.launched == 3
+    assert fake.cuda.launched == 3
     assert served.ask({"x": X[:1]}, (), "m")["y"].tolist() == expected(X[:1])
-    assert played.cuda.launched == 3
+    assert fake.cuda.launched == 3
 
 
 @pytest.mark.parametrize("shape", [(4, 7), (3, 7), (1, 7), (4, 5), (2, 6)])
-def test_a_batch_is_filled_up_to_the_graph(serve, summed, played, shape):
+def test_a_batch_is_padded_to_the_graph(serve, summed, fake, shape):
     served = serve(OPEN.replace('name: "m"', "") + graph(4, (7,), lower(1, (5,))))
     rng = np.random.default_rng(7)
 
     for _ in range(3):
         x = rng.integers(0, 9, shape).astype(np.float32)
         found = served.ask({"x": x}, (), "m")["y"]
-        assert found.shape == (shape[0], 7)  # open dimensions are the graph's, as in Triton
+        assert found.shape == (
+            shape[0],
+            7,
+        )  # dynamic dimensions are those of the graph, as in Triton
         assert found[:, : shape[1]].tolist() == expected(x)
-        # What fills a row up is zeros, and not what another request has left there.
+        # The padding of a row is zeros, not data of another request.
         filled = np.repeat(x.sum(1, keepdims=True), 7 - shape[1], 1)
         assert found[:, shape[1] :].tolist() == filled.tolist()
-    assert played.cuda.launched == 3
+    assert fake.cuda.launched == 3
 
 
 @pytest.mark.parametrize("dims", [(0,), (17,), (2**31,), (2**62,), (2**63 - 1,), (7, 7), ()])
-def test_a_graph_of_shapes_that_the_engine_does_not_take_costs_no_memory(
-    serve, summed, played, monkeypatch, dims
+def test_a_graph_of_shapes_that_the_engine_refuses_allocates_no_memory(
+    serve, summed, fake, monkeypatch, dims
 ):
     """CVE-2025-23335: a configuration of an engine whose numbers underflowed."""
     sizes, memory = [], played.cuda.memory
     monkeypatch.setattr(
-        played.cuda, "memory", lambda size, stream: sizes.append(size) or memory(size, stream)
+        fake.cuda, "memory", lambda size, stream: sizes.append(size) or memory(size, stream)
     )
 
     try:
@@ -193,29 +196,29 @@ def test_a_graph_of_shapes_that_the_engine_does_not_take_costs_no_memory(
     assert all(0 < size < 2**20 for size in sizes)
 
 
-def test_a_buffer_that_grows_takes_its_graphs_with_it(serve, summed, played):
+def test_a_buffer_that_grows_makes_its_graphs_invalid(serve, summed, fake):
     served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
     large = np.ones((8, 16), np.float32)
 
     for x in (X, large, X + 1, X + 2, X + 3, X + 4):
         assert served.ask({"x": x}, (), "m")["y"].tolist() == expected(x)
 
-    assert 1 < played.cuda.launched < 5
+    assert 1 < fake.cuda.launched < 5
 
 
-def test_an_engine_that_cannot_be_captured_runs_without(serve, summed, played, caplog):
-    played.cuda.no_capture = True
+def test_an_engine_that_cannot_be_captured_runs_without_graphs(serve, summed, fake, caplog):
+    fake.cuda.no_capture = True
 
     served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
 
     assert served.ask({"x": X}, (), "m")["y"].tolist() == expected(X)
-    assert played.cuda.launched == 0 and "no CUDA graph for {'x': (2, 3)}" in caplog.text
+    assert fake.cuda.launched == 0 and "no CUDA graph for {'x': (2, 3)}" in caplog.text
 
 
 def test_sizes_that_no_profile_allows_have_no_graph_and_the_model_is_served(
-    serve, played, port, caplog
+    serve, fake, port, caplog
 ):
-    played.engine(
+    fake.engine(
         [port("x", ((2, 3), (4, 3), (8, 3))), port("y", dims=(-1, 3))], lambda x: {"y": 2 * x}
     )
 
@@ -223,4 +226,4 @@ def test_sizes_that_no_profile_allows_have_no_graph_and_the_model_is_served(
 
     assert "no CUDA graph for {'x': (1, 3)}" in caplog.text
     assert served.ask({"x": np.ones((8, 3), np.float32)}, (), "m")["y"].tolist() == [[2.0] * 3] * 8
-    assert played.cuda.launched == 1
+    assert fake.cuda.launched == 1

@@ -35,7 +35,7 @@ def lean():
 
 @pytest.fixture
 def installed(monkeypatch):
-    """installed(name="error text" or a version, …): only these of all modules of TensorRT can be imported."""
+    """installed(name="error text" or a version, …): make only these modules of TensorRT importable."""
     names = {name for names in RUNTIMES.values() for name in names} | {"cupy"}
 
     def make(**modules):
@@ -59,7 +59,7 @@ def installed(monkeypatch):
     return make
 
 
-def test_all_of_tensorrt_is_preferred_to_its_parts(installed):
+def test_the_full_runtime_is_preferred(installed):
     installed(tensorrt="11.4.0.106", tensorrt_lean="11.4.0.106")
 
     assert tensorrt("", "m")[0] == "full"
@@ -123,8 +123,8 @@ def test_a_model_without_cupy(installed, modules, expected):
         library("", "m")
 
 
-# What the code asks of TensorRT's objects, by the class that they have; `context` and `engine` are what our
-# variables are called, and everything that is called on them is looked up.
+# Names of variables in the code → classes of TensorRT, which must have each attribute that the code uses of
+# these variables.
 OBJECTS = {
     "engine": "ICudaEngine",
     "engine.engine": "ICudaEngine",
@@ -157,10 +157,10 @@ def test_tensorrt_has_all_used_names(lean, file):
         assert hasattr(getattr(lean, OBJECTS[name]), attribute), f"{OBJECTS[name]}.{attribute}"
 
 
-def test_tensorrt_has_all_of_its_modules_names(lean):
+def test_tensorrt_has_all_module_names_that_the_code_uses(lean):
     names = set()
     for path in FOLDER.glob("*.py"):
-        if path.name == "conformance.py":  # it builds an engine, which the lean runtime cannot
+        if path.name == "conformance.py":  # it builds an engine; the lean runtime has no builder
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in (
@@ -253,9 +253,7 @@ def test_the_real_runtime_without_a_gpu_is_an_error_and_does_not_end_the_process
     gc.collect()
 
 
-def test_a_model_without_its_libraries_fails_by_its_name_and_no_other_does(
-    installed, tmp_path, monkeypatch
-):
+def test_missing_libraries_fail_the_model_by_name_and_no_other(installed, tmp_path, monkeypatch):
     installed()
     monkeypatch.setattr(backend, "_loader", None)
     for name in ("a", "b"):
@@ -296,7 +294,7 @@ class TestSettings:
         assert found.priority < 0 and found.ahead == 3 and found.graphs and found.busy
         assert found.output_stream and not found.pinned_inputs and found.pinned_outputs
 
-    def test_a_strategy_that_is_none(self):
+    def test_an_unknown_strategy_is_refused(self):
         with pytest.raises(CoreError, match="one of STATIC, ON_PROFILE_CHANGE, got 'MINE'"):
             self.of(
                 'parameters { key: "execution_context_allocation_strategy" value { string_value: "MINE" } }'
@@ -310,7 +308,7 @@ class TestSettings:
             self.of(entry.format(value))
         assert not self.of(entry.format("false")).graphs
 
-    def test_of_the_command_line(self):
+    def test_settings_of_the_command_line(self):
         found = backend_settings_of(
             {"plugins": "a.so; b.so;", "version-compatible": "TRUE", "execution-policy": "BLOCKING"}
         )
@@ -326,15 +324,15 @@ class TestSettings:
             {"coalesce-request-input": ""},
         ],
     )
-    def test_values_that_are_none(self, wrong):
+    def test_invalid_settings_are_refused(self, wrong):
         (key, value) = next(iter(wrong.items()))
         with pytest.raises(CoreError, match=f"tensorrt,{key}={value}: it must be"):
             backend_settings_of(wrong)
 
 
-def test_busy_waits_and_priorities_reach_cuda(serve, twice, played):
+def test_busy_waits_and_priorities_reach_cuda(serve, twice, fake):
     serve("optimization { priority: PRIORITY_MAX cuda { busy_wait_events: true } }").ask(
         {"x": np.ones((1, 3), np.float32)}, (), "m"
     )
 
-    assert played.cuda.busy == {True} and max(played.cuda.priorities) < 0
+    assert fake.cuda.busy == {True} and max(fake.cuda.priorities) < 0

@@ -43,12 +43,12 @@ def test_default_model_filename(serve, twice):
 
 
 @pytest.mark.parametrize(("capability", "factor"), [((8, 0), 3.0), ((12, 0), 4.0), ((9, 0), 2.0)])
-def test_a_file_for_each_compute_capability(serve, twice, played, port, capability, factor):
+def test_a_file_for_each_compute_capability(serve, twice, fake, port, capability, factor):
     bounds = ((1, 3), (4, 3), (8, 3))
     for data, by in ((b"ampere", 3), (b"blackwell", 4)):
         ports = [port("x", bounds), port("y", dims=(-1, 3))]
-        played.engine(ports, lambda x, by=by: {"y": by * x}, data=data)
-    played.cuda.version = capability
+        fake.engine(ports, lambda x, by=by: {"y": by * x}, data=data)
+    fake.cuda.version = capability
     names = "".join(
         f'cc_model_filenames {{ key: "{key}" value: "{name}" }} '
         for key, name in (("8.0", "a.plan"), ("12.0", "b.plan"))
@@ -65,11 +65,11 @@ def test_a_missing_file_is_an_error_with_the_existing_files(serve, twice):
     assert "its folder has model.engine" in found
 
 
-def test_instances_share_the_engine_and_have_contexts_of_their_own(serve, twice, played):
+def test_instances_share_the_engine_and_have_their_own_contexts(serve, twice, fake):
     serve("instance_group [ { kind: KIND_GPU count: 3 } ]", files={"model.plan": b"engine"})
 
     assert len(twice.contexts) == 3
-    assert len(played.runtimes) == 2  # one to complete the configuration, one to serve
+    assert len(fake.runtimes) == 2  # one for the completion of the configuration, one for the load
 
 
 @pytest.mark.parametrize("strategy", ["STATIC", "ON_PROFILE_CHANGE"])
@@ -82,16 +82,16 @@ def test_contexts_allocate_memory_by_the_parameter(serve, twice, strategy):
     assert [each.strategy.name for each in twice.contexts] == [strategy]
 
 
-def test_version_compatible_engines_may_bring_code_if_it_is_allowed(serve, twice, played):
+def test_version_compatible_engines_may_contain_code_if_allowed(serve, twice, fake):
     serve(settings={"version-compatible": "true"})
 
-    assert all(each.engine_host_code_allowed for each in played.runtimes)
+    assert all(each.engine_host_code_allowed for each in fake.runtimes)
 
 
-def test_without_that_they_may_not(serve, twice, played):
+def test_engines_may_not_contain_code_by_default(serve, twice, fake):
     serve()
 
-    assert not any(each.engine_host_code_allowed for each in played.runtimes)
+    assert not any(each.engine_host_code_allowed for each in fake.runtimes)
 
 
 def dla(core):
@@ -101,13 +101,13 @@ def dla(core):
     )
 
 
-def test_a_dla_core(serve, twice, played):
+def test_a_dla_core(serve, twice, fake):
     serve(dla(1))
 
-    assert played.runtimes[-1].DLA_core == 1
+    assert fake.runtimes[-1].DLA_core == 1
 
 
-def test_a_dla_core_that_is_not_there(serve, twice):
+def test_a_missing_dla_core_is_refused(serve, twice):
     assert "asks for DLA core 2, this device has 2" in refusal(serve, dla(2))
 
 
@@ -117,7 +117,7 @@ def test_plugins_must_be_files(serve, twice):
     assert "there is no file '/none/a.so'" in found
 
 
-def test_plugins_that_tensorrt_does_not_take(serve, twice, tmp_path):
+def test_plugins_that_tensorrt_refuses(serve, twice, tmp_path):
     """The plugin registry is TensorRT's own."""
     (tmp_path / "a.so").write_bytes(b"no library")
 
@@ -145,12 +145,12 @@ def test_the_cpu_is_refused(serve, twice):
         ),
     ],
 )
-def test_without_a_gpu_tensorrt_is_not_even_begun(serve, twice, played, devices, expected):
-    played.cuda.devices = devices
+def test_without_a_gpu_tensorrt_is_not_started(serve, twice, fake, devices, expected):
+    fake.cuda.devices = devices
 
     with pytest.raises(CoreError, match=expected):
         serve()
-    assert played.runtimes == []
+    assert fake.runtimes == []
 
 
 def test_a_runtime_that_reported_an_error_is_not_used_again(serve, twice, played, monkeypatch):
@@ -163,7 +163,7 @@ def test_a_runtime_that_reported_an_error_is_not_used_again(serve, twice, played
         def __getattr__(self, name):
             raise AssertionError(name)
 
-    monkeypatch.setattr(played.trt, "Runtime", Broken)
+    monkeypatch.setattr(fake.trt, "Runtime", Broken)
 
     assert "none can be used here (CUDA initialization failure with error: 35)" in refusal(serve)
 
@@ -222,14 +222,14 @@ def test_the_lean_runtime_names_the_engines_it_runs(tmp_path):
     assert "lean runtime 11.4 runs only engines that were built version-compatible" in found.message
 
 
-def test_a_truncated_engine_fails_its_model_with_the_report(serve, twice, played):
-    played.reports = ["Error Code 1: Serialization (Magic tag does not match)"]
+def test_a_truncated_engine_fails_its_model_with_the_report(serve, twice, fake):
+    fake.reports = ["Error Code 1: Serialization (Magic tag does not match)"]
 
     assert "no complete TensorRT engine" in refusal(serve, files={"model.plan": b"engi"})
 
 
 class TestErrorsOfExecutions:
-    def test_one_that_cannot_be_started_fails_its_batch_and_no_other(self, serve, twice):
+    def test_an_execution_that_does_not_start_fails_its_batch_only(self, serve, twice):
         served = serve()
         twice.fails = "Error Code 3: API Usage Error (wrong  shape)"
 
@@ -242,13 +242,11 @@ class TestErrorsOfExecutions:
         )
         assert answer(served) == [[2.0] * 3]
 
-    def test_one_that_no_later_run_survives_takes_the_instance_out_of_service(
-        self, serve, played, port
-    ):
+    def test_a_fatal_error_takes_the_instance_out_of_service(self, serve, fake, port):
         def broken(x):
             raise RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
-        played.engine([port("x", ((1, 3), (4, 3), (8, 3))), port("y", dims=(-1, 3))], broken)
+        fake.engine([port("x", ((1, 3), (4, 3), (8, 3))), port("y", dims=(-1, 3))], broken)
         served = serve()
 
         with pytest.raises(CoreError, match="restart the server"):
@@ -256,7 +254,7 @@ class TestErrorsOfExecutions:
         with pytest.raises(CoreError):
             answer(served)
 
-    def test_which_errors_are_of_that_kind(self):
+    def test_errors_that_are_fatal(self):
         assert isinstance(
             failed("m", "m_0", "gpu:0", "CUDA error: unspecified launch failure"), Fatal
         )
@@ -266,18 +264,18 @@ class TestErrorsOfExecutions:
         assert not is_sticky("Error Code 3: API Usage Error")
 
 
-def test_everything_is_given_back(serve, twice, played):
+def test_an_unload_frees_everything(serve, twice, fake):
     served = serve("instance_group [ { kind: KIND_GPU count: 2 } ]")
     answer(served)
     contexts = [weakref.ref(each) for each in twice.contexts]
     twice.contexts.clear()
 
     served.unload("m")
-    played.cuda.streams.clear()  # they remember their work
+    fake.cuda.streams.clear()  # fake streams keep their work
     gc.collect()
 
     assert [each() for each in contexts] == [None, None]
-    assert played.cuda.history[-1] == ("", "trim")
+    assert fake.cuda.history[-1] == ("", "trim")
     assert not [each.name for each in threading.enumerate() if each.name.startswith("tensorrt-")]
 
 

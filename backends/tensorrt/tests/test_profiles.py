@@ -1,4 +1,4 @@
-"""Which optimization profile a batch runs with."""
+"""The optimization profile of a batch."""
 
 import pytest
 from backend_tensorrt.profiles import chosen, numbers, profiles_of
@@ -19,18 +19,18 @@ def profiles(facts, port):
     ("shape", "number"),
     [((1, 4), 0), ((2, 8), 0), ((3, 4), 2), ((8, 4), 2), ((16, 8), 1), ((32, 8), 1), ((12, 4), 2)],
 )
-def test_the_profile_that_is_best_for_the_nearest_shapes(profiles, shape, number):
+def test_the_profile_with_the_nearest_optimum_is_chosen(profiles, shape, number):
     assert chosen(profiles, {"x": shape}, {}, "m").number == number
 
 
-def test_the_first_of_equal_ones(facts, port):
+def test_the_first_of_equal_profiles_is_chosen(facts, port):
     two = profiles_of(facts(port("x", SMALL, SMALL)), ("1", "0"), "m")
 
     assert chosen(two, {"x": (1, 4)}, {}, "m").number == 1
 
 
 @pytest.mark.parametrize("shape", [(33, 4), (1, 3), (1, 9), (1, 4, 1)])
-def test_no_profile_allows_it(profiles, shape):
+def test_a_batch_that_no_profile_allows_is_refused(profiles, shape):
     with pytest.raises(CoreError) as error:
         chosen(profiles, {"x": shape}, {}, "m")
 
@@ -62,7 +62,7 @@ def test_numbers_of_a_group():
 
 
 @pytest.mark.parametrize("name", ["3", "-1", "first", "", "²"])
-def test_a_profile_that_is_not_there(name):
+def test_an_unknown_profile_is_refused(name):
     with pytest.raises(
         CoreError, match=f"says '{name}', the engine has the optimization profiles 0 to 2"
     ):

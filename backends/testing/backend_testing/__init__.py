@@ -1,10 +1,10 @@
-"""Test backends in native code, with the parameters of those that Triton's own tests use.
+"""Test backends in native code, with the parameters of the backends in Triton's tests.
 
-identity   INPUT<i> leaves as OUTPUT<i>
-repeat     one answer for each element of IN, with delays (decoupled)
-square     as many answers as IN says (decoupled)
+identity   copies INPUT<i> to OUTPUT<i>
+repeat     sends one answer for each element of IN, with delays (decoupled)
+square     sends IN answers (decoupled)
 
-What they compute is in C++ (*.hpp), behind core's native interface; configurations are checked here.
+C++ code (*.hpp) behind core's native interface executes them. The Python modules check configurations.
 """
 
 from backend_testing.identity import identity

@@ -1,4 +1,4 @@
-"""What the configurations of the models must say."""
+"""Check the configurations of the models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import core
 from core import dtypes
 from core.config import ModelConfig
 
-Tensor = tuple[str, str, Sequence[int]]  # name, datatype, dims; -1 for any size, which all must say
+Tensor = tuple[str, str, Sequence[int]]  # name, datatype, dims; [-1] allows any size
 
 
 def require(config: ModelConfig, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
@@ -33,12 +33,12 @@ def require(config: ModelConfig, inputs: Sequence[Tensor], outputs: Sequence[Ten
 
 
 def invalid(config: ModelConfig, text: str) -> core.CoreError:
-    """An error that names the model."""
+    """Return an error that names the model."""
     return core.CoreError(core.Kind.INVALID, f"model '{config.name}' {text}")
 
 
 def whole_number(model: core.Model, name: str) -> int:
-    """A parameter that says a number of 0 or more; 0 where it says none."""
+    """Return the number in a parameter; 0 if it is not set or is no whole number of 0 or more."""
     text = model.parameter(name)
     return int(text) if text.isascii() and text.isdigit() else 0
 

@@ -1,4 +1,4 @@
-"""The three backends and their true answers: python -m core_testing identity"""
+"""Examples of the three backends with their expected answers: python -m core_testing identity"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ X = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 
 def config(dtype: str, dims: Sequence[int]) -> str:
-    """config.pbtxt of an identity of one tensor, without its batch dimension."""
+    """Return a config.pbtxt of an identity of one tensor; `dims` without the batch dimension."""
     shape = ", ".join(map(str, dims))
     return (
         'backend: "identity" max_batch_size: 8\n'
@@ -83,7 +83,7 @@ class TestRepeat(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        """One that answers once, as most tests expect."""
+        """A request with one answer, which most tests need."""
         return Example(
             repeat,
             tmp_path,
@@ -116,7 +116,7 @@ class TestSquare(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        """One that answers once, as most tests expect."""
+        """A request with one answer, which most tests need."""
         one = np.array([1], np.int32)
         return Example(
             square,

@@ -1,4 +1,4 @@
-// identity: INPUT<i> leaves as OUTPUT<i>, whatever it is.
+// identity: copies INPUT<i> to OUTPUT<i>, for all datatypes and shapes.
 #pragma once
 #include <core_abi.h>
 
@@ -12,7 +12,7 @@ namespace backend_testing {
 struct Pair {
   std::string input, output;
   int32_t dtype;
-  std::vector<int64_t> dims;  // as the model sees them; 1 for any size
+  std::vector<int64_t> dims;  // after the reshape; 1 for any size
   bool ragged;
 };
 
@@ -26,13 +26,13 @@ class Identity {
   Identity() {
     native.abi_version = CORE_ABI_VERSION;
     native.struct_size = sizeof native;
-    native.flags = CORE_NOT_GATHERED;  // each request's bytes are copied once, to where they go
+    native.flags = CORE_NOT_GATHERED;  // execute copies each request's bytes directly to the output
     native.self = this;
     native.execute = execute;
     native.attach = attach;
   }
 
-  // Gives the metric back; after the last execution, without a lock that a holder of the GIL may want.
+  // Release the metric. Call it after the last execution, without a lock for which a thread with the GIL may wait.
   void close() {
     if (counter_) core_->metric_release(counter_);
     counter_ = nullptr;
@@ -51,18 +51,18 @@ class Identity {
 
   static int32_t execute(void* self, core_batch* batch, char*, size_t) {
     auto* identity = static_cast<Identity*>(self);
-    wait(identity->delay_ms, [batch] { return nobody_waits(batch); });
+    wait(identity->delay_ms, [batch] { return all_cancelled(batch); });
     uint64_t bytes = 0;
     for (const Pair& pair : identity->pairs) {
       const core_tensor* whole = core_input(batch, pair.input.c_str());
       if (whole) bytes += whole->byte_size;
-      if (!copy(batch, pair, whole)) return CORE_INTERNAL;  // core knows why
+      if (!copy(batch, pair, whole)) return CORE_INTERNAL;  // core has recorded the error
     }
     identity->core_->metric_add(identity->counter_, static_cast<double>(bytes));
     return CORE_OK;
   }
 
-  static bool nobody_waits(const core_batch* batch) {
+  static bool all_cancelled(const core_batch* batch) {
     for (int32_t i = 0; i < batch->request_count; i++)
       if (!*batch->requests[i].cancelled) return false;
     return true;
@@ -71,7 +71,7 @@ class Identity {
   static bool copy(core_batch* batch, const Pair& pair, const core_tensor* whole) {
     if (!whole) return zeros(batch, pair);
     const int64_t place = whole - batch->inputs;
-    if (pair.ragged) {  // the rows of these have no common shape
+    if (pair.ragged) {  // the requests have no common shape
       for (int32_t i = 0; i < batch->request_count; i++) {
         const core_tensor& piece = batch->requests[i].inputs[place];
         if (!put(batch, batch->core->one(batch, i), pair, piece, &piece, 1)) return false;
@@ -94,7 +94,7 @@ class Identity {
     return to != nullptr;
   }
 
-  // What an optional input that did not come leaves as: zeros, and empty text.
+  // Write the output of a missing optional input: zeros, or empty text.
   static bool zeros(core_batch* batch, const Pair& pair) {
     std::vector<int64_t> shape = pair.dims;
     if (batch->has_rows) shape.insert(shape.begin(), batch->rows);

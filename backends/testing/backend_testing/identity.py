@@ -16,7 +16,10 @@ Pair = tuple[str, str, int, list[int], bool]
 
 
 class Identity(core.Model):
-    """pairs   of inputs and outputs, as native.Identity takes them."""
+    """One model version.
+
+    pairs   inputs and outputs, for native.Identity
+    """
 
     def load(self) -> None:
         self.pairs = _pairs(self.config)
@@ -24,7 +27,7 @@ class Identity(core.Model):
         time.sleep(whole_number(self, "creation_delay_sec"))
 
     def delay_ms(self) -> int:
-        """Of the next instance: they are counted from 0 in the order in which they open."""
+        """Return the delay of the next instance. Instances have numbers from 0, in the order of this call."""
         number = next(self._numbers)
         multiplier = whole_number(self, "instance_wise_delay_multiplier") * number
         return whole_number(self, "execute_delay_ms") * max(multiplier, 1)
@@ -47,7 +50,10 @@ class IdentityInstance(core.ModelInstance):
 
 
 def _pairs(config: ModelConfig) -> list[Pair]:
-    """Each input with its output. Raises CoreError(INVALID) for one that has none, or another one."""
+    """Return each input with its output.
+
+    Raises CoreError(INVALID) for an input or output without a partner, or with a different one.
+    """
     inputs = {_index(config, each.name, "INPUT"): each for each in config.input}
     outputs = {_index(config, each.name, "OUTPUT"): each for each in config.output}
     if inputs.keys() != outputs.keys():
@@ -79,7 +85,7 @@ def _seen(tensor: Any) -> str:
 
 
 def _dims(tensor: Any) -> list[int]:
-    """As the model sees them."""
+    """Return the dims of a tensor after its reshape."""
     return list(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
 
 

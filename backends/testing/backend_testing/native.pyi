@@ -1,10 +1,10 @@
 from collections.abc import Sequence
 
 class Identity:
-    """Copies inputs to outputs.
+    """An instance that copies inputs to outputs.
 
     pairs      (input, output, number of the datatype, dims with 1 for any size, whether it may be ragged)
-    delay_ms   of each execution
+    delay_ms   delay of each execution
     """
 
     def __init__(
@@ -15,20 +15,20 @@ class Identity:
         delay_ms: int,
     ) -> None: ...
     def capsule(self) -> object:
-        """What core executes; the object must outlive it."""
+        """Return the native instance that core executes. This object must outlive the capsule."""
     def close(self) -> None:
-        """Give the metric back. After the last execution."""
+        """Release the metric. Call it after the last execution."""
 
 class Repeat:
-    """Answers once for each element of IN."""
+    """An instance that sends one answer for each element of IN."""
 
     def capsule(self) -> object:
-        """What core executes; the object must outlive it."""
+        """Return the native instance that core executes. This object must outlive the capsule."""
     def close(self) -> None:
-        """Wait for the threads that still answer. After the last execution."""
+        """Wait for the threads that send answers. Call it after the last execution."""
 
 class Square:
-    """Answers as often as IN says; see parameters in README.md."""
+    """An instance that sends IN answers. README.md describes the parameters."""
 
     def __init__(
         self,
@@ -39,6 +39,6 @@ class Square:
         empty_count: int,
     ) -> None: ...
     def capsule(self) -> object:
-        """What core executes; the object must outlive it."""
+        """Return the native instance that core executes. This object must outlive the capsule."""
     def close(self) -> None:
-        """Wait for the threads that still answer. After the last execution."""
+        """Wait for the threads that send answers. Call it after the last execution."""

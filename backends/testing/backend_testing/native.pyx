@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: freethreading_compatible=True
-"""The native instances, and their capsules; see native.pyi."""
+"""The native instances and their capsules; native.pyi documents them."""
 
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int32_t, int64_t
@@ -43,7 +43,7 @@ cdef extern from "square.hpp" namespace "backend_testing" nogil:
         void close()
 
 
-# Each object owns its instance, and outlives its capsule: core lets go of that before close.
+# Each object owns its instance and outlives its capsule, because core releases the capsule before close.
 
 cdef class Identity:
     cdef NativeIdentity* _native

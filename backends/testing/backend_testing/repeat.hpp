@@ -1,5 +1,5 @@
-// repeat: one answer for each element of IN, DELAY[i] ms after the one before; WAIT ms until the next request
-// may begin.
+// repeat: sends one answer for each element of IN, DELAY[i] ms after the previous one. The next request starts
+// after WAIT ms.
 #pragma once
 #include <cstdio>
 
@@ -27,7 +27,7 @@ class Repeat {
     const core_tensor* delay = core_input(batch, "DELAY");
     const core_tensor* wait_ms = core_input(batch, "WAIT");
     if (in->byte_size != delay->byte_size) {
-      char text[128];  // clients of Triton's repeat look for these words
+      char text[128];  // clients of Triton's repeat match this text
       snprintf(text, sizeof text, "expected IN and DELAY shape to match, got [%lld] and [%lld]",
                static_cast<long long>(in->shape[0]), static_cast<long long>(delay->shape[0]));
       batch->core->fail(batch->core->one(batch, 0), CORE_INVALID, text);
@@ -37,7 +37,7 @@ class Repeat {
     const core_calls* core = batch->core;
     core_answer* answer = core->later(batch, 0);
     if (!answer) return CORE_INTERNAL;
-    // The inputs stay where they are until the answer is released.
+    // The inputs stay valid until the answer is released.
     const auto* values = static_cast<const int32_t*>(in->data);
     const auto* delays = static_cast<const uint32_t*>(delay->data);
     const auto count = static_cast<uint32_t>(in->byte_size / sizeof(int32_t));
@@ -49,7 +49,7 @@ class Repeat {
       core->release(answer);
       return CORE_OK;
     }
-    // Not `answer`: it may have been released by now.
+    // Do not use `answer` here: it may be released already.
     wait(milliseconds, [cancelled] { return *cancelled != 0; });
     return CORE_OK;
   }
@@ -65,7 +65,7 @@ class Repeat {
       if (index) *index = i;
       if (!send(core, answer)) break;
     }
-    core->release(answer);  // there are no more
+    core->release(answer);  // ends the stream
   }
 
   Threads threads_;

@@ -1,4 +1,4 @@
-"""repeat: a decoupled model whose answers, and the time between them, a request says."""
+"""repeat: a decoupled model. A request contains the answers and the times between them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-// square: as many answers as IN says, each with that number; some of them errors, some left out, if so
-// configured.
+// square: sends IN answers, each with the value IN. Parameters turn some of the last answers into errors, or omit
+// them.
 #pragma once
 #include "waiting.hpp"
 
@@ -8,8 +8,8 @@ namespace backend_testing {
 class Square {
  public:
   int64_t infer_delay_ns = 0, output_delay_ns = 0;
-  int64_t cancel_delay_ns = 0;  // cleaning up after a client that has gone
-  int64_t fail_count = 0, empty_count = 0;  // of the last answers: first those that fail
+  int64_t cancel_delay_ns = 0;  // delay after a cancellation
+  int64_t fail_count = 0, empty_count = 0;  // the last answers are omitted, the ones before them fail
   core_instance native{};
 
   Square() {
@@ -64,7 +64,7 @@ class Square {
       if (!send(core, answer)) break;
     }
     if (cancelled()) wait_for(std::chrono::nanoseconds(cancel_delay_ns), [] { return false; });
-    core->release(answer);  // there are no more
+    core->release(answer);  // ends the stream
   }
 
   Threads threads_;

@@ -1,4 +1,4 @@
-"""square: a decoupled model that answers as often as a request says."""
+"""square: a decoupled model. A request contains the number of answers."""
 
 from __future__ import annotations
 

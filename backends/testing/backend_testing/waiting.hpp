@@ -1,4 +1,4 @@
-// Delays that end early when nobody waits any more, and the threads that answer after execute has returned.
+// Delays that a cancellation ends, and threads that send answers after execute has returned.
 #pragma once
 #include <core_abi.h>
 
@@ -26,7 +26,7 @@ void wait(int64_t milliseconds, Condition ends_early) {
   if (milliseconds > 0) wait_for(std::chrono::milliseconds(milliseconds), ends_early);
 }
 
-// Send what an answer holds, as soon as its client has room. False when nobody waits any more.
+// Send an answer once its client has room. Returns false if the request is cancelled.
 inline bool send(const core_calls* core, core_answer* answer) {
   while (!core->has_room(answer) && !core->is_cancelled(answer))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -35,12 +35,12 @@ inline bool send(const core_calls* core, core_answer* answer) {
   return true;
 }
 
-// The threads of one instance. `run` is called by its own thread, `join` after the last run.
+// The threads of one instance. Call `join` after the last `run`.
 class Threads {
  public:
   ~Threads() { join(); }
 
-  // False if there is no thread to be had.
+  // Call `work` on a new thread. Returns false if no thread can be started.
   template <typename Work>
   bool run(Work work) {
     {
@@ -61,7 +61,7 @@ class Threads {
     }
   }
 
-  // Wait until none runs. Not with the GIL: they need it to answer.
+  // Wait until no thread runs. Do not hold the GIL, because the threads need it to answer.
   void join() {
     std::unique_lock<std::mutex> hold(lock_);
     none_.wait(hold, [this] { return !running_; });

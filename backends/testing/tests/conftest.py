@@ -1,4 +1,4 @@
-"""serve(backend, config, …): a model of that configuration, loaded."""
+"""serve(backend, config): serve a model with this configuration."""
 
 from contextlib import ExitStack
 

@@ -1,4 +1,4 @@
-"""identity: any inputs leave as outputs."""
+"""identity copies any inputs to outputs."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def parameter(name, value):
 @pytest.mark.parametrize(
     "dtype", [d for d in dtypes.ALL if d.byte_size and d is not dtypes.BF16], ids=str
 )
-def test_every_datatype_leaves_as_it_came(serve, dtype):
+def test_every_datatype_comes_back_unchanged(serve, dtype):
     served = serve(identity, config(pair(0, dtype.name), rows=0))
     x = np.arange(-3, 3).astype(dtype.numpy)
 
@@ -41,7 +41,7 @@ def test_every_datatype_leaves_as_it_came(serve, dtype):
     np.testing.assert_array_equal(answer, x)
 
 
-def test_several_outputs_leave_and_only_those_that_are_wanted(serve):
+def test_all_outputs_or_only_the_wanted_ones_come_back(serve):
     served = serve(identity, config(pair(0), pair(1, "INT8", "2, 2"), pair(7, "STRING", "1")))
     inputs = {
         "INPUT0": np.ones((2, 5), np.float32),
@@ -69,7 +69,7 @@ def test_rows_of_a_batch_go_back_to_their_requests(serve):
         np.testing.assert_array_equal(answer["OUTPUT0"], array)
 
 
-def test_ragged_requests_of_one_batch_leave_as_they_came(serve):
+def test_ragged_requests_of_one_batch_come_back_unchanged(serve):
     served = serve(identity, config(pair(0, more="allow_ragged_batch: true"), more=BATCHING))
     arrays = [np.arange(size, dtype=np.float32)[None] for size in (1, 4, 2, 3)]
 
@@ -80,7 +80,7 @@ def test_ragged_requests_of_one_batch_leave_as_they_came(serve):
         np.testing.assert_array_equal(answer["OUTPUT0"], array)
 
 
-def test_an_optional_input_that_did_not_come_leaves_as_zeros(serve):
+def test_a_missing_optional_input_comes_back_as_zeros(serve):
     served = serve(
         identity,
         config(

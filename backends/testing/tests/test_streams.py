@@ -49,7 +49,7 @@ def parameters(**values):
 
 
 def items(served, inputs):
-    """All answers and errors to one request, in their order."""
+    """Return all answers and errors to one request, in order."""
 
     async def collect():
         reply = served._server.models.infer(request_of(inputs, (), "example"))
@@ -69,7 +69,7 @@ def test_each_element_is_an_answer(serve, values):
     ]
 
 
-def test_requests_are_answered_side_by_side(serve):
+def test_requests_are_answered_concurrently(serve):
     served = serve(repeat, REPEAT)
 
     async def overtake():
@@ -110,7 +110,7 @@ async def _only(reply):
     return item.output("OUT").array.tolist()
 
 
-def test_each_element_needs_its_delay(serve):
+def test_in_and_delay_must_have_the_same_length(serve):
     with pytest.raises(
         CoreError, match=r"expected IN and DELAY shape to match, got \[2\] and \[1\]"
     ):
@@ -118,7 +118,7 @@ def test_each_element_needs_its_delay(serve):
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 300])
-def test_a_number_is_answered_so_many_times(serve, count):
+def test_square_sends_as_many_answers_as_in(serve, count):
     answers = serve(square, SQUARE).stream(squared(count))
 
     assert [int(answer["OUT"][0]) for answer in answers] == [count] * count
@@ -131,21 +131,21 @@ def test_requests_of_a_batch_are_answered_one_by_one(serve):
     streams = served.streams([{"IN": np.array([[n]], np.int32)} for n in (2, 0, 3)])
 
     assert [len(stream) for stream in streams] == [2, 0, 3]
-    # An execution ends a moment after its last answer.
+    # An execution ends shortly after its last answer.
     while served.statistics()["inference_count"] < 3:
         time.sleep(0.001)
     assert served.executions() == 1
     assert streams[0][0]["OUT"].shape == (1, 1)
 
 
-def test_a_request_has_one_row(serve):
+def test_a_request_with_two_rows_is_refused(serve):
     served = serve(square, SQUARE.replace("max_batch_size: 0", "max_batch_size: 4"))
 
     with pytest.raises(CoreError, match="a request to square has one row"):
         served.stream({"IN": np.array([[1], [2]], np.int32)})
 
 
-def test_fewer_than_no_answers_are_refused(serve):
+def test_a_negative_number_of_answers_is_refused(serve):
     with pytest.raises(CoreError, match="IN is negative"):
         serve(square, SQUARE).stream(squared(-1))
 
@@ -162,7 +162,7 @@ def test_fewer_than_no_answers_are_refused(serve):
         ({"CUSTOM_OUTPUT_DELAY_NS": 1000}, "aaaaa"),
     ],
 )
-def test_some_of_the_last_answers_fail_or_are_left_out(serve, counts, found):
+def test_the_last_answers_fail_or_are_omitted(serve, counts, found):
     served = serve(square, SQUARE + parameters(**counts))
 
     answers = items(served, squared(5))
