@@ -16,6 +16,7 @@ import asyncio
 import ctypes
 import os
 from collections.abc import Callable
+from typing import Any
 
 # The most that glibc comes to by itself, on machines of 64 bits.
 LARGEST = 32 << 20
@@ -44,13 +45,10 @@ def keep() -> None:
     chosen = any(name in os.environ for _, name, _ in _SETTINGS)
     if chosen or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
-        return
-    for number, name, value in _SETTINGS:
-        mallopt(number, value)
-        os.environ[name] = str(value)
+    if (mallopt := _glibc("mallopt")) is not None:
+        for number, name, value in _SETTINGS:
+            mallopt(number, value)
+            os.environ[name] = str(value)
 
 
 class Trimmer:
@@ -90,16 +88,9 @@ class Trimmer:
 
 
 def _system_trim() -> Callable[[], None] | None:
-    """What gives freed memory back; None with another C library than glibc."""
-    try:
-        malloc_trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
-        return None
-
-    def trim() -> None:
-        malloc_trim(0)
-
-    return trim
+    """Return what gives freed memory back; None with another C library than glibc."""
+    malloc_trim = _glibc("malloc_trim")
+    return None if malloc_trim is None else lambda: malloc_trim(0)
 
 
 class FreeMemoryWatch:
@@ -148,10 +139,16 @@ class _MallInfo(ctypes.Structure):
 
 
 def _free_bytes() -> Callable[[], int] | None:
-    """What counts freed memory; None with another C library than glibc 2.33 and later."""
-    try:
-        mallinfo = ctypes.CDLL(None).mallinfo2
-    except (AttributeError, OSError, TypeError):
+    """Return what counts freed memory; None with another C library than glibc 2.33 and later."""
+    if (mallinfo := _glibc("mallinfo2")) is None:
         return None
     mallinfo.restype = _MallInfo
     return lambda: int(mallinfo().fordblks)
+
+
+def _glibc(function: str) -> Any:
+    """Return a function of the C library; None if it has none of this name (musl, macOS, Windows)."""
+    try:
+        return getattr(ctypes.CDLL(None), function)
+    except (AttributeError, OSError, TypeError):
+        return None
