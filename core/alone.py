@@ -1,13 +1,13 @@
-"""A model with one instance and no server around it: for a process that runs nothing else.
+"""A model with one instance and without a server, for a process that runs nothing else.
 
-Who has given a model a process of its own uses it there; what core does with requests before and after
-an execution is done where they came in. One thread, unless something else is said.
+The server does what comes before and after an execution. Not thread-safe: use it from one thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from core import config as configuration
@@ -35,15 +35,16 @@ def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str])
 
 
 class ModelAlone:
-    """A version of a model and the instance of one of its seats, opened in the order that core.backend tells.
+    """A version of a model and one of its instances, opened in the order that core.backend gives.
 
     config      completed and normalised
     settings    what --backend-config says for the backend
     path        the version's directory
     directory   the model's directory
-    seat        name and device of the instance, as the configuration's groups ask for them
-    loop        for an instance that wants one; run it while the instance executes
-    Raises what the backend raises, after it has given back what was opened.
+    seat        name and device of the instance, from the configuration's groups
+    loop        for an instance that uses one; run it while the instance executes
+
+    If the backend raises, what was opened is closed again, and its exception is raised.
     """
 
     def __init__(
@@ -59,35 +60,26 @@ class ModelAlone:
         loop: asyncio.AbstractEventLoop,
     ):
         self.signature = configuration.signature_of(config, directory, version)
-        self.backend = _opened(config, settings)
-        self._model = model = self.backend.model()
-        model.name, model.version, model.path, model.directory = name, version, path, directory
-        model.config, model.backend, model.server = config, self.backend, None
-        try:
+        with ExitStack() as opened:
+            self.backend = _opened(config, settings)
+            opened.callback(self.backend.close)
+            model = self.backend.model()
+            model.name, model.version, model.path, model.directory = name, version, path, directory
+            model.config, model.backend, model.server = config, self.backend, None
             model.load()
-            try:
-                # It is bound to its cores already: whoever made the process has done so.
-                seats = instance_specs(config, HostPolicies({}))
-                found = next(each for each in seats if (each.name, each.device) == seat)
-                self.instance = found.instance(model)
-                self.instance.loop = loop
-                self.execute = open_instance(self.instance)
-            except BaseException:
-                model.unload()
-                raise
-        except BaseException:
-            self.backend.close()
-            raise
+            opened.callback(model.unload)
+            # The process that made this one has bound it to its cores already.
+            specs = instance_specs(config, HostPolicies({}))
+            found = next(each for each in specs if (each.name, each.device) == seat)
+            self.instance = found.instance(model)
+            self.instance.loop = loop
+            self.execute = open_instance(self.instance)
+            opened.callback(self.instance.close)
+            self._opened = opened.pop_all()
 
     def close(self) -> None:
-        """The way back; each step is taken, also when one before it raises."""
-        try:
-            self.instance.close()
-        finally:
-            try:
-                self._model.unload()
-            finally:
-                self.backend.close()
+        """Close the instance, unload the model and close the backend, also if one of these raises."""
+        self._opened.close()
 
 
 def _opened(config: ModelConfig, settings: Mapping[str, str]) -> Backend:

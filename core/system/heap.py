@@ -1,13 +1,10 @@
-"""How much freed memory a server keeps for what comes next, and when it gives memory back.
+"""How much freed memory a server keeps for later use, and when it gives memory back to the system.
 
-process ─► [keep] ─► the C library ◄─ [Trimmer] ◄─ MemoryAccount.  A framework takes the memory of a batch
-piece by piece and frees it again. glibc gives what is free at the end of its heap back to the system, by
-default from 128 KB on, and gets it again for the next batch: each page with a fault, and filled with zeros.
-It learns better from large blocks that are freed (mallopt(3), M_MMAP_THRESHOLD), but only from larger ones
-than the batches'.
-
-Only the end of the heap goes back by itself. One block in use there keeps all that is free below it, so
-the memory of requests that are gone would stay. A Trimmer asks for it (malloc_trim(3)) when much was freed.
+process ─► [keep] ─► the C library ◄─ [Trimmer] ◄─ MemoryAccount.  A framework allocates the memory of a batch
+in pieces and frees it again. By default glibc returns the free end of its heap to the system from 128 KB on,
+so the next batch costs a fault for each page. glibc learns (mallopt(3), M_MMAP_THRESHOLD) from larger blocks
+only. One block in use at the end of the heap keeps all free memory below it: a Trimmer returns that
+(malloc_trim(3)) when much was freed.
 """
 
 from __future__ import annotations
@@ -18,17 +15,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-# The most that glibc comes to by itself, on machines of 64 bits.
-LARGEST = 32 << 20
-"""Bytes of a block from which on it is the system's, and goes back to it as soon as it is freed."""
-KEPT = 64 << 20
-"""Bytes that may be free at the end of the heap."""
-WORTH_A_TRIM = 64 << 20
-"""Bytes that requests and answers must have freed before a Trimmer gives memory back."""
-TRIM_DELAY_S = 2.0
-"""Seconds from then until it does: what was freed may be needed again, and is freed a little later."""
-LOOK_S = 5.0
-"""Seconds between two looks of a FreeMemoryWatch."""
+LARGEST = 32 << 20  # bytes; glibc takes larger blocks from the system, and returns them once freed
+KEPT = 64 << 20  # bytes that may be free at the end of the heap
+WORTH_A_TRIM = 64 << 20  # bytes that requests and answers must have freed before a Trimmer acts
+TRIM_DELAY_S = 2.0  # from then until it does: freed memory may be needed again, or more be freed
+LOOK_S = 5.0  # between two checks of a FreeMemoryWatch
 
 _SETTINGS = (  # the number in malloc.h, the variable of other processes, the value
     (-3, "MALLOC_MMAP_THRESHOLD_", LARGEST),
@@ -37,10 +28,9 @@ _SETTINGS = (  # the number in malloc.h, the variable of other processes, the va
 
 
 def keep() -> None:
-    """Keep freed memory, here and in the processes that are started from here.
+    """Keep freed memory, in this process and in those that it starts.
 
-    Whoever starts a server may choose something else: where one of these variables is set, or GLIBC_TUNABLES
-    for malloc, nothing is changed. With another C library than glibc there is nothing to change.
+    Without effect if one of the variables or GLIBC_TUNABLES for malloc is set, or without glibc.
     """
     chosen = any(name in os.environ for _, name, _ in _SETTINGS)
     if chosen or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
@@ -52,9 +42,9 @@ def keep() -> None:
 
 
 class Trimmer:
-    """Gives freed memory back to the system some time after much was freed. Event loop thread only.
+    """Returns freed memory to the system some time after much was freed. Event loop only.
 
-    trim   what gives it back, on a thread, for it takes about a millisecond for each 4 MB that it finds
+    trim   returns it; called on a thread, since it takes about a millisecond for each 4 MB
     """
 
     def __init__(self, trim: Callable[[], None] | None = None):
@@ -63,7 +53,7 @@ class Trimmer:
         self._waits = False
 
     def freed(self, size: int) -> None:
-        """Count `size` bytes that requests or answers do not hold any more."""
+        """Count `size` bytes that requests or answers have freed."""
         self._freed += size
         if self._freed < WORTH_A_TRIM or self._waits or self._trim is None:
             return
@@ -88,18 +78,18 @@ class Trimmer:
 
 
 def _system_trim() -> Callable[[], None] | None:
-    """Return what gives freed memory back; None with another C library than glibc."""
+    """Return the function that returns freed memory; None without glibc."""
     malloc_trim = _glibc("malloc_trim")
     return None if malloc_trim is None else lambda: malloc_trim(0)
 
 
 class FreeMemoryWatch:
-    """Gives freed memory back that no account counts, such as that of a library with its own connections.
+    """Returns freed memory that no account counts, such as that of a library with its own connections.
 
     Event loop only.
 
-    free   returns how many freed bytes the C library keeps; None if it cannot tell
-    trim   gives them back, on a thread
+    free   returns how many freed bytes the C library keeps
+    trim   returns them to the system; called on a thread
     """
 
     def __init__(
@@ -110,12 +100,12 @@ class FreeMemoryWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look every LOOK_S seconds."""
+        """Check every LOOK_S seconds."""
         if self._free is not None and self._trim is not None:
             self._timer = loop.call_later(LOOK_S, self._look, loop)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -139,7 +129,7 @@ class _MallInfo(ctypes.Structure):
 
 
 def _free_bytes() -> Callable[[], int] | None:
-    """Return what counts freed memory; None with another C library than glibc 2.33 and later."""
+    """Return the function that counts freed memory; None without glibc 2.33 or later."""
     if (mallinfo := _glibc("mallinfo2")) is None:
         return None
     mallinfo.restype = _MallInfo
