@@ -1,13 +1,13 @@
-"""ModelAlone: a model with one instance and without a server, for a process that runs nothing else.
+"""A model with one instance and without a server, for a process that runs nothing else.
 
-Child processes of models and `python -m core config` use it. The server's process does all other work of a
-request, before and after the execution. Call from one thread.
+The server does what comes before and after an execution. Not thread-safe: use it from one thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from core import config as configuration
@@ -20,11 +20,11 @@ from core.system.host_policy import HostPolicies
 
 
 def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str]) -> None:
-    """Let the backend complete a configuration from the model's files, in place.
+    """Write what the backend knows of a model's files into its configuration.
 
     path       the version's directory
-    settings   settings of --backend-config for the backend
-    Raises what the import, `open` and `complete` of the backend raise.
+    settings   what --backend-config says for the backend
+    Raises what its import, open and complete raise.
     """
     backend = _opened(config, settings)
     try:
@@ -35,15 +35,16 @@ def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str])
 
 
 class ModelAlone:
-    """A model version and one of its instances, opened in the order that core.backend defines.
+    """A version of a model and one of its instances, opened in the order that core.backend gives.
 
     config      completed and normalised
-    settings    settings of --backend-config for the backend
+    settings    what --backend-config says for the backend
     path        the version's directory
     directory   the model's directory
-    seat        name and device of the instance, from the instance groups of the configuration
-    loop        event loop for the instance; run it while the instance executes
-    Raises what the backend raises, after it has closed what was opened.
+    seat        name and device of the instance, from the configuration's groups
+    loop        for an instance that uses one; run it while the instance executes
+
+    If the backend raises, what was opened is closed again, and its exception is raised.
     """
 
     def __init__(
@@ -59,35 +60,26 @@ class ModelAlone:
         loop: asyncio.AbstractEventLoop,
     ):
         self.signature = configuration.signature_of(config, directory, version)
-        self.backend = _opened(config, settings)
-        self._model = model = self.backend.model()
-        model.name, model.version, model.path, model.directory = name, version, path, directory
-        model.config, model.backend, model.server = config, self.backend, None
-        try:
+        with ExitStack() as opened:
+            self.backend = _opened(config, settings)
+            opened.callback(self.backend.close)
+            model = self.backend.model()
+            model.name, model.version, model.path, model.directory = name, version, path, directory
+            model.config, model.backend, model.server = config, self.backend, None
             model.load()
-            try:
-                # No host policies: the parent process has bound this process to its cores.
-                seats = instance_specs(config, HostPolicies({}))
-                found = next(each for each in seats if (each.name, each.device) == seat)
-                self.instance = found.instance(model)
-                self.instance.loop = loop
-                self.execute = open_instance(self.instance)
-            except BaseException:
-                model.unload()
-                raise
-        except BaseException:
-            self.backend.close()
-            raise
+            opened.callback(model.unload)
+            # The process that made this one has bound it to its cores already.
+            specs = instance_specs(config, HostPolicies({}))
+            found = next(each for each in specs if (each.name, each.device) == seat)
+            self.instance = found.instance(model)
+            self.instance.loop = loop
+            self.execute = open_instance(self.instance)
+            opened.callback(self.instance.close)
+            self._opened = opened.pop_all()
 
     def close(self) -> None:
-        """Close instance, model and backend; each step runs even if the one before it raises."""
-        try:
-            self.instance.close()
-        finally:
-            try:
-                self._model.unload()
-            finally:
-                self.backend.close()
+        """Close the instance, unload the model and close the backend, also if one of these raises."""
+        self._opened.close()
 
 
 def _opened(config: ModelConfig, settings: Mapping[str, str]) -> Backend:

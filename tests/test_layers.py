@@ -22,7 +22,6 @@ ROOMS = (
         "core.hookspecs",
         "core.future_setter",
         "core.system.heap",
-        "core.system.memory",
         "core.system.service_manager",
         "core.version",
     ),

@@ -13,14 +13,19 @@ length thresholds", IEEE/ACM Transactions on Networking 6(2), 1998.)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 from core.errors import MemoryExhausted
 from core.options import Options
-from core.system.memory import available_bytes
 
 # A frontend counts the bytes of a connection beyond this number, so that small requests cost nothing here.
 UNCOUNTED = 64 * 1024
+# Where the limits of a control group are: version 2 shows the group's own root to a container, version 1 too.
+_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
+# When nothing tells, a small machine is assumed.
+_UNKNOWN = 4 * 2**30
 
 
 class MemoryAccount:
@@ -125,3 +130,24 @@ class Share:
         """Give back all bytes of a closed connection. A second call does nothing."""
         self.give(self.held)
         self.give_unpaid(self.unpaid)
+
+
+def available_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the bytes of memory that this process may use: the machine's, or less in a container.
+
+    cgroup   where the control group of the process is mounted
+    """
+    limits = [_physical_bytes()]
+    for name in _LIMITS:
+        try:
+            limits.append(int((cgroup / name).read_text()))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return min(limits)
+
+
+def _physical_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows, or a system that does not tell
+        return _UNKNOWN

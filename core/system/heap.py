@@ -1,12 +1,10 @@
-"""Heap settings: keep freed memory for later requests, and return large amounts to the system.
+"""How much freed memory a server keeps for later use, and when it gives memory back to the system.
 
-process ─► [keep] ─► the C library ◄─ [Trimmer] ◄─ MemoryAccount.  A framework allocates and frees the memory
-of each batch. By default glibc returns free memory at the end of its heap to the system from 128 KB on, and
-gets it again for the next batch, with a page fault and zeros for each page. glibc raises its thresholds only
-when larger blocks than those of a batch are freed (mallopt(3), M_MMAP_THRESHOLD).
-
-glibc returns only the end of the heap by itself: one used block there keeps all free memory below it. A
-Trimmer therefore calls malloc_trim(3) after much memory was freed.
+process ─► [keep] ─► the C library ◄─ [Trimmer] ◄─ MemoryAccount.  A framework allocates the memory of a batch
+in pieces and frees it again. By default glibc returns the free end of its heap to the system from 128 KB on,
+so the next batch costs a fault for each page. glibc learns (mallopt(3), M_MMAP_THRESHOLD) from larger blocks
+only. One block in use at the end of the heap keeps all free memory below it: a Trimmer returns that
+(malloc_trim(3)) when much was freed.
 """
 
 from __future__ import annotations
@@ -15,18 +13,13 @@ import asyncio
 import ctypes
 import os
 from collections.abc import Callable
+from typing import Any
 
-# The maximum that glibc's own adaptation reaches on 64-bit machines.
-LARGEST = 32 << 20
-"""Size in bytes from which malloc maps a block separately; such a block returns to the system when freed."""
-KEPT = 64 << 20
-"""Bytes that may be free at the end of the heap."""
-WORTH_A_TRIM = 64 << 20
-"""Bytes that requests and responses must have freed before a Trimmer returns memory to the system."""
-TRIM_DELAY_S = 2.0
-"""Delay in seconds before the trim: MemoryAccount counts bytes as freed a little before they are."""
-LOOK_S = 5.0
-"""Seconds between two checks of a FreeMemoryWatch."""
+LARGEST = 32 << 20  # bytes; glibc takes larger blocks from the system, and returns them once freed
+KEPT = 64 << 20  # bytes that may be free at the end of the heap
+WORTH_A_TRIM = 64 << 20  # bytes that requests and answers must have freed before a Trimmer acts
+TRIM_DELAY_S = 2.0  # from then until it does: freed memory may be needed again, or more be freed
+LOOK_S = 5.0  # between two checks of a FreeMemoryWatch
 
 _SETTINGS = (  # the number in malloc.h, the variable of other processes, the value
     (-3, "MALLOC_MMAP_THRESHOLD_", LARGEST),
@@ -35,27 +28,23 @@ _SETTINGS = (  # the number in malloc.h, the variable of other processes, the va
 
 
 def keep() -> None:
-    """Make glibc keep freed memory, in this process and in its child processes.
+    """Keep freed memory, in this process and in those that it starts.
 
-    Does nothing if the environment already configures malloc, with one of these variables or GLIBC_TUNABLES,
-    and with another C library than glibc.
+    Without effect if one of the variables or GLIBC_TUNABLES for malloc is set, or without glibc.
     """
     chosen = any(name in os.environ for _, name, _ in _SETTINGS)
     if chosen or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
-        return
-    for number, name, value in _SETTINGS:
-        mallopt(number, value)
-        os.environ[name] = str(value)
+    if (mallopt := _glibc("mallopt")) is not None:
+        for number, name, value in _SETTINGS:
+            mallopt(number, value)
+            os.environ[name] = str(value)
 
 
 class Trimmer:
-    """Returns freed memory to the system after WORTH_A_TRIM bytes were freed. Event loop thread only.
+    """Returns freed memory to the system some time after much was freed. Event loop only.
 
-    trim   function that returns it; runs on a thread, since it takes about 1 ms per 4 MB
+    trim   returns it; called on a thread, since it takes about a millisecond for each 4 MB
     """
 
     def __init__(self, trim: Callable[[], None] | None = None):
@@ -64,7 +53,7 @@ class Trimmer:
         self._waits = False
 
     def freed(self, size: int) -> None:
-        """Count `size` bytes that requests or responses no longer hold."""
+        """Count `size` bytes that requests or answers have freed."""
         self._freed += size
         if self._freed < WORTH_A_TRIM or self._waits or self._trim is None:
             return
@@ -80,7 +69,7 @@ class Trimmer:
         assert self._trim is not None
         try:
             done = loop.run_in_executor(None, self._trim)
-        except RuntimeError:  # the loop is closing
+        except RuntimeError:  # the loop closes
             return
         done.add_done_callback(self._end)
 
@@ -89,25 +78,18 @@ class Trimmer:
 
 
 def _system_trim() -> Callable[[], None] | None:
-    """Return a function that calls malloc_trim(0); None with another C library than glibc."""
-    try:
-        malloc_trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # musl, macOS, Windows
-        return None
-
-    def trim() -> None:
-        malloc_trim(0)
-
-    return trim
+    """Return the function that returns freed memory; None without glibc."""
+    malloc_trim = _glibc("malloc_trim")
+    return None if malloc_trim is None else lambda: malloc_trim(0)
 
 
 class FreeMemoryWatch:
-    """Returns freed memory that no account counts, such as memory of a library with its own connections.
+    """Returns freed memory that no account counts, such as that of a library with its own connections.
 
-    Call from the event loop only.
+    Event loop only.
 
-    free   returns the number of freed bytes that the C library keeps
-    trim   returns them to the system; runs on a thread
+    free   returns how many freed bytes the C library keeps
+    trim   returns them to the system; called on a thread
     """
 
     def __init__(
@@ -118,7 +100,7 @@ class FreeMemoryWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Check every LOOK_S seconds, unless the C library is not glibc."""
+        """Check every LOOK_S seconds."""
         if self._free is not None and self._trim is not None:
             self._timer = loop.call_later(LOOK_S, self._look, loop)
 
@@ -147,10 +129,16 @@ class _MallInfo(ctypes.Structure):
 
 
 def _free_bytes() -> Callable[[], int] | None:
-    """Return a function that counts freed bytes; None with a C library other than glibc 2.33 or later."""
-    try:
-        mallinfo = ctypes.CDLL(None).mallinfo2
-    except (AttributeError, OSError, TypeError):
+    """Return the function that counts freed memory; None without glibc 2.33 or later."""
+    if (mallinfo := _glibc("mallinfo2")) is None:
         return None
     mallinfo.restype = _MallInfo
     return lambda: int(mallinfo().fordblks)
+
+
+def _glibc(function: str) -> Any:
+    """Return a function of the C library; None if it has none of this name (musl, macOS, Windows)."""
+    try:
+        return getattr(ctypes.CDLL(None), function)
+    except (AttributeError, OSError, TypeError):
+        return None

@@ -1,7 +1,7 @@
-"""Engines without a GPU: TensorRT's own classes if they work without one, played ones otherwise.
+"""Engines without a GPU: TensorRT's own classes if they work without one, else fake ones.
 
-The played CUDA is lazy: a stream runs its operations when a caller waits for it, only in the order that
-events require. So work that should have waited for a copy finds memory full of 0xAA.
+The fake CUDA is lazy: work of a stream is done when a thread waits for it, in no other order than events
+require. So work that does not wait for its copy finds memory full of 0xAA.
 """
 
 import ctypes
@@ -150,7 +150,8 @@ def at(address, shape, dtype):
 class FakeEngine:
     """An ICudaEngine of ports and a function {input: array} → {output: array}.
 
-    told   output → its shape, from shapes and values of inputs; -1 if it depends on the values
+    shape_functions   output → function of the shapes and values of the inputs that returns its shape, with -1
+                      for a size that is unknown before the execution
     """
 
     def __init__(self, trt, cuda, ports, function, shape_functions):
@@ -288,8 +289,8 @@ class FakeContext:
         return True
 
 
-class Played:
-    """A TensorRT with played Runtime, engines and contexts; all else is the lean runtime's."""
+class FakeTensorRt:
+    """A TensorRT with fake Runtime, engines and contexts. Its other classes are those of the lean runtime."""
 
     def __init__(self, real):
         self.cuda, self.engines, self.reports, self.runtimes = FakeCuda(), {}, [], []

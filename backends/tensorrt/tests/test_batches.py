@@ -8,8 +8,7 @@ from core_testing.fake_device import FakeDevice
 from core_testing.served import request_of
 
 import core
-from core import dtypes
-from core.devices import dlpack
+from core import dlpack, dtypes
 from core.errors import CoreError
 from core.request import DeviceOutput
 
@@ -96,7 +95,7 @@ def test_an_input_is_gathered_in_pinned_memory_and_copied_once(serve, twice, fak
     assert fake.cuda.pinned_sizes == [60, 60]
 
 
-def test_contiguous_requests_are_copied_as_one(serve, twice, played):
+def test_adjacent_requests_are_copied_directly(serve, twice, fake):
     served = serve(TOGETHER.format(4), {"coalesce-request-input": "true"})
     region = np.concatenate([X, X + 1])
     requests = [request_of({"x": each}, (), "m") for each in (X, X)]
@@ -135,7 +134,7 @@ def test_an_error_for_a_batch_outside_of_the_profiles_has_both_shapes(serve, fak
     assert np.array_equal(ask(served, np.ones((2, 4), np.float32)), np.full((2, 4), 2))
 
 
-def test_an_output_may_have_a_shape_that_depends_on_values(serve, played, port):
+def test_an_output_whose_shape_depends_on_values(serve, fake, port):
     ports = [port("x", ((1,), (8,), (64,))), port("y", kind="INT64", dims=(-1,))]
     fake.engine(
         ports,
@@ -217,7 +216,7 @@ def test_datatypes(serve, fake, port, kind):
 
 
 class TestArraysOnTheDevice:
-    """Arrays of other models on the GPU are read there, and outputs stay there."""
+    """Inputs are read on the GPU, and outputs stay there."""
 
     def send(self, served, *tensors, outputs=()):
         requests = []
@@ -261,9 +260,7 @@ class TestArraysOnTheDevice:
         assert np.array_equal(found["y"], 2 * X) and place.copies == 1
 
     @pytest.mark.parametrize("graphs", ["", "optimization { cuda { graphs: true } }"])
-    def test_an_output_stays_on_the_device_if_it_is_requested_there(
-        self, tmp_path, twice, played, graphs
-    ):
+    def test_an_output_stays_if_a_request_takes_it_there(self, tmp_path, twice, fake, graphs):
         (tmp_path / "m" / "1").mkdir(parents=True)
         (tmp_path / "m" / "1" / "model.plan").write_bytes(b"engine")
         (tmp_path / "m" / "config.pbtxt").write_text('backend: "tensorrt" ' + graphs)

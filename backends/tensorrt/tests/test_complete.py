@@ -1,4 +1,4 @@
-"""A configuration is completed from the engine; contradictions are refused."""
+"""The engine completes a configuration; configurations that it contradicts are refused."""
 
 import pytest
 from backend_tensorrt.check import check
@@ -37,7 +37,7 @@ def test_everything_is_completed(engine):
     check(found, engine)
 
 
-def test_a_configured_value_stays(engine):
+def test_existing_settings_stay_unchanged(engine):
     found = completed(engine, 'max_batch_size: 2 input { name: "x" dims: 3 } sequence_batching { }')
 
     assert (

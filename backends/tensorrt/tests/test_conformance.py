@@ -1,4 +1,4 @@
-"""The contract of all backends, on a played GPU."""
+"""The contract of backends, on a fake GPU."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Engines that are built here, on a GPU, from ONNX: skipped without a GPU or a builder."""
+"""Engines that the tests build on a GPU from ONNX. They are skipped without a GPU or a builder."""
 
 import importlib
 import importlib.util

@@ -36,7 +36,7 @@ def sizes(found):
     return [each.shapes["x"] for each in found]
 
 
-def test_there_is_none_by_default(specs):
+def test_there_are_no_graphs_by_default(specs):
     assert specs(IO) == ()
     assert specs(IO + graph(4).replace("true", "false")) == ()
 
@@ -136,9 +136,9 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 @pytest.fixture
-def summed(played, port):
-    """An engine whose rows depend on all of their elements; rows are independent of each other."""
-    return played.engine(
+def summed(fake, port):
+    """An engine in which an output row depends on all elements of its input row, and on no other row."""
+    return fake.engine(
         [port("x", BOUNDS), port("y", dims=(-1, -1))], lambda x: {"y": x + x.sum(1, keepdims=True)}
     )
 
@@ -180,8 +180,8 @@ def test_a_batch_is_padded_to_the_graph(serve, summed, fake, shape):
 def test_a_graph_of_shapes_that_the_engine_refuses_allocates_no_memory(
     serve, summed, fake, monkeypatch, dims
 ):
-    """CVE-2025-23335: a configuration of an engine whose numbers underflowed."""
-    sizes, memory = [], played.cuda.memory
+    """CVE-2025-23335: a configuration of an engine with numbers that underflow."""
+    sizes, memory = [], fake.cuda.memory
     monkeypatch.setattr(
         fake.cuda, "memory", lambda size, stream: sizes.append(size) or memory(size, stream)
     )

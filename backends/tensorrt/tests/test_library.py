@@ -1,4 +1,4 @@
-"""TensorRT and CuPy: their import, the errors of a failed import, and the names that the backend uses."""
+"""TensorRT and CuPy: imports, errors for missing ones, and the attributes that the code uses."""
 
 import ast
 import gc
@@ -100,9 +100,7 @@ def test_modules_of_wheels_with_bindings_in_their_names(installed):
         ({}, "small", "runtime=small: it must be one of full, lean, dispatch"),
     ],
 )
-def test_a_missing_library_is_an_error_with_the_command_to_install(
-    installed, modules, wanted, expected
-):
+def test_an_error_for_a_missing_library_has_the_command(installed, modules, wanted, expected):
     installed(**modules)
 
     with pytest.raises(CoreError, match=expected.replace('"m"', "'m'")):
@@ -141,7 +139,7 @@ WHERE = {
 
 
 def asked(file):
-    """Yield (object, attribute) for all names that a file uses of OBJECTS."""
+    """Return (object, attribute) of each use of a name in OBJECTS in a file."""
     tree = ast.parse((FOLDER / file).read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in WHERE[file]:
@@ -149,7 +147,7 @@ def asked(file):
 
 
 @pytest.mark.parametrize("file", WHERE)
-def test_tensorrt_has_all_used_names(lean, file):
+def test_tensorrt_has_all_attributes_that_the_code_uses(lean, file):
     found = set(asked(file))
 
     assert len(found) >= 3
@@ -170,7 +168,7 @@ def test_tensorrt_has_all_module_names_that_the_code_uses(lean):
                 names.add(node.attr)
 
     assert {"Runtime", "ILogger", "IOutputAllocator", "TensorIOMode", "TensorLocation"} <= names
-    only_full = {"init_libnvinfer_plugins"}  # checked with hasattr
+    only_full = {"init_libnvinfer_plugins"}  # the code checks with hasattr
     assert [name for name in names - only_full if not hasattr(lean, name)] == []
 
 
@@ -189,7 +187,7 @@ def test_datatypes_have_the_sizes_of_tensorrt(lean, name):
 
 
 def test_positions_of_arguments(lean):
-    """The bindings swap the names of these two: the first is a number."""
+    """The bindings exchange the names of the two arguments: the first one is a number."""
     first, second = lean.ICudaEngine.get_tensor_profile_values.__doc__.split("(self")[1].split(",")[
         1:3
     ]
@@ -224,7 +222,7 @@ def test_an_allocator_of_tensorrts_class(lean):
     assert (allocator.address, allocator.shape) == (768, (2, 5))
 
 
-def test_cupy_has_all_used_names():
+def test_cupy_has_all_attributes_that_the_code_uses():
     module = cupy_or_skip()
     for name in ("Device", "Stream", "Event", "alloc", "alloc_pinned_memory", "Graph"):
         assert hasattr(module.cuda, name)
@@ -240,8 +238,8 @@ def test_cupy_has_all_used_names():
 
 
 @pytest.mark.skipif(bool(gpus()), reason="there is a GPU")
-def test_the_real_runtime_without_a_gpu_is_an_error_and_does_not_end_the_process(lean, tmp_path):
-    """CUDA reports a GPU: the objects of TensorRT must not be used, not even freed."""
+def test_the_real_runtime_without_a_gpu_is_an_error_and_no_crash(lean, tmp_path):
+    """CUDA reports a GPU that does not exist: the code must neither use nor destroy TensorRT's runtime."""
     (tmp_path / "model.plan").write_bytes(b"engine")
     cuda = SimpleNamespace(
         count=lambda: 1, capability=lambda device: (9, 0), on=lambda device: nullcontext()

@@ -1,4 +1,4 @@
-"""From a file to an engine: the choice of the file, its settings, and the errors."""
+"""Loading an engine from a file: the file, the runtime, and errors."""
 
 import gc
 import re
@@ -58,7 +58,7 @@ def test_a_file_for_each_compute_capability(serve, twice, fake, port, capability
     assert answer(serve(names, files=files)) == [[factor] * 3]
 
 
-def test_a_missing_file_is_an_error_with_the_existing_files(serve, twice):
+def test_an_error_for_a_missing_file_lists_the_files_that_are_there(serve, twice):
     found = refusal(serve, files={"model.engine": b"engine"})
 
     assert "1/model.plan' for model 'm' on a GPU with compute capability 9.0" in found
@@ -73,7 +73,7 @@ def test_instances_share_the_engine_and_have_their_own_contexts(serve, twice, fa
 
 
 @pytest.mark.parametrize("strategy", ["STATIC", "ON_PROFILE_CHANGE"])
-def test_contexts_allocate_memory_by_the_parameter(serve, twice, strategy):
+def test_contexts_allocate_as_the_parameter_says(serve, twice, strategy):
     serve(
         'parameters { key: "execution_context_allocation_strategy" '
         f'value {{ string_value: "{strategy}" }} }}'
@@ -153,8 +153,8 @@ def test_without_a_gpu_tensorrt_is_not_started(serve, twice, fake, devices, expe
     assert fake.runtimes == []
 
 
-def test_a_runtime_that_reported_an_error_is_not_used_again(serve, twice, played, monkeypatch):
-    """TensorRT then returns objects that end the process when they are used."""
+def test_a_runtime_that_reported_an_error_is_not_used(serve, twice, fake, monkeypatch):
+    """The runtime of TensorRT would crash the process when it is used."""
 
     class Broken:
         def __init__(self, logger):
@@ -188,7 +188,7 @@ REPORTS = {
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_an_error_of_tensorrt_has_advice(tmp_path, report):
+def test_reports_of_tensorrt_become_errors_with_advice(tmp_path, report):
     path = tmp_path / "model.plan"
     path.write_bytes(b"ptrt" + bytes(100))
 
@@ -211,7 +211,7 @@ def test_files_that_are_no_engines(serve, twice, content, expected):
     assert expected in refusal(serve, files={"model.plan": content})
 
 
-def test_the_lean_runtime_names_the_engines_it_runs(tmp_path):
+def test_an_error_of_the_lean_runtime_names_the_engines_that_it_runs(tmp_path):
     path = tmp_path / "model.plan"
     path.write_bytes(b"ptrt")
 

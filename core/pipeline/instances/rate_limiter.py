@@ -34,27 +34,18 @@ class ResourceDemand:
     of: str = field(default="", compare=False)
 
 
+@dataclass(eq=False, slots=True)
 class LimitedInstance:
     """State of one registered instance. Only RateLimiter writes it; see `RateLimiter.register`."""
 
-    __slots__ = ("demand", "executions", "granted", "is_idle", "order", "runner", "staged", "wake")
-
-    def __init__(
-        self,
-        runner: Any,
-        demand: ResourceDemand,
-        order: int,
-        wake: Callable[[], None],
-        is_idle: Callable[[Any], bool],
-    ):
-        self.runner = runner
-        self.demand = demand
-        self.order = order
-        self.wake = wake
-        self.is_idle = is_idle
-        self.executions = 0
-        self.staged = False
-        self.granted = False
+    runner: Any
+    demand: ResourceDemand
+    order: int
+    wake: Callable[[], None]
+    is_idle: Callable[[Any], bool]
+    executions: int = 0
+    staged: bool = False
+    granted: bool = False
 
     @property
     def rank(self) -> tuple[int, int]:

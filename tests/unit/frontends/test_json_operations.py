@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.control.memory import MemoryControl
 
 from core.control import OPERATIONS, Area, Changed, Operation, change, here, question
 from core.control.health import HealthControl
@@ -14,6 +13,7 @@ from core.control.settings import SettingsControl
 from core.errors import CoreError, Kind
 from frontends.http.router import TABLE, table
 from frontends.shared.json_operations import call, json_form, of_query, offered
+from frontends.shared.memory import MemoryControl
 
 CORE = {
     each.name: each for each in (HealthControl, RepositoryControl, SettingsControl, MemoryControl)

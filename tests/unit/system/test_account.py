@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from core.errors import MemoryExhausted
 from core.options import Options
-from core.system.account import MemoryAccount
-from core.system.memory import available_bytes
+from core.system.account import MemoryAccount, available_bytes
 
 
 def test_one_connection_may_hold_half_of_the_limit():

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from backend_python import arena, protocol
-from backend_python.child.mailboxes import Mailbox
+from backend_python.child.mailboxes import Key, Mailbox
 from backend_python.child.messages import Parts
 from backend_python.child.outgoing import Closed, Outgoing
 from backend_python.protocol import Frame
@@ -278,11 +278,9 @@ class Connection(Outgoing):
             self._deliver(frame.number, content, region, bool(flags & protocol.FINAL))
         elif kind == protocol.GO:
             (index,) = protocol.INDEX.unpack(frame.content)
-            with self._lock:
-                self._mailboxes.deliver_go((frame.number, index))
-                self._turn.notify()
+            self._deliver((frame.number, index), b"", None, True)
 
-    def _deliver(self, number: int, content: bytes, region: Any, final: bool) -> None:
+    def _deliver(self, key: Key, content: bytes, region: Any, final: bool) -> None:
         with self._lock:
-            self._mailboxes.deliver(number, content, region, final)
+            self._mailboxes.deliver(key, content, region, final)
             self._turn.notify()

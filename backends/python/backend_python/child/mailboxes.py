@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Union
+
+Key = Union[int, tuple[int, int]]  # number of a call, or (batch, index) of a GO
 
 
 class Mailbox:
@@ -32,40 +34,34 @@ class Mailboxes:
 
     def __init__(self) -> None:
         self.awaited: set[Mailbox] = set()
-        self._calls: dict[int, Mailbox] = {}
+        self._open: dict[Key, Mailbox] = {}
         self._number = 0  # of the last call
-        self._asked: dict[tuple[int, int], Mailbox] = {}  # (batch, index) of a GO
 
     def __contains__(self, box: Mailbox) -> bool:
         """Return whether more frames will come for a call. Thread-safe."""
-        return box.number in self._calls
+        return box.number in self._open
 
     def add_call(self) -> Mailbox:
         """Return the mailbox of a new call, which has the call's number."""
         self._number += 1
-        box = self._calls[self._number] = Mailbox(self._number)
+        box = self._open[self._number] = Mailbox(self._number)
         return box
 
     def add_ask(self, key: tuple[int, int]) -> Mailbox:
         """Return the mailbox for the GO of a request."""
-        box = self._asked[key] = Mailbox(0)
+        box = self._open[key] = Mailbox(0)
         return box
 
     def forget(self, number: int) -> bool:
         """Forget a call, whose frames are then dropped. Return whether more would have come. Thread-safe."""
-        return self._calls.pop(number, None) is not None
+        return self._open.pop(number, None) is not None
 
-    def deliver(self, number: int, content: bytes, region: Any, final: bool) -> None:
-        """Put a frame into the mailbox of its call. Without a mailbox the frame is dropped."""
-        box = self._calls.pop(number, None) if final else self._calls.get(number)
+    def deliver(self, key: Key, content: bytes, region: Any, final: bool) -> None:
+        """Put a frame into its mailbox. Without a mailbox the frame is dropped."""
+        box = self._open.pop(key, None) if final else self._open.get(key)
         if box is not None:
             box.frames.append((content, region))
             self._wake(box)
-
-    def deliver_go(self, key: tuple[int, int]) -> None:
-        """Put a GO into the mailbox of its request."""
-        if (box := self._asked.pop(key, None)) is not None:
-            box.frames.append((b"", None))
 
     def await_next(self, box: Mailbox, arrived: Callable[[], object]) -> None:
         """Call `arrived` when the next frame of a mailbox arrives, or at `wake_all`."""
