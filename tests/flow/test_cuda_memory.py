@@ -8,7 +8,8 @@ from core_testing.fake_runtime import FakeRuntime
 import core
 from core import dlpack, dtypes
 from core.request import InferenceRequest, RequestedOutput
-from frontends.shared.memory import CudaRegions, SharedMemoryRegions
+from frontends.shared.memory import SharedMemoryRegions
+from frontends.shared.memory.cuda import CudaRegions
 
 
 class Plain(core.ModelInstance):

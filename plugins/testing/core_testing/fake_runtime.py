@@ -15,7 +15,7 @@ from core_testing.fake_device import FakeDevice
 
 
 class FakeRuntime:
-    """A DeviceRuntime of frontends/shared/memory, of one FakeDevice.
+    """A stand-in for frontends/shared/memory/device_runtime.py, of one FakeDevice.
 
     device   its `copies` counts what is copied to the host
     opened   addresses that are open, each as often as it is
