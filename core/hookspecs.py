@@ -123,10 +123,9 @@ def core_open_metric_source(options: Options) -> MetricSource | None:
 
 @hookspec
 def core_server_starting(server: InferenceServer) -> None:
-    """Handle that the server starts: before frontends open and the first model loads.
+    """Once per server, on the loop thread, before frontends open and the first model loads.
 
-    Called once per server, on the loop thread. `server.control.add(area)` adds control operations here. An
-    exception ends the start.
+    `server.control.add(area)` adds control operations here. An exception ends the start.
     """
 
 
