@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 from core.control import Area, Changed, change, here
-from core.control.operation import Thing
+from core.control.operation import Arguments
 from core.devices import gpus
 from core.errors import CoreError
 from core.server import InferenceServer
@@ -21,7 +22,7 @@ from frontends.shared.memory.regions import SharedMemoryRegions
 _FREED = "the others have let it go"
 
 
-def _thing(area: str) -> Thing:
+def _thing(area: str) -> Callable[[Arguments], str]:
     """Return the thing of a region of that area; without a name, the whole area."""
     return lambda arguments: f"{area} {arguments['name']}" if arguments["name"] else area
 
