@@ -127,10 +127,10 @@ def core_open_metric_source(options: Options) -> MetricSource | None:
 
 @hookspec
 def core_server_starting(server: InferenceServer) -> None:
-    """Handle that the server starts: before frontends open and the first model loads.
+    """Handle that the server starts: before frontends open and the first model loads. Once per server.
 
-    Called once per server, on the loop thread. `server.control.add(area)` adds control operations here. An
-    exception ends the start.
+    Called on the loop thread. `server.control.add(area)` adds control operations here. An exception ends the
+    start.
     """
 
 

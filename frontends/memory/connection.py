@@ -14,6 +14,7 @@ from core.errors import CoreError, invalid
 from frontends.shared.memory import MemoryControl
 
 _LONGEST = 4096  # bytes of a message
+_DESCRIPTOR_BYTES = array.array("i").itemsize
 
 
 class MemoryConnection:
@@ -97,7 +98,7 @@ class MemoryConnection:
         while True:
             try:
                 data, about, flags, _ = self._client.recvmsg(
-                    _LONGEST, _room(), socket.MSG_CMSG_CLOEXEC
+                    _LONGEST, socket.CMSG_SPACE(_DESCRIPTOR_BYTES), socket.MSG_CMSG_CLOEXEC
                 )
                 break
             except BlockingIOError:
@@ -110,12 +111,6 @@ class MemoryConnection:
             _close(list(files))
             raise ConnectionAbortedError("a message is longer than messages are")
         return data, list(files)
-
-
-def _room() -> int:
-    """Bytes that one descriptor takes beside a message. Asked where a socket is there: not every system
-    has such messages."""
-    return socket.CMSG_SPACE(array.array("i", [0]).itemsize)
 
 
 async def _readable(client: socket.socket) -> None:

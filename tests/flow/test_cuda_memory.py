@@ -9,7 +9,8 @@ import core
 from core import dtypes
 from core.devices import dlpack
 from core.request import InferenceRequest, RequestedOutput
-from frontends.shared.memory import CudaRegions, SharedMemoryRegions
+from frontends.shared.memory import SharedMemoryRegions
+from frontends.shared.memory.cuda import CudaRegions
 
 
 class Plain(core.ModelInstance):

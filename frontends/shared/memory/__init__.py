@@ -6,13 +6,11 @@ cuda.py           CudaRegions: memory of GPUs · cuda_place.py  a part of it · 
 """
 
 from frontends.shared.memory.control import MemoryControl
-from frontends.shared.memory.cuda import CudaRegions
 from frontends.shared.memory.cuda_place import CudaPlace
 from frontends.shared.memory.regions import SharedMemoryRegions
 
 __all__ = [
     "CudaPlace",
-    "CudaRegions",
     "MemoryControl",
     "SharedMemoryRegions",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 from core.control import Area, Changed, change, here
 from core.control.operation import Arguments
@@ -21,12 +22,9 @@ from frontends.shared.memory.regions import SharedMemoryRegions
 _FREED = "the others have let it go"
 
 
-def _memory(arguments: Arguments) -> str:
-    return " ".join(["memory", *filter(None, [arguments["name"]])])
-
-
-def _gpu_memory(arguments: Arguments) -> str:
-    return f"gpu-{_memory(arguments)}"
+def _thing(area: str) -> Callable[[Arguments], str]:
+    """Return the thing of a region of that area; without a name, the whole area."""
+    return lambda arguments: f"{area} {arguments['name']}" if arguments["name"] else area
 
 
 class MemoryControl(Area, name="memory"):
@@ -66,24 +64,24 @@ class MemoryControl(Area, name="memory"):
         """Raise CoreError(UNSUPPORTED) unless clients may register memory."""
         self.regions.check_allowed()
 
-    @change("shared-memory", thing=_memory, otherwise=_FREED)
+    @change("shared-memory", thing=_thing("memory"), otherwise=_FREED)
     async def register(self, name: str, key: str, offset: int, byte_size: int) -> Changed:
         """Map a region of system shared memory. Raises what SharedMemoryRegions.register raises."""
         self.regions.register(name, key, offset, byte_size)
         return Changed(undo=lambda: self.regions.unregister(name))
 
-    @change("shared-memory", thing=_memory, otherwise=_FREED, forgets=True)
+    @change("shared-memory", thing=_thing("memory"), otherwise=_FREED, forgets=True)
     async def unregister(self, name: str = "") -> None:
         """Forget a region of system memory, or all. An unknown name is no error."""
         self.regions.unregister(name)
 
-    @change("shared-memory", thing=_gpu_memory, otherwise=_FREED)
+    @change("shared-memory", thing=_thing("gpu-memory"), otherwise=_FREED)
     async def register_cuda(self, name: str, handle: bytes, device: int, byte_size: int) -> Changed:
         """Open memory of a GPU. Raises what CudaRegions.register raises."""
         await self.cuda.register(name, handle, device, byte_size)
         return Changed(undo=lambda: self.regions.unregister(name, CUDA))
 
-    @change("shared-memory", thing=_gpu_memory, otherwise=_FREED, forgets=True)
+    @change("shared-memory", thing=_thing("gpu-memory"), otherwise=_FREED, forgets=True)
     async def unregister_cuda(self, name: str = "") -> None:
         """Forget a region of GPU memory, or all. An unknown name is no error."""
         self.regions.unregister(name, CUDA)

@@ -1,10 +1,10 @@
-"""DeviceRuntime: opens and copies memory of GPUs; CuPy, if it is installed."""
+"""DeviceRuntime: opens and copies memory of GPUs, with CuPy."""
 
 from __future__ import annotations
 
 import ctypes
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,44 +16,20 @@ class NoRuntime(Exception):
     """Memory of GPUs cannot be used; the text says why."""
 
 
-class DeviceRuntime(Protocol):
-    """Thread-safe. Methods raise the errors of the library behind. Copies are complete when they return."""
-
-    def open(self, handle: bytes, device: int) -> int:
-        """Return the address of another process's memory on the device."""
-
-    def size(self, address: int, device: int) -> int:
-        """Return the size of the memory from the address on, in bytes."""
-
-    def close(self, address: int, device: int) -> None:
-        """Close the memory that `open` opened."""
-
-    def to_host(self, target: np.ndarray, address: int, device: int) -> None:
-        """Copy as many bytes as `target` has."""
-
-    def from_host(self, address: int, source: np.ndarray, device: int) -> None:
-        """Copy all bytes of `source`."""
-
-    def between(
-        self, target: int, target_device: int, source: int, source_device: int, byte_size: int
-    ) -> None:
-        """Copy bytes from one address to another, on one device or from one to the other."""
-
-
 def find_runtime() -> DeviceRuntime:
-    """Return CuPy on the driver of this machine. Raises NoRuntime. Takes seconds; thread-safe."""
+    """Return the runtime of this machine. Raises NoRuntime. Takes seconds; thread-safe."""
     try:
         cupy = import_module("cupy")
         cupy.cuda.runtime.getDeviceCount()
-        return CupyRuntime(cupy.cuda, ctypes.CDLL("libcuda.so.1"))
+        return DeviceRuntime(cupy.cuda, ctypes.CDLL("libcuda.so.1"))
     except ImportError as error:
         raise NoRuntime(f"{error}; try: pip install cupy-cuda12x") from error
     except Exception as error:  # no driver, no device: CUDARuntimeError, OSError
         raise NoRuntime(f"{type(error).__name__}: {error}") from error
 
 
-class CupyRuntime:
-    """CUDA's runtime by way of CuPy.
+class DeviceRuntime:
+    """CUDA's runtime, by CuPy. Thread-safe. Methods raise CuPy's errors; copies are complete on return.
 
     cuda     module cupy.cuda
     driver   libcuda: CuPy has no function for the size of memory
@@ -64,10 +40,12 @@ class CupyRuntime:
         self._driver = driver
 
     def open(self, handle: bytes, device: int) -> int:
+        """Return the address of another process's memory on the device."""
         with self._cuda.Device(device):
             return int(self._cuda.runtime.ipcOpenMemHandle(handle, _LAZY_PEER_ACCESS))
 
     def size(self, address: int, device: int) -> int:
+        """Return the size of the memory from the address on, in bytes."""
         base, size = ctypes.c_uint64(), ctypes.c_size_t()
         with self._cuda.Device(device):
             status = self._driver.cuMemGetAddressRange_v2(
@@ -78,14 +56,17 @@ class CupyRuntime:
         return base.value + size.value - address
 
     def close(self, address: int, device: int) -> None:
+        """Close the memory that `open` opened."""
         with self._cuda.Device(device):
             self._cuda.runtime.ipcCloseMemHandle(address)
 
     def to_host(self, target: np.ndarray, address: int, device: int) -> None:
+        """Copy as many bytes as `target` has."""
         with self._cuda.Device(device):
             self._cuda.runtime.memcpy(target.ctypes.data, address, target.nbytes, _TO_HOST)
 
     def from_host(self, address: int, source: np.ndarray, device: int) -> None:
+        """Copy all bytes of `source`."""
         with self._cuda.Device(device):
             self._cuda.runtime.memcpy(address, source.ctypes.data, source.nbytes, _TO_DEVICE)
             # From pageable memory the last bytes may still be on their way when the call returns.
@@ -94,6 +75,7 @@ class CupyRuntime:
     def between(
         self, target: int, target_device: int, source: int, source_device: int, byte_size: int
     ) -> None:
+        """Copy bytes from one address to another, on one device or from one to the other."""
         with self._cuda.Device(target_device):
             self._cuda.runtime.memcpyPeer(target, target_device, source, source_device, byte_size)
             # A copy within a device returns before it is done.

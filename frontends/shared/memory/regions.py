@@ -15,9 +15,6 @@ from core.errors import CoreError, Kind, invalid, not_found, unavailable, unsupp
 from core.tensor import Buffer
 from frontends.shared.memory.region import LENT, SYSTEM, RegionStatus, open_region, sealed_region
 
-DISABLED = (
-    "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
-)
 _CALLED = {"system": "system shared memory", "cuda": "CUDA shared memory"}
 
 
@@ -132,7 +129,9 @@ class SharedMemoryRegions:
     def check_allowed(self) -> None:
         """Raise CoreError(UNSUPPORTED) unless clients may register memory."""
         if not self._allowed:
-            raise unsupported(DISABLED)
+            raise unsupported(
+                "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
+            )
 
     def check_free(self, name: str) -> None:
         """Raise CoreError unless one more region may be registered, under this name."""
@@ -167,8 +166,4 @@ def _most_regions() -> int:
 
 def _is_text(value: str) -> bool:
     """Return whether every answer can contain it: a path over HTTP may have any bytes."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return not any("\ud800" <= each <= "\udfff" for each in value)

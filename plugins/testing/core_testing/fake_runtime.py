@@ -15,7 +15,7 @@ from core_testing.fake_device import FakeDevice
 
 
 class FakeRuntime:
-    """A DeviceRuntime of frontends/shared/memory, of one FakeDevice.
+    """A stand-in for frontends/shared/memory/device_runtime.py, of one FakeDevice.
 
     device   its `copies` counts copies to the host
     opened   open addresses; an address that is opened twice is there twice

@@ -18,6 +18,7 @@ from core.tensor import Tensor
 from frontends.http import HttpFrontend
 from frontends.http.codec import generate as codec
 from frontends.http.services import generate as service
+from frontends.shared.context import FrontendContext
 from frontends.shared.memory import SharedMemoryRegions
 from frontends.shared.watched_files import WatchedFiles
 
@@ -29,7 +30,6 @@ class ScriptedServer:
 
     def __init__(self, lane):
         self.options = Options.defaults(http_address="127.0.0.1", http_port=0, http_lane=lane)
-        self.shared_memory = SharedMemoryRegions(False)
         self.models = self
         self.endpoints = None  # these tests use streams only
         self.tracing = Tracer(self.options)
@@ -38,7 +38,9 @@ class ScriptedServer:
         self.replies = asyncio.Queue()
 
     def shared(self, factory):
-        return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
+        if factory is FrontendContext:
+            return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
+        return SimpleNamespace(regions=SharedMemoryRegions(False))
 
     def signature(self, name, version=-1):
         return Signature("m", 1, {"x": InputSpec("x", dtypes.BYTES, (1,))}, {}, 0, True)

@@ -19,6 +19,7 @@ from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.http import HttpFrontend, websocket
 from frontends.http.websocket import MOST_REQUESTS
+from frontends.shared.context import FrontendContext
 from frontends.shared.memory import SharedMemoryRegions
 from frontends.shared.watched_files import WatchedFiles
 
@@ -39,14 +40,15 @@ class ScriptedServer:
         )
         self.account = MemoryAccount.of(self.options)
         self.account = MemoryAccount(1 << 30, 0)
-        self.shared_memory = SharedMemoryRegions(False)
         self.models = self
         self.endpoints = None  # these tests use streams only
         self.tracing = Tracer(self.options)
         self.replies = asyncio.Queue()
 
     def shared(self, factory):
-        return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
+        if factory is FrontendContext:
+            return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
+        return SimpleNamespace(regions=SharedMemoryRegions(False))
 
     def signature(self, name, version=-1):
         if name != "m":

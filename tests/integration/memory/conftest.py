@@ -18,7 +18,8 @@ from core import plugins
 from core.options import Options
 from core.process import frontends_of
 from core.server import InferenceServer
-from frontends.shared.memory import CudaRegions, MemoryControl
+from frontends.shared.memory import MemoryControl
+from frontends.shared.memory.cuda import CudaRegions
 
 IO = """
 backend: "test"

@@ -18,7 +18,8 @@ from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCh
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.shared.context import FrontendContext
-from frontends.shared.memory import CudaRegions, MemoryControl, SharedMemoryRegions
+from frontends.shared.memory import MemoryControl, SharedMemoryRegions
+from frontends.shared.memory.cuda import CudaRegions
 
 
 class Described:

@@ -14,7 +14,8 @@ from core.tensor import Tensor
 from frontends.http.codec.render import render
 from frontends.http.message import HttpRequest
 from frontends.http.services import shared_memory
-from frontends.shared.memory import CudaRegions, MemoryControl, SharedMemoryRegions
+from frontends.shared.memory import MemoryControl, SharedMemoryRegions
+from frontends.shared.memory.cuda import CudaRegions
 
 KEY = f"/core_unit_test_http_{os.getpid()}"
 HANDLE = {"b64": base64.b64encode(bytes(64)).decode()}

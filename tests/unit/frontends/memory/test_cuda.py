@@ -16,9 +16,9 @@ from core.devices import dlpack
 from core.errors import CoreError, Kind
 from core.pipeline.answers.placement import place
 from core.tensor import DeviceTensor, Tensor
-from frontends.shared.memory import CudaRegions, SharedMemoryRegions
-from frontends.shared.memory.cuda import DeviceStatus
-from frontends.shared.memory.device_runtime import CupyRuntime, NoRuntime, find_runtime
+from frontends.shared.memory import SharedMemoryRegions
+from frontends.shared.memory.cuda import CudaRegions, DeviceStatus
+from frontends.shared.memory.device_runtime import DeviceRuntime, NoRuntime, find_runtime
 
 FLOATS = np.arange(16, dtype=np.float32)
 
@@ -309,7 +309,7 @@ class Cuda:
 
 def test_cupy_is_called_with_what_cuda_expects_on_the_device_of_the_memory():
     cuda = Cuda()
-    runtime = CupyRuntime(cuda, None)
+    runtime = DeviceRuntime(cuda, None)
     target = np.zeros(8, np.uint8)
 
     assert runtime.open(b"h" * 64, 1) == 4096

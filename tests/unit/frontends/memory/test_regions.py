@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from core import dtypes
 from core.errors import CoreError, Kind
-from frontends.shared.memory import CudaRegions, SharedMemoryRegions
+from frontends.shared.memory import SharedMemoryRegions
+from frontends.shared.memory.cuda import CudaRegions
 from frontends.shared.memory.region import RegionStatus
 
 PAGE = 4096
