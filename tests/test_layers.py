@@ -6,6 +6,7 @@ The rules are those of ARCHITECTURE.md. tests/shape also counts imports for type
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -227,11 +228,29 @@ def test_a_frontend_imports_no_other_frontend():
         if name.startswith("frontends.") and owner(name) not in (owner(module), *SHARED)
     }
 
-    # The port of metrics is one of HTTP; Vertex AI leads to metrics too.
+    # The port of metrics is one of HTTP; Vertex AI leads to metrics too. `flags` registers all flags.
     assert across == {
-        ("frontends.metrics.frontend", f"frontends.http.{name}")
-        for name in ("interceptors", "listener", "message", "router")
-    } | {("frontends.http.platforms.vertex_ai", "frontends.metrics.text")}
+        *(
+            ("frontends.metrics.frontend", f"frontends.http.{name}")
+            for name in ("frontend", "interceptors", "listener", "message", "options", "router")
+        ),
+        ("frontends.metrics.options", "frontends.http.options"),
+        ("frontends.http.platforms.vertex_ai", "frontends.metrics.text"),
+        *(
+            ("frontends.flags", f"frontends.{name}.options")
+            for name in ("grpc", "http", "http.platforms", "memory", "metrics")
+        ),
+    }
+
+
+def test_the_command_line_imports_no_library_of_a_server():
+    program = "import sys; from core import serve; serve.main(['--help']); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert {"frontends.http.options", "frontends.grpc.options"} <= set(done.stdout.split())
+    assert {"aiohttp", "grpc"} & set(done.stdout.split()) == set()
 
 
 def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():

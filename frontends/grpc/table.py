@@ -8,6 +8,7 @@ from core.control import OPERATIONS
 from core.server import InferenceServer
 from frontends.grpc.interceptors import intercepted, restrictions
 from frontends.grpc.method import Method, StreamMethod, UnaryFunction, UnaryMethod
+from frontends.grpc.options import GrpcOptions
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.health import HealthService
 from frontends.grpc.services.inbound import Inbound
@@ -78,5 +79,5 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     )
     # fmt: on
     interceptors = Interceptors(context)
-    required = restrictions(server.options.grpc_restricted_protocol)
+    required = restrictions(GrpcOptions.of(server.options).grpc_restricted_protocol)
     return {row.path: intercepted(row, interceptors, required) for row in rows}

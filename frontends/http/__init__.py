@@ -1,6 +1,7 @@
 """HTTP/1.1: the KServe v2 protocol with Triton's extensions.
 
 frontend.py                   HttpFrontend: the port of the v2 protocol
+options.py                    its flags; the command line imports them, and no aiohttp
 listener.py, connections.py   HttpListener, for any port, and its connections; they adapt aiohttp
 native/                       the fast path past aiohttp, for common inference requests
 router.py, interceptors.py    which service answers a path, and which callers may use it
@@ -9,7 +10,3 @@ platforms/                    the ports of SageMaker and Vertex AI
 codec/                        bytes ↔ requests, responses and tensors
 message.py, errors.py         a request, its response, and errors as responses
 """
-
-from frontends.http.frontend import HttpFrontend
-
-__all__ = ["HttpFrontend"]

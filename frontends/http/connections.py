@@ -30,6 +30,7 @@ from frontends.http.message import HttpRequest
 from frontends.http.native.fast_connection import FastConnection
 from frontends.http.native.framing import Framing
 from frontends.http.native.listener_context import ListenerContext
+from frontends.http.options import HttpOptions
 from frontends.http.request_timeouts import (
     TOO_MANY,
     TOO_SLOW,
@@ -71,7 +72,7 @@ class Connections(web.Server):
         interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,
     ):
-        options = server.options
+        options = HttpOptions.of(server.options)
         self._account = server.account
         super().__init__(
             self._handle,

@@ -19,6 +19,8 @@ from core import unix_sockets
 from core.errors import CoreError
 from core.server import InferenceServer
 from frontends.memory.connection import MemoryConnection
+from frontends.memory.options import MemoryOptions
+from frontends.shared.options import SharedOptions
 
 logger = logging.getLogger("core")
 
@@ -34,10 +36,10 @@ class MemoryFrontend:
     name = "memory"
 
     def __init__(self, server: InferenceServer):
-        options = server.options
+        options = MemoryOptions.of(server.options)
         self._server = server
         self._path = options.shared_memory_socket
-        self._mode = options.unix_socket_mode
+        self._mode = SharedOptions.of(server.options).unix_socket_mode
         self._users = {os.geteuid(), 0, *options.shared_memory_socket_uid}
         self._listener: unix_sockets.UnixListener | None = None
         self._connections: dict[asyncio.Task[None], socket.socket] = {}

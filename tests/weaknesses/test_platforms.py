@@ -3,12 +3,12 @@
 import pytest
 from route_templates import templates
 
-from core.options.values import RESTRICTED_CATEGORIES
 from frontends.http.interceptors import restrictions
 from frontends.http.message import HttpResponse
 from frontends.http.platforms.sagemaker import SageMakerRouter, table
 from frontends.http.platforms.vertex_ai import REDIRECT, VertexAIRouter
 from frontends.http.router import TABLE
+from frontends.shared.forms import RESTRICTED_CATEGORIES
 
 OPEN = restrictions({})
 CLOSED = restrictions({each: ("key", "secret") for each in (*RESTRICTED_CATEGORIES, "metrics")})

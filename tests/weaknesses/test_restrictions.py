@@ -5,10 +5,10 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 from route_templates import templates
 
-from core.options.values import RESTRICTED_CATEGORIES
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.http.router import TABLE
+from frontends.shared.forms import RESTRICTED_CATEGORIES
 
 ALL = {category: ("secret-name", "secret-value") for category in RESTRICTED_CATEGORIES}
 

@@ -3,6 +3,8 @@
 
 cimport cython
 
+from frontends.http.options import HttpOptions
+
 
 @cython.final
 cdef class ListenerContext:
@@ -14,8 +16,9 @@ cdef class ListenerContext:
         self.regions = server.shared_memory
         self.tracing = server.tracing
         self.access_log = access_log
-        self.most_bytes = self.most = server.options.http_max_input_size
-        self.most_body = server.options.http_max_body_size
+        options = HttpOptions.of(server.options)
+        self.most_bytes = self.most = options.http_max_input_size
+        self.most_body = options.http_max_body_size
         self.loop = loop
         self.interceptors = interceptors
         self.fallback = fallback

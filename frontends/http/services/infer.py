@@ -25,6 +25,7 @@ from frontends.http.errors import error_answer, refusal
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.native.connection_memory import made_bytes
 from frontends.http.native.infer_request import natural_number
+from frontends.http.options import HttpOptions
 from frontends.http.services.traced import bring_context, received
 
 _UNPACKED = "the unpacked body of a request"
@@ -49,7 +50,7 @@ async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     call.asked = request
     made = made_bytes(request, JSON_SIZE in call.headers)
     call.share.take_large(made, "the tensors of the request")
-    if pattern := server.options.http_header_forward_pattern:
+    if pattern := HttpOptions.of(server.options).http_header_forward_pattern:
         forwarded = _compiled(pattern)
         for name, value in call.headers.items():
             if forwarded(name):
@@ -71,7 +72,7 @@ async def _read(
     server: InferenceServer, call: HttpRequest, signature: Signature, encoding: str | None
 ) -> tuple[InferenceRequest, OutputForm]:
     """Return the request in a body. Long reads run on another thread, for a few requests at a time."""
-    body, most_bytes = call.body, server.options.http_max_input_size
+    body, most_bytes = call.body, HttpOptions.of(server.options).http_max_input_size
 
     def read() -> tuple[InferenceRequest, OutputForm]:
         return parse(

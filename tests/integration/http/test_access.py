@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from core.errors import Exhausted
-from frontends.http import HttpFrontend
+from frontends.http.frontend import HttpFrontend
 from frontends.http.router import TABLE
 from frontends.shared.access import CATEGORIES, Credentials
 from frontends.shared.access.limits import Limits

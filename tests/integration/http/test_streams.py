@@ -16,8 +16,8 @@ from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from frontends.http import HttpFrontend
 from frontends.http.codec import generate as codec
+from frontends.http.frontend import HttpFrontend
 from frontends.http.services import generate as service
 from frontends.shared.watched_files import WatchedFiles
 

@@ -18,7 +18,8 @@ from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from frontends.http import HttpFrontend, websocket
+from frontends.http import websocket
+from frontends.http.frontend import HttpFrontend
 from frontends.http.websocket import MOST_REQUESTS
 from frontends.shared.watched_files import WatchedFiles
 

@@ -127,13 +127,13 @@ def test_the_extras_of_core_name_every_backend_and_all_formats_of_this_project()
 )
 def test_what_may_be_installed_for_files_that_no_backend_knows(monkeypatch, names, text):
     absent = {"backend-onnx", "backend-tensorrt"}
-    monkeypatch.setattr(missing, "_is_installed", lambda name: name not in absent)
+    monkeypatch.setattr(missing, "is_installed", lambda name: name not in absent)
 
     assert missing.advice(names) == text
 
 
 def test_nothing_is_advised_where_every_format_is_installed(monkeypatch):
-    monkeypatch.setattr(missing, "_is_installed", lambda name: True)
+    monkeypatch.setattr(missing, "is_installed", lambda name: True)
 
     assert missing.advice(["model.onnx"]) == ""
 
