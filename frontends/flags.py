@@ -9,7 +9,6 @@ from core.hookspecs import hookimpl
 from core.options import Flags
 from frontends.grpc.options import GrpcOptions
 from frontends.http.options import HttpOptions
-from frontends.http.platforms.options import SageMakerOptions, VertexAIOptions
 from frontends.memory.options import MemoryOptions
 from frontends.metrics.options import MetricsOptions
 from frontends.shared.options import SharedOptions
@@ -18,15 +17,7 @@ from frontends.shared.options import SharedOptions
 @hookimpl(tryfirst=True)
 def core_add_options(parser: Flags) -> None:
     """Register the flags of the frontends, before those of plugins."""
-    for section in (
-        HttpOptions,
-        GrpcOptions,
-        SageMakerOptions,
-        VertexAIOptions,
-        MetricsOptions,
-        MemoryOptions,
-        SharedOptions,
-    ):
+    for section in (HttpOptions, GrpcOptions, MetricsOptions, MemoryOptions, SharedOptions):
         parser.add_section(section)
 
 

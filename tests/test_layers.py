@@ -65,6 +65,11 @@ SHARED = ("shared",)
 STARTS_A_SERVER = {"frontends.in_process": {"core.plugins", "core.repository"}}
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
+# Distributions that extend a frontend, and what they may import of it: platforms answer on ports of HTTP
+# with its services.
+EXTENDS_A_FRONTEND = {
+    "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared")
+}
 # Files of core with a word that is also one of a backend of this project, and why.
 NAMED_BY_CORE = {
     "core/config/formats.py": ("tensorrt_plan", "the language has fields of this platform only"),
@@ -228,17 +233,16 @@ def test_a_frontend_imports_no_other_frontend():
         if name.startswith("frontends.") and owner(name) not in (owner(module), *SHARED)
     }
 
-    # The port of metrics is one of HTTP; Vertex AI leads to metrics too. `flags` registers all flags.
+    # The port of metrics is one of HTTP; `flags` registers all flags.
     assert across == {
         *(
             ("frontends.metrics.frontend", f"frontends.http.{name}")
             for name in ("frontend", "interceptors", "listener", "message", "options", "router")
         ),
         ("frontends.metrics.options", "frontends.http.options"),
-        ("frontends.http.platforms.vertex_ai", "frontends.metrics.text"),
         *(
             ("frontends.flags", f"frontends.{name}.options")
-            for name in ("grpc", "http", "http.platforms", "memory", "metrics")
+            for name in ("grpc", "http", "memory", "metrics")
         ),
     }
 
@@ -259,6 +263,9 @@ def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():
         for path in tracked(*(f"{group}/**/*.py" for group in DISTRIBUTIONS))
         if not {"tests", "core_testing"} & set(path.parts)  # the contract tests look inside
         for name in imports(path)
+        if not name.startswith(
+            EXTENDS_A_FRONTEND.get("/".join(path.relative_to(ROOT).parts[:2]), "-")
+        )
         if name.startswith(
             ("frontends", "core.pipeline", "core.lifecycle", "core.repository.", "core.serve")
         )

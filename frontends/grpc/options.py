@@ -23,7 +23,7 @@ class GrpcOptions(Section):
 
     # fmt: off
     allow_grpc: bool = _grpc(BOOL, True,
-        "Serve gRPC. The default is false if AIP_MODE=PREDICTION.")
+        "Serve gRPC.")
     grpc_address: str = _grpc(STRING, "0.0.0.0",
         "Address of gRPC; unix:/path is a Unix domain socket, without a port.")
     grpc_port: int = _grpc(PORT, 8001, "Port of gRPC.")

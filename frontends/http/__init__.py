@@ -6,7 +6,6 @@ listener.py, connections.py   HttpListener, for any port, and its connections; t
 native/                       the fast path past aiohttp, for common inference requests
 router.py, interceptors.py    which service answers a path, and which callers may use it
 services/                     what each path does
-platforms/                    the ports of SageMaker and Vertex AI
 codec/                        bytes ↔ requests, responses and tensors
 message.py, errors.py         a request, its response, and errors as responses
 """

@@ -23,7 +23,7 @@ class HttpOptions(Section):
 
     # fmt: off
     allow_http: bool = _http(BOOL, True,
-        "Serve HTTP. The default is false if AIP_MODE=PREDICTION.")
+        "Serve HTTP.")
     http_address: str = _http(STRING, "0.0.0.0",
         "Address of HTTP; unix:/path is a Unix domain socket, without a port.")
     http_port: int = _http(PORT, 8000, "Port of HTTP.")

@@ -10,17 +10,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from core.errors import CoreError, invalid
-from core.server import InferenceServer
-from frontends.http.errors import refusal
-from frontends.http.interceptors import restrictions
-from frontends.http.listener import HttpListener
-from frontends.http.message import HttpRequest, HttpResponse
-from frontends.http.options import HttpOptions
-from frontends.http.platforms.binary import BinaryForm
-from frontends.http.platforms.default import default_model
-from frontends.http.platforms.options import (
+from core_platforms.binary import BinaryForm
+from core_platforms.default import default_model
+from core_platforms.options import (
     EVERYWHERE,
     HEALTH_ROUTE,
     PREDICT_ROUTE,
@@ -28,12 +23,20 @@ from frontends.http.platforms.options import (
     health_route,
     predict_route,
 )
+from frontends.http.errors import refusal
+from frontends.http.interceptors import restrictions
+from frontends.http.listener import HttpListener
+from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.options import HttpOptions
 from frontends.http.router import TABLE, Match, Route, Router, row
 from frontends.http.services import health
 from frontends.http.services.infer import infer
 from frontends.metrics.text import CONTENT_TYPE, render
 from frontends.shared.access import Requirement
 from frontends.shared.interceptors import Restrictions
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
 
 logger = logging.getLogger("core")
 

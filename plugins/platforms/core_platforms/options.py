@@ -86,7 +86,8 @@ class VertexAIOptions(Section):
 
     # fmt: off
     allow_vertex_ai: bool = _vertex(BOOL, False,
-        "Serve the endpoints of Vertex AI (docs/platforms.md). The default is true if AIP_MODE=PREDICTION.")
+        "Serve the endpoints of Vertex AI (docs/platforms.md). The default is true if AIP_MODE=PREDICTION; "
+        "those of --allow-http and --allow-grpc are then false.")
     vertex_ai_port: int = _vertex(PORT, _PORT,
         "Port of Vertex AI's endpoints. AIP_HTTP_PORT sets the default.")
     vertex_ai_thread_count: int = _vertex(integer(1), 8,

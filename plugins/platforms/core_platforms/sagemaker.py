@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.errors import invalid
-from core.server import InferenceServer
+from core_platforms.binary import BinaryForm
+from core_platforms.default import default_model
+from core_platforms.options import EVERYWHERE, SageMakerOptions
+from core_platforms.sagemaker_folder import ROOT
+from core_platforms.sagemaker_models import SageMakerModels
 from frontends.http.errors import refusal
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.options import HttpOptions
-from frontends.http.platforms.binary import BinaryForm
-from frontends.http.platforms.default import default_model
-from frontends.http.platforms.options import EVERYWHERE, SageMakerOptions
-from frontends.http.platforms.sagemaker_folder import ROOT
-from frontends.http.platforms.sagemaker_models import SageMakerModels
 from frontends.http.router import Match, Route, Router, Service, row
 from frontends.http.services import health
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
 from frontends.shared.interceptors import Restrictions
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
 
 BINARY = BinaryForm("application/vnd.sagemaker-triton.binary+json", answers=True)
 DEFAULT = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"
