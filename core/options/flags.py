@@ -40,11 +40,13 @@ class Flags:
         self.hint = hint
         self._sections: list[type[Section]] = []
         self._singles: list[Flag] = []
+        own = (flag.name for flag in Options.flags() if not flag.idle)
+        self._taken = {*own, *DEPRECATED, *ALIASES, "help"}
 
     def add_section(self, section: type[Section]) -> None:
         """Add the flags of a section. Raises CoreError(INVALID) for a name that is taken."""
         for flag in section.flags():
-            self._refuse_taken(flag.name)
+            self._take(flag.name, flag.idle)
         self._sections.append(section)
 
     def add(self, name: str, default: bool | int | float | str | list[str], help: str) -> None:
@@ -61,19 +63,20 @@ class Flags:
             raise invalid(
                 f"'{name}' cannot be a flag: lower-case words with - between, such as s3-region"
             )
-        self._refuse_taken(name)
         form = _FORMS.get(type(default))
         if form is None:
             kinds = ", ".join(each.__name__ for each in _FORMS)
             raise invalid(
                 f"flag --{name}: its default is of type {type(default).__name__}, not one of {kinds}"
             )
+        self._take(name)
         self._singles.append(Flag(name, name.replace("-", "_"), GROUP, form, default, help))
 
-    def _refuse_taken(self, name: str) -> None:
-        active = {flag.name for flag in self.rows if not flag.idle}
-        if name in active | {*DEPRECATED, *ALIASES, "help"}:
+    def _take(self, name: str, idle: str = "") -> None:
+        if name in self._taken:
             raise invalid(f"flag --{name} is there already")
+        if not idle:
+            self._taken.add(name)
 
     @property
     def rows(self) -> list[Flag]:
@@ -101,5 +104,5 @@ class Flags:
         for section in self._sections if environment else ():
             values = {**section.from_environment(), **values}
         added = {flag.field: copy.copy(flag.default) for flag in self._added()}
-        added.update({name: values.pop(name) for name in added.keys() & values.keys()})
-        return Options(**values, added=added, parts=tuple(self._sections), notes=tuple(notes))
+        found = Options(added=added, parts=tuple(self._sections), notes=tuple(notes))
+        return found.changed(**values)

@@ -4,8 +4,6 @@ Other parts of the server have sections of their own (core/options/section.py): 
 where it reads them.
 """
 
-# ruff: noqa: RUF009  the calls beside the fields are dataclasses.field() with the rest of the row
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace

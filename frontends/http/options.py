@@ -1,7 +1,5 @@
 """HttpOptions: the flags of HTTP."""
 
-# ruff: noqa: RUF009  the calls beside the fields are dataclasses.field() with the rest of the row
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """MemoryOptions: the flags of shared memory."""
 
-# ruff: noqa: RUF009  the calls beside the fields are dataclasses.field() with the rest of the row
-
 from __future__ import annotations
 
 import socket

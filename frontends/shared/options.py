@@ -1,7 +1,5 @@
 """SharedOptions: the flags that all frontends share: security, the access log and Unix domain sockets."""
 
-# ruff: noqa: RUF009  the calls beside the fields are dataclasses.field() with the rest of the row
-
 from __future__ import annotations
 
 from collections.abc import Sequence
