@@ -20,7 +20,7 @@ def check_together(options: Options) -> None:
         part.of(options).check_usage(options)
     listeners = [
         (each.what, each.address, 0 if each.is_unix else each.port)
-        for each in options.all_listeners()
+        for each in options.listeners()
         if each.is_unix or each.port
     ]
     for (first, address, port), (second, *other) in combinations(listeners, 2):

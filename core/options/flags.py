@@ -12,7 +12,7 @@ from typing import Any
 
 from core.errors import invalid
 from core.options.deprecated import ALIASES, DEPRECATED
-from core.options.section import Flag, Section
+from core.options.section import Flag, Section, flags_of
 from core.options.table import Options
 from core.options.values import BOOL, FLOAT, STRING, Form, read_int
 
@@ -40,12 +40,12 @@ class Flags:
         self.hint = hint
         self._sections: list[type[Section]] = []
         self._singles: list[Flag] = []
-        own = (flag.name for flag in Options.flags() if not flag.idle)
+        own = (flag.name for flag in flags_of(Options) if not flag.idle)
         self._taken = {*own, *DEPRECATED, *ALIASES, "help"}
 
     def add_section(self, section: type[Section]) -> None:
         """Add the flags of a section. Raises CoreError(INVALID) for a name that is taken."""
-        for flag in section.flags():
+        for flag in flags_of(section):
             self._take(flag.name, flag.idle)
         self._sections.append(section)
 
@@ -83,13 +83,13 @@ class Flags:
         """Return every flag, in the order of --help: by group, in the order of registration."""
         added = self._added()
         replaced = {flag.name for flag in added}
-        rows = [flag for flag in Options.flags() if flag.name not in replaced] + added
+        rows = [flag for flag in flags_of(Options) if flag.name not in replaced] + added
         titles = list(dict.fromkeys(flag.group for flag in rows if flag.group != GROUP))
         return sorted(rows, key=lambda flag: [*titles, GROUP].index(flag.group))
 
     def _added(self) -> list[Flag]:
         """Return the flags whose values are in `Options.added`."""
-        registered = [flag for section in self._sections for flag in section.flags()]
+        registered = [flag for section in self._sections for flag in flags_of(section)]
         replaced = {flag.name for flag in self._singles}
         return [flag for flag in registered if flag.name not in replaced] + self._singles
 

@@ -19,7 +19,6 @@ import copy
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.options.values import Form
@@ -99,28 +98,27 @@ def group(title: str) -> Callable[..., Any]:
     return flag
 
 
+def flags_of(section: type) -> tuple[Flag, ...]:
+    """Return the flags of a dataclass, in the order of its fields."""
+    return tuple(_flag(row) for row in fields(section) if row.metadata)
+
+
 def _flag(row: Field[Any]) -> Flag:
     assert callable(row.default_factory)
     name = row.name.replace("_", "-")
     return Flag(name, row.name, default=row.default_factory(), **row.metadata)
 
 
+@dataclass(kw_only=True)
 class Section:
     """Base of a dataclass whose fields are flags. A subclass overrides what its part needs."""
-
-    @classmethod
-    @cache
-    def flags(cls) -> tuple[Flag, ...]:
-        """Return the flags in the order of the fields."""
-        rows: Sequence[Field[Any]] = fields(cls)  # type: ignore[arg-type]
-        return tuple(_flag(row) for row in rows if row.metadata)
 
     @classmethod
     def of(cls: type[SectionT], options: Options) -> SectionT:
         """Return the values of this section in the options of a server; always the same object."""
         found: SectionT | None = options.sections.get(cls)
         if found is None:
-            names = {flag.field for flag in cls.flags()}
+            names = {row.name for row in fields(cls)}
             given = {name: value for name, value in options.added.items() if name in names}
             found = options.sections[cls] = cls(**given)
             found.resolve(options)

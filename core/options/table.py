@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from core.options.section import Flag, Listener, Section, group
+from core.options.section import Flag, Listener, Section, flags_of, group
 from core.options.values import (
     BOOL,
     FLOAT,
@@ -42,7 +42,7 @@ _security = group("Security")
 
 
 @dataclass(kw_only=True)
-class Options(Section):
+class Options:
     """All settings of one server. Not changed after the start.
 
     added      name of a flag that another part or a plugin has registered, with underscores → value
@@ -175,7 +175,9 @@ class Options(Section):
 
         parts   sections with other values than their defaults, in place of `changes`
         """
-        added = {flag.field: getattr(each, flag.field) for each in parts for flag in each.flags()}
+        added = {
+            flag.field: getattr(each, flag.field) for each in parts for flag in flags_of(type(each))
+        }
         return cls(added=added, parts=tuple(map(type, parts))).changed(**changes)
 
     def changed(self, **changes: Any) -> Options:
@@ -187,23 +189,20 @@ class Options(Section):
         """Return the value of a flag of core or of any part, named with underscores; `default` if unknown."""
         return self.added.get(name, getattr(self, name, default))
 
-    def all_sections(self) -> list[Section]:
-        """Return these options and the sections of the registered parts."""
-        return [self, *(part.of(self) for part in self.parts)]
-
-    def all_listeners(self) -> list[Listener]:
+    def listeners(self) -> list[Listener]:
         """Return every address on which the server accepts connections."""
         return [each for part in self.parts for each in part.of(self).listeners(self)]
 
 
-_OWN = {flag.field for flag in Options.flags()}
+_OWN = {flag.field for flag in flags_of(Options)}
 
 
 def idle_flags(options: Options) -> list[Flag]:
     """Return the flags that have another value than their default and have no effect."""
+    sections = (options, *(part.of(options) for part in options.parts))
     return [
         flag
-        for section in options.all_sections()
-        for flag in section.flags()
+        for section in sections
+        for flag in flags_of(type(section))
         if flag.idle and getattr(section, flag.field) != flag.default
     ]

@@ -79,4 +79,4 @@ class SharedOptions(Section):
 
     def check(self, options: Options) -> None:
         """Raise CoreError(INVALID) if the server cannot be as secure as --secure demands."""
-        secure.check(self, options.all_listeners())
+        secure.check(self, options.listeners())

@@ -70,7 +70,7 @@ class SageMakerOptions(Section):
         if not self.allow_sagemaker or self.sagemaker_safe_port_range is None:
             return
         first, last = self.sagemaker_safe_port_range
-        for each in options.all_listeners():
+        for each in options.listeners():
             if each.name == "sagemaker" or each.address != EVERYWHERE or not each.port:
                 continue
             if not first <= each.port <= last:

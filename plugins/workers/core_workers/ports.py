@@ -29,7 +29,7 @@ class Ports:
         self._sockets: list[socket.socket] = []
         self._listeners: dict[str, unix_sockets.UnixListener] = {}
         try:
-            for each in options.all_listeners():
+            for each in options.listeners():
                 self._keep(each)
         except CoreError:
             self.close()

@@ -91,7 +91,7 @@ def test_options_without_a_command_line_have_its_defaults():
     assert MailOptions.of(Options.defaults(mail_port=1)).mail_port == 1
     options = Options.defaults(MailOptions(mail_port=1), id="x")
     assert (MailOptions.of(options).mail_port, options.id) == (1, "x")
-    assert [each.name for each in options.all_listeners()] == ["mail"]
+    assert [each.name for each in options.listeners()] == ["mail"]
     MailOptions.of(Options.defaults()).mail_from.append("x")
     assert MailOptions.of(Options.defaults()).mail_from == []
 
