@@ -67,7 +67,7 @@ new-plugin: .venv/.installed  ## a plugin to start from: make new-plugin NAME=au
 	$(PIP) install --no-build-isolation --editable "plugins/$(NAME)"
 
 docs: .venv/.installed  ## the pages that are made from the code
-	$(BIN)/python -m core.options > docs/options.md
+	$(BIN)/python -m frontends.flags > docs/options.md
 	$(BIN)/python -m core.control.metrics.page docs/metrics.md
 
 proto: .venv/.test  ## compile the .proto files to descriptors, which are committed

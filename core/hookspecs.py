@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from core.caches import Cache
     from core.config import ModelConfig
     from core.lifecycle import ModelVersion
-    from core.options import AddedFlags, Options
+    from core.options import Flags, Options
     from core.pipeline.layers import Layer
     from core.pipeline.timing import BatchTiming
     from core.repository import Repository
@@ -43,8 +43,9 @@ hookimpl = pluggy.HookimplMarker("core")
 
 
 @hookspec
-def core_add_options(parser: AddedFlags) -> None:
-    """Add options to the command line: parser.add(name, default, help).
+def core_add_options(parser: Flags) -> None:
+    """Add options to the command line: parser.add(name, default, help), or parser.add_section(section) for a
+    core.options.Section.
 
     Called once per process, on the main thread, before the command line is parsed. The values are in
     `server.options.added`, by name with underscores. A server inside a program takes them as arguments of

@@ -140,7 +140,7 @@ def frontends_of(server: InferenceServer) -> list[Frontend]:
     wanted = [
         plugin
         for name, plugin in plugins.frontends().items()
-        if getattr(server.options, f"allow_{name}", True)
+        if server.options.value(f"allow_{name}", True)
     ]
     made = [plugin.load()(server) for plugin in wanted]
     return [frontend for frontend in made if frontend.enabled]

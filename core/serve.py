@@ -34,23 +34,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str]) -> int:
     try:
-        plugins.load_hooks(quiet=True)  # there is no log yet; the server logs skipped plugins later
-        added = plugins.added_flags()
+        flags = plugins.flags()
     except CoreError as error:
         print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
         return 1
     try:
-        options = parse(arguments, added=added)
+        options = parse(arguments, flags)
     except HelpWanted:
-        print(usage(added=added), file=sys.stderr)
+        print(usage(flags), file=sys.stderr)
         return 1
     except UsageError as error:
-        print(usage(added=added), error, sep="\n", file=sys.stderr)
+        print(usage(flags), error, sep="\n", file=sys.stderr)
         return 1
     log.configure(options)
     _say_what_is_idle(options)
-    for text in options.hardened:
-        logger.info("--secure: %s", text)
+    for note in options.notes:
+        logger.info("%s", note)
     try:
         status: int | None = plugins.ask("core_run_server", options=options, arguments=arguments)
         if status is None and options.workers > 1:

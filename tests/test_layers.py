@@ -6,6 +6,7 @@ The rules are those of ARCHITECTURE.md. tests/shape also counts imports for type
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,11 @@ STARTS_A_SERVER = {"frontends.in_process": {"core.plugins", "core.repository"}}
 READS_ALL = "frontends.commands"
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
+# Distributions that extend a frontend, and what they may import of it: platforms answer on ports of HTTP
+# with its services.
+EXTENDS_A_FRONTEND = {
+    "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared")
+}
 # Files of core with a word that is also one of a backend of this project, and why.
 NAMED_BY_CORE = {
     "core/config/formats.py": ("tensorrt_plan", "the language has fields of this platform only"),
@@ -228,11 +234,28 @@ def test_a_frontend_imports_no_other_frontend():
         if name.startswith("frontends.") and owner(name) not in (owner(module), *SHARED)
     }
 
-    # The port of metrics is one of HTTP; Vertex AI leads to metrics too.
+    # The port of metrics is one of HTTP; `flags` registers all flags.
     assert across == {
-        ("frontends.metrics.frontend", f"frontends.http.{name}")
-        for name in ("interceptors", "listener", "message", "router")
-    } | {("frontends.http.platforms.vertex_ai", "frontends.metrics.text")}
+        *(
+            ("frontends.metrics.frontend", f"frontends.http.{name}")
+            for name in ("frontend", "interceptors", "listener", "message", "options", "router")
+        ),
+        ("frontends.metrics.options", "frontends.http.options"),
+        *(
+            ("frontends.flags", f"frontends.{name}.options")
+            for name in ("grpc", "http", "memory", "metrics")
+        ),
+    }
+
+
+def test_the_command_line_imports_no_library_of_a_server():
+    program = "import sys; from core import serve; serve.main(['--help']); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert {"frontends.http.options", "frontends.grpc.options"} <= set(done.stdout.split())
+    assert {"aiohttp", "grpc"} & set(done.stdout.split()) == set()
 
 
 def test_a_distribution_imports_neither_frontends_nor_internals_of_core():
@@ -241,6 +264,9 @@ def test_a_distribution_imports_neither_frontends_nor_internals_of_core():
         for path in tracked(*(f"{group}/**/*.py" for group in DISTRIBUTIONS))
         if not {"tests", "core_testing"} & set(path.parts)  # the contract tests look inside
         for name in imports(path)
+        if not name.startswith(
+            EXTENDS_A_FRONTEND.get("/".join(path.relative_to(ROOT).parts[:2]), "-")
+        )
         if name.startswith(
             ("frontends", "core.pipeline", "core.lifecycle", "core.repository.", "core.serve")
         )

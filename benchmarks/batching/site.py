@@ -22,7 +22,7 @@ from core.native.clock import Clock
 from core.native.timer import LoopTimer
 from core.options import Options
 from core.server import InferenceServer
-from frontends.http import HttpFrontend
+from frontends.http.frontend import HttpFrontend
 
 BEAT_NS = 5_000_000
 PORT, RECORD = "port", "record.json"

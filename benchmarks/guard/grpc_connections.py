@@ -14,6 +14,7 @@ from core.server import InferenceServer
 from frontends.grpc import transport as grpc_options
 from frontends.grpc.engine_native import _Protocol
 from frontends.grpc.native.engine_context import EngineContext
+from frontends.grpc.options import GrpcOptions
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 
@@ -28,7 +29,7 @@ class GrpcClients:
         self._turns = turns
         self.asked: Sequence[int] = [0] * len(transports)
         self.transports = transports
-        options = server.options
+        options = GrpcOptions.of(server.options)
         table = methods(server, RequestsInFlight())
         port = EngineContext(
             {GRPC_PATH: table[GRPC_PATH]},

@@ -1,28 +1,30 @@
-"""Options of the server: the table, the command line, --help.
+"""Options of the server: flags, the command line, --help.
 
-    command line ─► [Options] ─► everybody
+    hook core_add_options ─► [Flags]
+    command line ─────────► [parse] ─► [Options] ─► every part reads its Section
 
-`table` is the place to add a flag.
+table.py    core's own flags            section.py   base class for the flags of other parts
+values.py   forms of values             flags.py     all flags that are registered
 """
 
-from core.options.added import AddedFlags, defaults_of
 from core.options.checks import check_server, reads_again
 from core.options.command_line import HelpWanted, parse
-from core.options.secure import harden
-from core.options.table import FLAGS, Flag, Options, idle_flags
+from core.options.flags import Flags
+from core.options.section import Flag, Listener, Section, group
+from core.options.table import Options, idle_flags
 from core.options.usage import usage
 from core.options.values import UsageError
 
 __all__ = [
-    "FLAGS",
-    "AddedFlags",
     "Flag",
+    "Flags",
     "HelpWanted",
+    "Listener",
     "Options",
+    "Section",
     "UsageError",
     "check_server",
-    "defaults_of",
-    "harden",
+    "group",
     "idle_flags",
     "parse",
     "reads_again",

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from core.options import platforms
-from core.options.added import defaults_of
 from core.options.checks import check_together
 from core.options.deprecated import ALIASES, DEPRECATED, replacement
-from core.options.secure import harden
-from core.options.table import FLAGS, Flag, Options
+from core.options.flags import Flags
+from core.options.section import Flag
+from core.options.table import Options
 from core.options.values import UsageError
 
 
@@ -26,37 +25,37 @@ def _print_warning(text: str) -> None:
 
 def parse(
     arguments: Sequence[str],
+    flags: Flags | None = None,
     warn: Callable[[str], None] = _print_warning,
-    added: Sequence[Flag] = (),
 ) -> Options:
-    """The options that a command line gives.
+    """Return the options that a command line gives.
 
-    warn    is told about each deprecated flag
-    added   flags of plugins; their values are in options.added
-    Raises UsageError for what cannot be followed, HelpWanted for --help.
+    flags   that the command line may have; by default those of core
+    warn    is called with a text for each deprecated flag
+    Raises UsageError for a command line that is wrong, HelpWanted for --help.
     """
-    flags = {flag.name: flag for flag in (*FLAGS, *added)}
-    of_plugins = {flag.name for flag in added}
-    values: dict[str, Any] = {}
-    theirs = defaults_of(added)
-    for name, text in _pairs(arguments, flags):
+    flags = flags or Flags()
+    known = {flag.name: flag for flag in flags.rows}
+    given: dict[str, Any] = {}
+    for name, text in _pairs(arguments, known, flags.hint):
         if name in DEPRECATED:
             replaced = replacement(DEPRECATED[name], text, warn)
             if replaced is None:
                 continue
             name, text = replaced
-        flag = flags[name]
+        flag = known[name]
         new = flag.form.read(name, text)
-        found = theirs if name in of_plugins else values
-        found[flag.field] = flag.form.merge(found.get(flag.field, flag.default), new)
-    values.setdefault("model_repository", platforms.storage())
-    options = Options(**harden(values), added=theirs)
+        given[flag.field] = flag.form.merge(given.get(flag.field, flag.default), new)
+    options = flags.options(given, environment=True)
     check_together(options)
     return options
 
 
-def _pairs(arguments: Sequence[str], flags: Mapping[str, Flag]) -> Iterator[tuple[str, str]]:
-    """(full name of a flag, its text) in the order of the command line."""
+def _pairs(
+    arguments: Sequence[str], flags: Mapping[str, Flag], hint: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield (full name of a flag, its text) in the order of the command line."""
+    names = sorted([*flags, *DEPRECATED, *ALIASES])
     rest = iter(arguments)
     for argument in rest:
         if not argument.startswith("--") or argument == "--":
@@ -64,7 +63,7 @@ def _pairs(arguments: Sequence[str], flags: Mapping[str, Flag]) -> Iterator[tupl
                 return
             raise UsageError(f"Unexpected argument: {argument}")
         typed, equals, text = argument[2:].partition("=")
-        name = _full_name(typed, argument, sorted([*flags, *DEPRECATED, *ALIASES]))
+        name = _full_name(typed, argument, names, hint)
         if name in DEPRECATED or flags[name].form.metavar:
             if not equals:
                 value = next(rest, None)
@@ -76,7 +75,7 @@ def _pairs(arguments: Sequence[str], flags: Mapping[str, Flag]) -> Iterator[tupl
         yield name, text
 
 
-def _full_name(typed: str, argument: str, names: Sequence[str]) -> str:
+def _full_name(typed: str, argument: str, names: Sequence[str], hint: Callable[[str], str]) -> str:
     if typed == "help":
         raise HelpWanted
     if typed not in names:
@@ -86,7 +85,7 @@ def _full_name(typed: str, argument: str, names: Sequence[str]) -> str:
             raise UsageError(f"option '{argument}' is ambiguous; possibilities: {possibilities}")
         if not found:
             near = difflib.get_close_matches(typed, names, 1)
-            hint = f"; did you mean '--{near[0]}'?" if near else ""
-            raise UsageError(f"unrecognized option '{argument}'{hint}")
+            similar = f"; did you mean '--{near[0]}'?" if near else ""
+            raise UsageError(f"unrecognized option '{argument}'{hint(typed) or similar}")
         typed = found[0]
     return ALIASES.get(typed, typed)

@@ -1,17 +1,19 @@
-"""docs/options.md: every flag in a table for each group, made from the table of flags."""
+"""docs/options.md: every flag, in a table for each group."""
 
 from __future__ import annotations
 
 from itertools import groupby
 
 from core.options.deprecated import ALIASES, DEPRECATED
-from core.options.table import FLAGS, Flag
+from core.options.flags import Flags
+from core.options.section import Flag
 from core.options.usage import repeats, shown
 
 _HEAD = """\
 # Options of `core-serve`
 
-Made from the table in `core/options/table.py` by `make docs`. Names and defaults are Triton's.
+Made by `make docs` from `core/options/table.py` and the `options.py` of each frontend. Names and defaults are
+Triton's. Flags of plugins are on the pages of the plugins.
 
 `--name=value` and `--name value` are the same. A boolean is `true`, `on`, `1`, `false`, `off` or
 `0`, in any case. The beginning of a name is enough where only one flag begins so. A wrong command line
@@ -19,11 +21,11 @@ shows all flags and the reason on stderr; the exit status is 1.
 """
 
 
-def page() -> str:
-    """The page, as Markdown."""
+def page(flags: Flags) -> str:
+    """Return the page, as Markdown."""
     parts = [_HEAD]
-    for title, flags in groupby(FLAGS, key=lambda flag: flag.group):
-        rows = "".join(_row(flag) for flag in flags)
+    for title, group in groupby(flags.rows, key=lambda flag: flag.group):
+        rows = "".join(_row(flag) for flag in group)
         parts.append(f"\n## {title}\n\n| flag | default | meaning |\n|---|---|---|\n{rows}")
     aliases = "".join(f"| `--{old}` | `--{new}` |\n" for old, new in ALIASES.items())
     old = "".join(f"| `--{name}` | {_instead(name)} |\n" for name in DEPRECATED)

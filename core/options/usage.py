@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from itertools import groupby
 
 from core.options.deprecated import DEPRECATED
-from core.options.table import FLAGS, Flag
+from core.options.flags import Flags
+from core.options.section import Flag
 
 
-def usage(program: str = "core-serve", added: Sequence[Flag] = ()) -> str:
-    """Every flag with its form, meaning and default.
-
-    added   flags of plugins, which come last
-    """
+def usage(flags: Flags, program: str = "core-serve") -> str:
+    """Return the text: every flag with its form, meaning and default."""
     lines = [f"Usage: {program} [options]", "  --help", "\tPrint usage"]
-    replaced = {flag.name for flag in added}
-    flags_of_core = (flag for flag in FLAGS if flag.name not in replaced)
-    for title, flags in groupby((*flags_of_core, *added), key=lambda flag: flag.group):
+    for title, rows in groupby(flags.rows, key=lambda flag: flag.group):
         lines += ["", f"{title}:"]
-        for flag in flags:
+        for flag in rows:
             lines += _entry(flag.name, flag.form.metavar, _meaning(flag))
             if flag.name == "model-repository":
                 lines += _entry("model-store", flag.form.metavar, "The same as --model-repository.")

@@ -8,9 +8,9 @@ At startup only names are read; a module is imported on first use. A broken plug
 
 from core.plugins.backends import backend, can_isolate, imported, is_there, isolate
 from core.plugins.calls import (
-    added_flags,
     ask,
     ask_each,
+    flags,
     hooks,
     listens,
     load_hooks,
@@ -37,7 +37,6 @@ __all__ = [
     "HostedBackend",
     "Plugin",
     "ProcessHost",
-    "added_flags",
     "aliases",
     "api",
     "ask",
@@ -48,6 +47,7 @@ __all__ = [
     "can_isolate",
     "extras",
     "file_of",
+    "flags",
     "formats",
     "frontends",
     "hint",

@@ -20,7 +20,8 @@ from typing import Any
 import pluggy
 
 from core.errors import CoreError, internal, invalid
-from core.options import AddedFlags, Flag
+from core.options import Flags
+from core.plugins.extras import flag_hint
 from core.plugins.installed import with_hooks
 
 logger = logging.getLogger("core")
@@ -181,11 +182,15 @@ class _Failures(logging.Handler):
 _failures = _Failures(logging.ERROR)
 
 
-def added_flags() -> list[Flag]:
-    """Return the command line flags of plugins. Call after load_hooks. Raises CoreError: see `ask`."""
-    parser = AddedFlags()
+def flags() -> Flags:
+    """Load the hooks, and return the flags of all parts. Main thread. Raises CoreError: see `ask`.
+
+    Plugins that cannot be imported are left out; the start of the server logs them.
+    """
+    load_hooks(quiet=True)
+    parser = Flags(flag_hint)
     ask("core_add_options", parser=parser)
-    return parser.flags
+    return parser
 
 
 def _trace_call(hook: str, found: Sequence[Any], arguments: Mapping[str, Any]) -> None:

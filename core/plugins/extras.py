@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 
+from core.plugins.installed import hidden
+
 _REQUIREMENT = re.compile(r"""([\w-]+).*\bextra == ["']([\w-]+)["']""")
 
 
@@ -26,6 +28,29 @@ def extras() -> Mapping[str, list[str]]:
         if match := _REQUIREMENT.match(requirement):
             found.setdefault(match[2], []).append(match[1])
     return found
+
+
+def flag_hint(name: str) -> str:
+    """Return the end of an error text for the unknown flag of an extra that is not installed; "" for others.
+
+    An extra "x-y" has the flags x-y-… and allow-x-y.
+    """
+    flag = f"{name.removeprefix('allow-')}-"
+    found = [
+        extra
+        for extra, needs in extras().items()
+        if flag.startswith(f"{extra}-") and not all(map(is_installed, needs))
+    ]
+    return install_hint(max(found, key=len, default=""))
+
+
+def is_installed(distribution: str) -> bool:
+    """Return whether a distribution is there, and CORE_BLOCK does not hide it."""
+    try:
+        metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return distribution not in hidden()
 
 
 def install_hint(name: str) -> str:

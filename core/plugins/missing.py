@@ -10,10 +10,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from importlib import metadata
 
-from core.plugins.extras import extras
-from core.plugins.installed import hidden
+from core.plugins.extras import extras, is_installed
 
 PROCESS_HOST = "process-host"
 """The extra that brings a process host."""
@@ -67,7 +65,7 @@ def advice(names: Iterable[str]) -> str:
     names   such as model.onnx, or onnxruntime_onnx
     """
     ours = _backend_extras()
-    absent = [each for each in ours.get(FORMATS, ()) if not _is_installed(each)]
+    absent = [each for each in ours.get(FORMATS, ()) if not is_installed(each)]
     parts = {part for name in names for part in re.split(r"[._/]", name.lower())}
     for extra, needs in sorted(ours.items()):
         if extra in parts and needs[0] in absent:
@@ -91,11 +89,3 @@ def _backend_extras() -> Mapping[str, list[str]]:
         for extra, needs in extras().items()
         if extra == FORMATS or (len(needs) == 1 and needs[0].startswith("backend-"))
     }
-
-
-def _is_installed(distribution: str) -> bool:
-    try:
-        metadata.distribution(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return distribution not in hidden()

@@ -10,6 +10,7 @@ from core.errors import unavailable
 from core.options import Options
 from core.system.account import MemoryAccount
 from frontends.grpc.method import Method
+from frontends.grpc.options import GrpcOptions
 from frontends.shared.watched_files import WatchedFiles
 
 
@@ -37,7 +38,7 @@ def engine(
 
     Raises CoreError(UNAVAILABLE) for one that is asked for by name and is not there.
     """
-    wanted = options.grpc_engine
+    wanted = GrpcOptions.of(options).grpc_engine
     if wanted != "grpcio":
         try:
             found: Engine = import_module("frontends.grpc.engine_native").NativeEngine(

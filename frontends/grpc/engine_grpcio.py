@@ -22,6 +22,8 @@ from core.system.heap import FreeMemoryWatch
 from frontends.grpc import transport
 from frontends.grpc.grpcio_calls import MethodRouter
 from frontends.grpc.method import Method
+from frontends.grpc.options import GrpcOptions
+from frontends.shared.options import SharedOptions
 from frontends.shared.tls import Certificates
 from frontends.shared.watched_files import WatchedFiles
 
@@ -38,7 +40,8 @@ class GrpcioEngine:
         files: WatchedFiles,
         account: MemoryAccount,
     ):
-        self._options = options
+        self._options = transport.options_of(options)
+        self._socket_mode = SharedOptions.of(options).unix_socket_mode
         self._account = account
         self._files = files
         self._methods = methods
@@ -75,7 +78,7 @@ class GrpcioEngine:
         router = MethodRouter(self._methods, transport.compresses(options), self._account)
         server.add_generic_rpc_handlers((router,))
         if unix_sockets.is_unix(address):
-            self._file = _bind_at(server, address, certificates, options.unix_socket_mode)
+            self._file = _bind_at(server, address, certificates, self._socket_mode)
             port = options.grpc_port
         else:
             port = _bind(server, address, certificates)
@@ -187,7 +190,7 @@ class NewCertificates:
         return grpc.ssl_server_certificate_configuration(chain, root)
 
 
-def _certificates(options: Options, watched: WatchedFiles) -> NewCertificates | None:
+def _certificates(options: GrpcOptions, watched: WatchedFiles) -> NewCertificates | None:
     """Those of a TLS server, None for one without TLS; raises as Certificates.context."""
     files = transport.certificates(options)
     if files is None:

@@ -18,7 +18,9 @@ from frontends.grpc import transport
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection
 from frontends.grpc.native.engine_context import EngineContext
+from frontends.grpc.options import GrpcOptions
 from frontends.shared.connection_limit import BACKLOG, most_connections
+from frontends.shared.options import SharedOptions
 from frontends.shared.tls import listening
 from frontends.shared.watched_files import WatchedFiles
 
@@ -47,7 +49,8 @@ class NativeEngine:
         files: WatchedFiles,
         account: MemoryAccount,
     ):
-        self._options = options
+        self._options = transport.options_of(options)
+        self._socket_mode = SharedOptions.of(options).unix_socket_mode
         self._account = account
         self._files = files
         self._methods = methods
@@ -80,7 +83,7 @@ class NativeEngine:
             return _Protocol(port) if len(port.connections) < most else _Refused()
 
         if unix_sockets.is_unix(address):
-            self._unix = unix_sockets.listen(address, options.unix_socket_mode)
+            self._unix = unix_sockets.listen(address, self._socket_mode)
             self._listeners = [await unix_sockets.serve(protocol, self._unix, **secure)]
             self._port = port
             return options.grpc_port
@@ -122,7 +125,7 @@ async def _within(seconds: float, event: asyncio.Event) -> bool:
     return True
 
 
-def _sockets(options: Options) -> list[socket.socket]:
+def _sockets(options: GrpcOptions) -> list[socket.socket]:
     """A listening socket for each address of the host, all with one port. Raises OSError."""
     host, port = options.grpc_address.strip("[]"), options.grpc_port
     found: list[socket.socket] = []

@@ -8,6 +8,7 @@ import time
 from core.server import InferenceServer
 from frontends.grpc import transport
 from frontends.grpc.engine import engine
+from frontends.grpc.options import GrpcOptions
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.shared.context import context_of
@@ -34,7 +35,7 @@ class GrpcFrontend:
 
     @property
     def enabled(self) -> bool:
-        return self._options.allow_grpc
+        return GrpcOptions.of(self._options).allow_grpc
 
     async def start(self) -> None:
         """Bind and listen.
@@ -43,7 +44,9 @@ class GrpcFrontend:
         that cannot be read.
         """
         self.port = await self._engine.start()
-        logger.info("Started GRPCInferenceService at %s", transport.address(self._options))
+        logger.info(
+            "Started GRPCInferenceService at %s", transport.address(GrpcOptions.of(self._options))
+        )
 
     async def stop(self, timeout_s: float) -> None:
         """Refuse new inference requests, wait at most `timeout_s` for those in flight, close."""

@@ -9,6 +9,7 @@ from core.control import OPERATIONS
 from core.server import InferenceServer
 from frontends.grpc.interceptors import intercepted, naming_caller, restrictions
 from frontends.grpc.method import Method, StreamMethod, UnaryFunction, UnaryMethod
+from frontends.grpc.options import GrpcOptions
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.control import ControlService, path_of
 from frontends.grpc.services.health import HealthService
@@ -104,6 +105,6 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     )
     # fmt: on
     interceptors = Interceptors(context)
-    required = restrictions(server.options.grpc_restricted_protocol)
+    required = restrictions(GrpcOptions.of(server.options).grpc_restricted_protocol)
     rows += _generic(server, rows)
     return {row.path: intercepted(row, interceptors, required) for row in rows}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core import unix_sockets
 from core.options import Options
+from frontends.grpc.options import GrpcOptions
 from frontends.shared.tls import Certificates
 
 ChannelArguments = list[tuple[str, int]]
@@ -13,7 +16,13 @@ _COMPRESSION_LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3}
 _ZLIB_LEVELS = {"none": 0, "low": 1, "medium": 6, "high": 9}
 
 
-def channel_arguments(options: Options) -> ChannelArguments:
+def options_of(options: Options) -> GrpcOptions:
+    """Return the options of the transport: workers share the port."""
+    found = GrpcOptions.of(options)
+    return replace(found, reuse_grpc_port=found.reuse_grpc_port or options.workers > 1)
+
+
+def channel_arguments(options: GrpcOptions) -> ChannelArguments:
     """What a server of grpcio is made with; times in milliseconds."""
     arguments = [
         ("grpc.max_receive_message_length", options.grpc_max_message_size),
@@ -45,17 +54,17 @@ def channel_arguments(options: Options) -> ChannelArguments:
     return arguments
 
 
-def compresses(options: Options) -> bool:
+def compresses(options: GrpcOptions) -> bool:
     """Whether responses of inference are compressed."""
     return options.grpc_infer_response_compression_level != "none"
 
 
-def compression_level(options: Options) -> int:
+def compression_level(options: GrpcOptions) -> int:
     """zlib's level for responses of inference; 0 if they are not compressed."""
     return _ZLIB_LEVELS[options.grpc_infer_response_compression_level]
 
 
-def address(options: Options) -> str:
+def address(options: GrpcOptions) -> str:
     """host:port to listen on, with brackets around an IPv6 address; a Unix domain socket has no port."""
     host = options.grpc_address
     if unix_sockets.is_unix(host):
@@ -65,9 +74,9 @@ def address(options: Options) -> str:
     return f"{host}:{options.grpc_port}"
 
 
-def certificates(options: Options) -> Certificates | None:
+def certificates(options: GrpcOptions) -> Certificates | None:
     """What a TLS server is made with, None for one without TLS."""
-    if not (options.grpc_use_ssl or options.grpc_use_ssl_mutual):
+    if not options.has_tls:
         return None
     return Certificates(
         "grpc",

@@ -28,6 +28,7 @@ from frontends.http.interceptors import HttpInterceptors
 from frontends.http.message import HttpRequest
 from frontends.http.native.fast_connection import FastConnection
 from frontends.http.native.listener_context import ListenerContext
+from frontends.http.options import HttpOptions
 from frontends.http.request_timeouts import TOO_MANY, RequestTimeouts, TimedConnection
 from frontends.http.websocket import WebSocketSession
 from frontends.shared.access_log import AccessLog, AccessLogEntry
@@ -61,7 +62,7 @@ class Connections(web.Server):
         interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,
     ):
-        options = server.options
+        options = HttpOptions.of(server.options)
         self._account = server.account
         super().__init__(
             self._handle,

@@ -35,6 +35,7 @@ from frontends.http.connections import Connections
 from frontends.http.errors import error_answer, refusal, unexpected
 from frontends.http.interceptors import HttpCallDescription, HttpInterceptors
 from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.options import HttpOptions
 from frontends.http.request_share import RequestShare
 from frontends.http.route import Route
 from frontends.http.router import Router
@@ -77,7 +78,7 @@ class HttpListener:
         certificates: Certificates | None = None,
         logged: bool = True,
     ):
-        options = server.options
+        options = HttpOptions.of(server.options)
         self._server = server
         self._router = router
         self._title = title
@@ -88,6 +89,7 @@ class HttpListener:
         self._certificates = certificates
         self._most_bytes = options.http_max_input_size
         self._most_body = options.http_max_body_size
+        self._answer_timeout_secs = options.http_answer_timeout_secs
         self._context = context_of(server)
         self._interceptors = HttpInterceptors(self._context, router, logged=logged)
         self._listener: asyncio.Server | None = None
@@ -107,7 +109,6 @@ class HttpListener:
 
         Raises CoreError(UNAVAILABLE) if the port cannot be bound, CoreError(INVALID) for bad certificates.
         """
-        options = self._server.options
         interceptors = self._interceptors
         intercepts = interceptors.policy is not None or interceptors.access_log is not None
         connections = Connections(
@@ -119,7 +120,7 @@ class HttpListener:
         )
         secure = listening(self._certificates, "http/1.1", self._context.files)
         if unix_sockets.is_unix(self._address):
-            self._unix = unix_sockets.listen(self._address, options.unix_socket_mode)
+            self._unix = unix_sockets.listen(self._address, self._context.options.unix_socket_mode)
             self._listener = await unix_sockets.serve(connections, self._unix, **secure)
             self._connections = connections
             logger.info("Started %s at %s", self._title, self._address)
@@ -138,7 +139,7 @@ class HttpListener:
             if error.errno == errno.EADDRINUSE:
                 raise unavailable(f"Socket {where} already in use") from None
             raise unavailable(f"cannot listen at {where}: {error.strerror or error}") from None
-        end_unread(self._listener, options.http_answer_timeout_secs)
+        end_unread(self._listener, self._answer_timeout_secs)
         self._connections = connections
         logger.info("Started %s at %s:%d", self._title, self._address, self.port)
 

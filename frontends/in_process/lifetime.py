@@ -10,7 +10,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -106,7 +105,7 @@ class ServerLifetime:
         changes |= {f"{name}_port": port for name, port in ports.items() if port is not None}
         changes |= {f"allow_{name}": True for name in ports}
         previous = self.server.options
-        self.server.options = replace(previous, **changes)
+        self.server.options = previous.changed(**changes)
         opened: dict[str, Frontend] = {}
         try:
             for name in ports:

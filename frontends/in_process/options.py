@@ -13,9 +13,8 @@ from typing import Any
 
 from core import plugins
 from core.errors import CoreError, invalid
-from core.options import FLAGS, Flag, Options, UsageError, check_server, defaults_of, harden
+from core.options import Flag, Flags, Options, UsageError, check_server
 
-_BY_FIELD = {flag.field: flag for flag in FLAGS}
 _MODELS = ("model_repository", "load_model")  # one path or name, or several
 
 
@@ -25,13 +24,11 @@ def options_of(settings: Mapping[str, Any]) -> Options:
     Raises CoreError(INVALID) for an unknown option, with the most similar one, for an invalid value, and
     for options that exclude each other.
     """
-    plugins.load_hooks(quiet=True)  # the start of the server logs the plugins that fail
-    added = {flag.field: flag for flag in plugins.added_flags()}
-    flags = _BY_FIELD | added
-    values = {name: _value(_flag(name, flags), value) for name, value in settings.items()}
-    theirs = {name: values.pop(name) for name in added.keys() & values.keys()}
-    values.setdefault("allow_vertex_ai", False)  # only Server.serve opens ports
-    options = Options(**harden(values), added=defaults_of(added.values()) | theirs)
+    flags = plugins.flags()
+    known = {flag.field: flag for flag in flags.rows}
+    options = flags.options(
+        {name: _value(_flag(name, known, flags), value) for name, value in settings.items()}
+    )
     if options.workers != 1:
         raise invalid(
             f"workers={options.workers} is for core-serve: a server in this process is one process"
@@ -42,11 +39,12 @@ def options_of(settings: Mapping[str, Any]) -> Options:
     return options
 
 
-def _flag(name: str, flags: Mapping[str, Flag]) -> Flag:
-    if (flag := flags.get(name)) is None:
-        near = difflib.get_close_matches(name, flags, 1)
-        hint = f"did you mean '{near[0]}'?" if near else "docs/options.md lists them"
-        raise invalid(f"a server has no option '{name}'; {hint}")
+def _flag(name: str, known: Mapping[str, Flag], flags: Flags) -> Flag:
+    if (flag := known.get(name)) is None:
+        near = difflib.get_close_matches(name, known, 1)
+        similar = f"; did you mean '{near[0]}'?" if near else "; docs/options.md lists them"
+        hint = flags.hint(name.replace("_", "-")) or similar
+        raise invalid(f"a server has no option '{name}'{hint}")
     return flag
 
 

@@ -20,7 +20,9 @@ from core.control import called_by
 from core.errors import CoreError
 from core.server import InferenceServer
 from frontends.memory.connection import MemoryConnection
+from frontends.memory.options import MemoryOptions
 from frontends.shared.memory import MemoryControl
+from frontends.shared.options import SharedOptions
 
 logger = logging.getLogger("core")
 
@@ -36,11 +38,11 @@ class MemoryFrontend:
     name = "memory"
 
     def __init__(self, server: InferenceServer):
-        options = server.options
+        options = MemoryOptions.of(server.options)
         self._memory = MemoryControl.of(server)
         self._keeps = server.options.workers > 1
         self._path = options.shared_memory_socket
-        self._mode = options.unix_socket_mode
+        self._mode = SharedOptions.of(server.options).unix_socket_mode
         self._users = {os.geteuid(), 0, *options.shared_memory_socket_uid}
         self._listener: unix_sockets.UnixListener | None = None
         self._connections: dict[asyncio.Task[None], socket.socket] = {}

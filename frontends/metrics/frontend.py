@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from core.server import InferenceServer
+from frontends.http.frontend import certificates
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.options import HttpOptions
 from frontends.http.router import Router, row
+from frontends.metrics.options import MetricsOptions
 from frontends.metrics.text import CONTENT_TYPE, render
-from frontends.shared.tls import certificates_of_http
 
 _HEADERS = {"Content-Type": CONTENT_TYPE}
 
@@ -37,15 +39,15 @@ class MetricsFrontend(HttpListener):
     name = "metrics"
 
     def __init__(self, server: InferenceServer):
-        options = server.options
+        options, http = MetricsOptions.of(server.options), HttpOptions.of(server.options)
         super().__init__(
             server,
-            Router(restrictions(options.http_restricted_api), _TABLE),
+            Router(restrictions(http.http_restricted_api), _TABLE),
             "Metrics Service",
             options.metrics_address,
             options.metrics_port,
-            reuse_port=options.workers > 1,
-            certificates=certificates_of_http(options) if options.metrics_use_ssl else None,
+            reuse_port=server.options.workers > 1,
+            certificates=certificates(http) if options.metrics_use_ssl else None,
             logged=False,  # no access log lines for scrapes
         )
 

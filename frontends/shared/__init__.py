@@ -1,5 +1,7 @@
 """What the frontends have in common, whatever protocol they speak.
 
+options.py            flags of all frontends together · secure.py  what --secure sets and checks ·
+                      forms.py  forms of flags
 context.py            one object for all frontends of a server: access policy, access log, watched files
 access/               who calls, which roles a call needs, limits of callers; `python -m core token`
 access_log.py         a line for every request

@@ -17,9 +17,9 @@ from collections import deque
 from typing import Any
 
 from core.errors import invalid, unavailable
-from core.options import Options
 from core.telemetry.losses import Losses
 from core.telemetry.tracing.context import parsed
+from frontends.shared.options import SharedOptions
 
 logger = logging.getLogger("core")
 
@@ -145,7 +145,7 @@ class AccessLog:
         self._thread.start()
 
     @classmethod
-    def of(cls, options: Options) -> AccessLog | None:
+    def of(cls, options: SharedOptions) -> AccessLog | None:
         """The one that the options ask for, None for none.
 
         Raises CoreError(UNAVAILABLE) for a file that cannot be opened, CoreError(INVALID) for a folder.

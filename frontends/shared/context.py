@@ -10,12 +10,14 @@ import asyncio
 from core.server import InferenceServer
 from frontends.shared.access import AccessPolicy
 from frontends.shared.access_log import AccessLog
+from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 
 
 class FrontendContext:
     """What the frontends of one server share. Loop thread only.
 
+    options      flags that all frontends share
     policy       every call is checked against it; None: every caller may do everything
     access_log   gets a line for every request; None without --access-log
     files        certificates, tokens and keys, which are read again when they change
@@ -23,7 +25,7 @@ class FrontendContext:
 
     def __init__(self, server: InferenceServer):
         """Raises CoreError for options, tokens and keys that cannot be used."""
-        options = server.options
+        options = self.options = SharedOptions.of(server.options)
         self.files = WatchedFiles(options.reload_secs)
         self.policy = AccessPolicy.of(options, lambda: server.shared_table("limits"))
         if self.policy is not None:

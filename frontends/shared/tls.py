@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import invalid
-from core.options import Options
 from frontends.shared.watched_files import WatchedFiles
 
 # How long a client may take to say that it has heard the end of a connection (RFC 8446, 6.1). The data
@@ -87,17 +86,6 @@ class Certificates:
             raise invalid(
                 f"--{self.frontend}-{flag} '{path}' cannot be read: {error.strerror}"
             ) from None
-
-
-def certificates_of_http(options: Options) -> Certificates:
-    """Those that HTTP has, and the port of metrics."""
-    return Certificates(
-        "http",
-        certificate=options.http_server_cert,
-        key=options.http_server_key,
-        root=options.http_root_cert,
-        mutual=options.http_use_ssl_mutual,
-    )
 
 
 class RenewableContext(ssl.SSLContext):

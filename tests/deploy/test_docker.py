@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core.options import FLAGS
+from core import plugins
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "docker" / "Dockerfile"
-DEFAULTS = {flag.name: flag.default for flag in FLAGS}
+DEFAULTS = {flag.name: flag.default for flag in plugins.flags().rows}
 COMPILERS = {"g++", "gcc", "build-essential", "cmake", "ninja-build", "libnghttp2-dev"}
 
 

@@ -6,6 +6,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from core import plugins
 from core.options import parse
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
@@ -32,7 +33,7 @@ CONTAINERS = [POD["containers"][0], RUNTIME["spec"]["containers"][0]]
 
 
 def options(container):
-    return parse(container["args"])
+    return parse(container["args"], plugins.flags())
 
 
 def ports(container):
@@ -81,19 +82,19 @@ def test_each_probe_uses_its_endpoint(container):
 @pytest.mark.parametrize("container", CONTAINERS, ids=["deployment", "kserve"])
 def test_probes_ask_the_port_that_the_server_listens_on(container):
     found = options(container)
-    known = {**ports(container), found.http_port: found.http_port}
+    known = {**ports(container), found.value("http_port"): found.value("http_port")}
 
     for name in ("startupProbe", "readinessProbe", "livenessProbe"):
-        assert known[container[name]["httpGet"]["port"]] == found.http_port
+        assert known[container[name]["httpGet"]["port"]] == found.value("http_port")
 
 
 def test_ports_are_those_of_the_options():
     found = options(CONTAINERS[0])
 
     assert ports(CONTAINERS[0]) == {
-        "http": found.http_port,
-        "grpc": found.grpc_port,
-        "metrics": found.metrics_port,
+        "http": found.value("http_port"),
+        "grpc": found.value("grpc_port"),
+        "metrics": found.value("metrics_port"),
     }
 
 

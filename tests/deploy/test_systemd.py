@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core import plugins
 from core.options import parse
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "core-serve.service"
@@ -28,7 +29,7 @@ def value_of(key):
 def options():
     program, *words = shlex.split(value_of("ExecStart").replace("$CORE_OPTIONS", ""))
     assert Path(program).name == "core-serve"
-    return parse(words)
+    return parse(words, plugins.flags())
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")

@@ -13,8 +13,8 @@ from core_testing.fake_device import DeviceArray, FakeDevice
 import core
 from core.options import Options
 from core.server import InferenceServer
-from frontends.grpc import GrpcFrontend
-from frontends.http import HttpFrontend
+from frontends.grpc.frontend import GrpcFrontend
+from frontends.http.frontend import HttpFrontend
 
 IO = """
 max_batch_size: 8

@@ -8,7 +8,7 @@ from tests.shape.imports import components
 from tests.shape.measures import Measure, measures, page
 
 REACHED = {
-    "lines of core": 30_850,
+    "lines of core": 30_000,
     "lines that a backend author reads": 835,
     "lines of the product": 92_150,
     "lines of the longest file": 446,

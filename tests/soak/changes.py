@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from core.options import FLAGS
+from core import plugins
 from soak import models
 from soak.certificates import Certificates
 from soak.http_client import Pool
@@ -30,7 +30,7 @@ from soak.traffic import Facts
 
 SEEN_S = 30.0  # until new connections get a new certificate
 RENEWS = any(
-    flag.name == "reload-secs" for flag in FLAGS
+    flag.name == "reload-secs" for flag in plugins.flags().rows
 )  # whether the server looks at the files again
 
 

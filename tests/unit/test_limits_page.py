@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core import v2
-from core.options import FLAGS
+from core import plugins, v2
 from core.repository.names import LONGEST_NAME
 from core.telemetry import log
 from frontends.grpc import status
@@ -19,7 +18,7 @@ from frontends.shared import access_log
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "limits.md").read_text()
-DEFAULTS = {flag.name: flag.default for flag in FLAGS}
+DEFAULTS = {flag.name: flag.default for flag in plugins.flags().rows}
 
 
 def row(what):

@@ -22,8 +22,8 @@ from backend_python import backend as PYTHON
 import core
 from core.options import Options
 from core.server import InferenceServer
-from frontends.grpc import GrpcFrontend
-from frontends.http import HttpFrontend
+from frontends.grpc.frontend import GrpcFrontend
+from frontends.http.frontend import HttpFrontend
 
 _IO = """
 backend: "test"

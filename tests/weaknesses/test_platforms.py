@@ -1,14 +1,14 @@
 """The ports of platforms: no path of theirs leads past a restriction, or to what platforms may not do."""
 
 import pytest
+from core_platforms.sagemaker import SageMakerRouter, table
+from core_platforms.vertex_ai import REDIRECT, VertexAIRouter
 
-from core.options.values import RESTRICTED_CATEGORIES
 from frontends.http.interceptors import restrictions
 from frontends.http.message import HttpResponse
-from frontends.http.platforms.sagemaker import SageMakerRouter, table
-from frontends.http.platforms.vertex_ai import REDIRECT, VertexAIRouter
 from frontends.http.route_templates import templates
 from frontends.http.router import TABLE
+from frontends.shared.forms import RESTRICTED_CATEGORIES
 
 OPEN = restrictions({})
 CLOSED = restrictions({each: ("key", "secret") for each in (*RESTRICTED_CATEGORIES, "metrics")})

@@ -4,11 +4,11 @@ import grpc
 import pytest
 import tritonclient.grpc.service_pb2 as pb
 
-from core.options.values import RESTRICTED_CATEGORIES
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.http.route_templates import templates
 from frontends.http.router import table
+from frontends.shared.forms import RESTRICTED_CATEGORIES
 
 ALL = {category: ("secret-name", "secret-value") for category in RESTRICTED_CATEGORIES}
 

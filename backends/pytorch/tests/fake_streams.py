@@ -1,4 +1,4 @@
-"""A played GPU: tensors compute on the CPU, and a log records the places of all operations."""
+"""A fake GPU: tensors compute on the CPU, and a log records the places of all operations."""
 
 import threading
 from contextlib import contextmanager

@@ -136,7 +136,7 @@ class Adding(nn.Module):
         return found, found
 
 
-class Told(nn.Module):
+class Described(nn.Module):
     """x of all requests in one row, and the description of them."""
 
     def forward(self, x: Tensor, about: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006

@@ -1,4 +1,4 @@
-"""Batches on a played GPU: copies, the order of operations, and accesses to the host."""
+"""Batches on a fake GPU: copies, the order of operations, and accesses to the host."""
 
 import asyncio
 

@@ -157,7 +157,7 @@ def test_an_error_for_a_program_without_forward_lists_its_methods(serve, modules
     assert "predict" in message
 
 
-def test_a_program_saved_in_training_mode_is_an_error(serve, script, modules, caplog):
+def test_a_program_saved_in_training_mode_causes_a_warning(serve, script, modules, caplog):
     serve(lambda folder: script(modules.Trained(), folder / "model.pt", train=True), CONFIG)
 
     assert "was saved in training mode" in caplog.text

@@ -1,10 +1,10 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from core.options import Options
 from core.system.account import MemoryAccount
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection
+from frontends.grpc.options import GrpcOptions
 
 class EngineContext:
     """What the connections of one engine share. Loop thread only.
@@ -24,7 +24,7 @@ class EngineContext:
     def __init__(
         self,
         methods: Mapping[str, Method],
-        options: Options,
+        options: GrpcOptions,
         loop: asyncio.AbstractEventLoop,
         compression_level: int,
         most_message_bytes: int,

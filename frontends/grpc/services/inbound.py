@@ -15,6 +15,7 @@ from core.server import InferenceServer
 from core.v2 import forward_header
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.native.infer_request import RequestReader
+from frontends.grpc.options import GrpcOptions
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
 from frontends.shared.memory import MemoryControl
@@ -29,7 +30,7 @@ class Inbound:
     def __init__(self, server: InferenceServer):
         self._endpoints = server.models.endpoints
         self._regions = MemoryControl.of(server).regions
-        pattern = server.options.grpc_header_forward_pattern
+        pattern = GrpcOptions.of(server.options).grpc_header_forward_pattern
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
 

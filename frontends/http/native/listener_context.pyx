@@ -3,6 +3,7 @@
 
 cimport cython
 
+from frontends.http.options import HttpOptions
 from frontends.shared.memory import MemoryControl
 
 
@@ -16,8 +17,9 @@ cdef class ListenerContext:
         self.regions = MemoryControl.of(server).regions
         self.tracing = server.tracing
         self.access_log = access_log
-        self.most_bytes = self.most = server.options.http_max_input_size
-        self.most_body = server.options.http_max_body_size
+        options = HttpOptions.of(server.options)
+        self.most_bytes = self.most = options.http_max_input_size
+        self.most_body = options.http_max_body_size
         self.loop = loop
         self.interceptors = interceptors
         self.fallback = fallback

@@ -21,6 +21,7 @@ from frontends.http.codec import generate as codec
 from frontends.http.codec.json_text import MEMBERS, read_json
 from frontends.http.errors import error_answer, refusal, status_of, unexpected
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
+from frontends.http.options import HttpOptions
 from frontends.http.services.traced import bring_context, received
 
 logger = logging.getLogger("core")
@@ -147,7 +148,13 @@ async def _asked(server: InferenceServer, call: HttpRequest) -> Reply:
     signature = server.models.signature(model, version)
     if call.headers.get("Content-Encoding", "identity") != "identity":
         raise invalid("Unsupported content-encoding, only 'identity' is supported.")
-    asked = (model, version, signature, call.body, server.options.http_max_input_size)
+    asked = (
+        model,
+        version,
+        signature,
+        call.body,
+        HttpOptions.of(server.options).http_max_input_size,
+    )
     if len(call.body) < LARGE_BYTES:
         request = codec.read(*asked)
     else:

@@ -24,6 +24,7 @@ from frontends.http.codec.render import render, render_at_once
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.native.connection_memory import made_bytes
+from frontends.http.options import HttpOptions
 from frontends.http.services.traced import bring_context, received
 from frontends.shared.memory import MemoryControl
 
@@ -49,7 +50,7 @@ async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     call.asked = request
     made = made_bytes(request, JSON_SIZE in call.headers)
     call.share.take_large(made, "the tensors of the request")
-    if pattern := server.options.http_header_forward_pattern:
+    if pattern := HttpOptions.of(server.options).http_header_forward_pattern:
         forwarded = _compiled(pattern)
         for name, value in call.headers.items():
             if forwarded(name):
@@ -71,7 +72,7 @@ async def _read(
     server: InferenceServer, call: HttpRequest, signature: Signature, encoding: str | None
 ) -> tuple[InferenceRequest, OutputForm]:
     """Return the request in a body. Long reads run on another thread, for a few requests at a time."""
-    body, most_bytes = call.body, server.options.http_max_input_size
+    body, most_bytes = call.body, HttpOptions.of(server.options).http_max_input_size
     regions = MemoryControl.of(server).regions
 
     def read() -> tuple[InferenceRequest, OutputForm]:

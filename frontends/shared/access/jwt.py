@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import CoreError, Unauthenticated, invalid, unavailable
-from core.options import Options
 from frontends.shared.access.roles import ROLES
+from frontends.shared.options import SharedOptions
 
 try:
     import jwt
@@ -125,7 +125,7 @@ class Issuer:
         return frozenset(values) & frozenset(ROLES)
 
 
-def issuer(options: Options) -> Issuer:
+def issuer(options: SharedOptions) -> Issuer:
     """The one that the options name. Raises CoreError(INVALID) as Issuer, and without what must be said."""
     for flag in ("issuer", "audience"):
         if not getattr(options, f"auth_jwt_{flag}"):

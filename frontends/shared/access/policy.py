@@ -15,13 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from core.errors import Unauthenticated, forbidden
-from core.options import Options
 from frontends.shared.access.active_call import ActiveCall
 from frontends.shared.access.bucket_table import BucketTable
 from frontends.shared.access.credentials import Credentials, network_of
 from frontends.shared.access.limits import Allowance, Allowances, Clock, Limits
 from frontends.shared.access.roles import CATEGORIES, Requirement
 from frontends.shared.access.tokens import digest_of, token_file
+from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class AccessPolicy:
 
     def __init__(
         self,
-        options: Options,
+        options: SharedOptions,
         *,
         clock: Clock = time.monotonic,
         now: Clock = time.time,
@@ -114,7 +114,7 @@ class AccessPolicy:
 
     @classmethod
     def of(
-        cls, options: Options, table: Callable[[], BucketTable | None] = lambda: None
+        cls, options: SharedOptions, table: Callable[[], BucketTable | None] = lambda: None
     ) -> AccessPolicy | None:
         """Return the policy of the options; None without tokens, keys and limits. Raises as AccessPolicy."""
         limited = options.limit_rate > 0 or options.limit_concurrency > 0
@@ -205,7 +205,7 @@ class AccessPolicy:
         self.generation += 1
 
 
-def _issuer(options: Options) -> Issuer | None:
+def _issuer(options: SharedOptions) -> Issuer | None:
     """Return the issuer of JWT; None without --auth-jwks. Raises CoreError."""
     if not options.auth_jwks:
         return None

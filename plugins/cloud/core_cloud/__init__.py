@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING
 import core
 
 if TYPE_CHECKING:
-    from core.options import AddedFlags, Options
+    from core.options import Flags, Options
     from core_cloud.repository import CloudRepository
 
 logger = logging.getLogger("core")
 
 
 @core.hookimpl
-def core_add_options(parser: AddedFlags) -> None:
+def core_add_options(parser: Flags) -> None:
     """Add --cloud-cache-directory."""
     parser.add(
         "cloud-cache-directory",

@@ -240,7 +240,7 @@ async def test_a_folder_of_a_version_may_be_empty(shelf, serve):
 async def test_a_permanent_folder_keeps_fetched_files(shelf, factor, backend, tmp_path):
     shelf.model("m", "3")
     options = Options.defaults(
-        model_repository=[shelf.url], added={"cloud_cache_directory": str(tmp_path / "kept")}
+        model_repository=[shelf.url], cloud_cache_directory=str(tmp_path / "kept")
     )
 
     for expected in (["m/1/factor.txt", "m/config.pbtxt"], []):

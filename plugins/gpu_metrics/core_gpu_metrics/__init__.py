@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import core
 
 if TYPE_CHECKING:
-    from core.options import AddedFlags, Options
+    from core.options import Flags, Options
     from core.telemetry.metrics.source import MetricSource
 
 
 @core.hookimpl
-def core_add_options(parser: AddedFlags) -> None:
+def core_add_options(parser: Flags) -> None:
     parser.add("allow-gpu-metrics", True, "Whether metrics include GPUs.")
 
 

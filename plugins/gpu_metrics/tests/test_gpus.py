@@ -264,7 +264,7 @@ def plugin():
 
 
 def options(*flags):
-    return parse(["--model-repository=/m", *flags], added=plugins.added_flags())
+    return parse(["--model-repository=/m", *flags], plugins.flags())
 
 
 def sources(options):
@@ -282,7 +282,7 @@ def test_its_flag_takes_the_place_of_the_one_without_effect(plugin, flags, count
 
 
 def test_help_has_its_flag_once(plugin):
-    assert usage(added=plugins.added_flags()).count("--allow-gpu-metrics") == 1
+    assert usage(plugins.flags()).count("--allow-gpu-metrics") == 1
 
 
 def test_a_program_turns_it_off_by_the_option(plugin):

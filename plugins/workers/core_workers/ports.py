@@ -8,10 +8,7 @@ from collections.abc import Sequence
 
 from core import unix_sockets
 from core.errors import CoreError, unavailable
-from core.options import Options
-from core.options.platforms import EVERYWHERE
-
-_NAMES = ("http", "grpc", "metrics", "sagemaker", "vertex_ai")
+from core.options import Listener, Options
 
 
 class Ports:
@@ -32,37 +29,26 @@ class Ports:
         self._sockets: list[socket.socket] = []
         self._listeners: dict[str, unix_sockets.UnixListener] = {}
         try:
-            for name in _NAMES:
-                if getattr(options, f"allow_{name}"):
-                    self._keep(options, name)
-            if path := options.shared_memory_socket:
-                self._listen(unix_sockets.with_prefix(path), options, socket.SOCK_SEQPACKET)
+            for each in options.listeners():
+                self._keep(each)
         except CoreError:
             self.close()
             raise
 
-    def _keep(self, options: Options, name: str) -> None:
-        host = getattr(options, f"{name}_address", EVERYWHERE)
-        if unix_sockets.is_unix(host):
-            self._listen(host, options)
+    def _keep(self, listener: Listener) -> None:
+        host, port = listener.address, listener.port
+        if listener.is_unix:
+            self._listeners[host] = unix_sockets.listen(host, listener.mode, listener.kind)
             return
-        port = getattr(options, f"{name}_port")
-        shared = getattr(options, f"reuse_{name}_port", False)
         try:
-            found = _bind(host.strip("[]"), port, shared)
+            found = _bind(host.strip("[]"), port, listener.shared)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise unavailable(f"Socket '{host}:{port}' already in use") from None
             reason = error.strerror or error
             raise unavailable(f"cannot listen at '{host}:{port}': {reason}") from None
         self._sockets += found
-        self.chosen[f"{name}_port"] = found[0].getsockname()[1]
-
-    def _listen(
-        self, address: str, options: Options, kind: socket.SocketKind = socket.SOCK_STREAM
-    ) -> None:
-        mode = options.unix_socket_mode
-        self._listeners[address] = unix_sockets.listen(address, mode, kind)
+        self.chosen[f"{listener.name}_port"] = found[0].getsockname()[1]
 
     @property
     def listening(self) -> dict[str, int]:

@@ -12,8 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core import plugins, unix_sockets
 from core.errors import CoreError
@@ -76,11 +75,8 @@ def work(settings: str) -> int:
     for address, file in mine.listening.items():
         os.set_inheritable(file, False)  # child processes of models do not get it
         unix_sockets.inherited[address] = file
-    changes: dict[str, Any] = {"reuse_http_port": True, "reuse_grpc_port": True, **mine.ports}
-    plugins.load_hooks(quiet=True)
-    added = plugins.added_flags()
     # The supervisor has warned of deprecated flags.
-    options = replace(parse(sys.argv[1:], warn=lambda _: None, added=added), **changes)
+    options = parse(sys.argv[1:], plugins.flags(), warn=lambda _: None).changed(**mine.ports)
     log.configure(options)
     return run_on_loop(_work(options, mine))
 

@@ -6,13 +6,14 @@ import socket
 import pytest
 from core_workers.ports import Ports
 
+from core import plugins
 from core.errors import CoreError, Kind
-from core.options import Options
 
 
 def options(**changes):
     found = {"http_port": 0, "grpc_port": 0, "metrics_port": 0, **changes}
-    return Options.defaults(http_address="127.0.0.1", grpc_address="127.0.0.1", **found)
+    addresses = {"http_address": "127.0.0.1", "grpc_address": "127.0.0.1"}
+    return plugins.flags().options({**addresses, **found})
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_a_port_can_be_shared_with_another_server_that_wants_it():
 
 def test_an_address_that_is_not_here_is_named():
     with pytest.raises(CoreError, match=r"cannot listen at '192\.0\.2\.1:0'"):
-        Ports(Options.defaults(http_address="192.0.2.1", http_port=0, allow_metrics=False))
+        Ports(options(http_address="192.0.2.1", allow_metrics=False))
 
 
 def test_after_the_end_the_port_is_free(ports):

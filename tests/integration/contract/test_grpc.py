@@ -11,7 +11,7 @@ from core_testing import FrontendClient, FrontendConformance
 from core import dtypes
 from core.errors import CoreError, Kind
 from core.tensor import Tensor
-from frontends.grpc import GrpcFrontend
+from frontends.grpc.frontend import GrpcFrontend
 
 NATIVE = importlib.util.find_spec("frontends.grpc.native.connection") is not None
 KINDS = {

@@ -9,7 +9,7 @@ from core_testing import FrontendClient, FrontendConformance
 from core import dtypes
 from core.errors import CoreError, Kind
 from core.tensor import Tensor
-from frontends.http import HttpFrontend
+from frontends.http.frontend import HttpFrontend
 
 KINDS = {404: Kind.NOT_FOUND, 500: Kind.INTERNAL, 503: Kind.UNAVAILABLE}
 SIZE = "inference-header-content-length"

@@ -16,7 +16,7 @@ import uvloop
 import core
 from core.options import Options
 from core.server import InferenceServer
-from frontends.grpc import GrpcFrontend
+from frontends.grpc.frontend import GrpcFrontend
 
 NATIVE = "frontends.grpc.native.connection"
 IO = """

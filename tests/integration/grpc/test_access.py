@@ -13,7 +13,6 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 import tritonclient.grpc.service_pb2_grpc as pb_grpc
 
-from core.options.values import RESTRICTED_CATEGORIES
 from frontends.grpc.engine_grpcio import GrpcioEngine
 from frontends.grpc.method import StreamMethod
 from frontends.grpc.requests_in_flight import RequestsInFlight
@@ -22,6 +21,7 @@ from frontends.shared.access import CATEGORIES
 from frontends.shared.access.limits import Limits
 from frontends.shared.access.tokens import line_of
 from frontends.shared.context import context_of
+from frontends.shared.forms import RESTRICTED_CATEGORIES
 
 ROLES = ("infer", "read", "manage")
 REFUSED = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}

@@ -13,7 +13,9 @@ import tritonclient.grpc as client_library
 import tritonclient.grpc.service_pb2 as pb
 
 from core.errors import CoreError, Kind
-from frontends.grpc import GrpcFrontend, transport
+from frontends.grpc import transport
+from frontends.grpc.frontend import GrpcFrontend
+from frontends.grpc.options import GrpcOptions
 
 Stub = client_library.service_pb2_grpc.GRPCInferenceServiceStub
 
@@ -54,7 +56,7 @@ class TestAddress:
         [("0.0.0.0", "0.0.0.0:8001"), ("::", "[::]:8001"), ("localhost", "localhost:8001")],
     )
     def test_ipv6_addresses_get_brackets(self, host, address):
-        assert transport.address(transport.Options.defaults(grpc_address=host)) == address
+        assert transport.address(GrpcOptions(grpc_address=host)) == address
 
     def test_a_path_is_an_address(self, serve, tmp_path):
         for _ in range(2):  # the first server has left nothing that is in the way
@@ -257,7 +259,7 @@ class TestCompression:
 
 class TestConnections:
     def test_the_options_are_those_of_grpc(self):
-        options = transport.Options.defaults(
+        options = GrpcOptions(
             reuse_grpc_port=True,
             grpc_keepalive_time=1,
             grpc_keepalive_timeout=2,
@@ -287,7 +289,7 @@ class TestConnections:
         }
 
     def test_connections_have_no_age_limit_by_default(self):
-        arguments = dict(transport.channel_arguments(transport.Options.defaults()))
+        arguments = dict(transport.channel_arguments(GrpcOptions()))
 
         assert not any("connection_age" in name for name in arguments)
         assert "grpc.default_compression_level" not in arguments

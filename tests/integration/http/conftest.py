@@ -10,7 +10,7 @@ import pytest
 import core
 from core.options import Options
 from core.server import InferenceServer
-from frontends.http import HttpFrontend
+from frontends.http.frontend import HttpFrontend
 
 _IO = """
 backend: "test"

@@ -9,7 +9,7 @@ import pytest
 
 from core.control.repository import RepositoryControl
 from core.errors import Exhausted
-from frontends.http import HttpFrontend
+from frontends.http.frontend import HttpFrontend
 from frontends.http.router import table
 from frontends.shared.access import CATEGORIES, Credentials
 from frontends.shared.access.limits import Limits

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from frontends.http import HttpFrontend
+from frontends.http.frontend import HttpFrontend
 
 INFER = "/v2/models/echo/infer"
 HEALTH = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -55,7 +55,7 @@ def by_aiohttp(monkeypatch):
 
 def tls_of(options):
     names = ("http_use_ssl", "http_server_cert", "http_server_key")
-    return {name: getattr(options, name) for name in names}
+    return {name: options.value(name) for name in names}
 
 
 class Other:

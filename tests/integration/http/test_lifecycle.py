@@ -8,7 +8,8 @@ import pytest
 
 from core.errors import CoreError, Kind
 from core.options import Options
-from frontends.http import HttpFrontend
+from frontends.http.frontend import HttpFrontend
+from frontends.http.options import HttpOptions
 
 GATED = "/v2/models/gated/infer"
 
@@ -24,7 +25,7 @@ def second(site, **options):
     options = {
         "http_address": "127.0.0.1",
         "http_port": site.frontend.port,
-        "http_lane": site.server.options.http_lane,
+        "http_lane": HttpOptions.of(site.server.options).http_lane,
         **options,
     }
 

@@ -15,8 +15,8 @@ from core.response import InferenceResponse, Reply
 from core.system.account import MemoryAccount
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from frontends.http import HttpFrontend
 from frontends.http.codec import generate as codec
+from frontends.http.frontend import HttpFrontend
 from frontends.http.services import generate as service
 from frontends.shared.context import FrontendContext
 from frontends.shared.memory import SharedMemoryRegions

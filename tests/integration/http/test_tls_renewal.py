@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from frontends.metrics import MetricsFrontend
+from frontends.metrics.frontend import MetricsFrontend
 from frontends.shared.context import context_of
 
 LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -17,7 +17,8 @@ from core.response import InferenceResponse, Reply
 from core.system.account import MemoryAccount
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from frontends.http import HttpFrontend, websocket
+from frontends.http import websocket
+from frontends.http.frontend import HttpFrontend
 from frontends.http.websocket import MOST_REQUESTS
 from frontends.shared.context import FrontendContext
 from frontends.shared.memory import SharedMemoryRegions

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from core.errors import CoreError
-from core.options import Options
 from frontends.shared.access_log import LONGEST_TEXT, AccessLog, AccessLogEntry, iso8601
+from frontends.shared.options import SharedOptions
 
 
 @pytest.fixture
@@ -219,11 +219,11 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path):
     with pytest.raises(CoreError, match=r"--access-log=.* cannot be opened: No such file"):
         AccessLog(str(tmp_path / "nothing" / "log"))
     with pytest.raises(CoreError, match="is a folder; name a file"):
-        AccessLog.of(Options.defaults(access_log=str(tmp_path)))
+        AccessLog.of(SharedOptions(access_log=str(tmp_path)))
 
 
 def test_there_is_no_access_log_by_default(path):
-    assert AccessLog.of(Options.defaults()) is None
+    assert AccessLog.of(SharedOptions()) is None
 
 
 def test_the_end_comes_once(opened):

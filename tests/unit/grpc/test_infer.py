@@ -120,7 +120,9 @@ class TestForwardedHeaders:
 
     @pytest.fixture
     def infer(self, scripted, intake):
-        scripted.options.grpc_header_forward_pattern = "my_.*|timeout|triton_"
+        scripted.options = scripted.options.changed(
+            grpc_header_forward_pattern="my_.*|timeout|triton_"
+        )
         return InferService(scripted, Inbound(scripted), intake).model_infer
 
     async def parameters(self, infer, scripted, message, *metadata):

@@ -8,6 +8,7 @@ import numpy as np
 
 from core import dtypes
 from core.config import InputSpec, OutputSpec, Signature
+from core.options import Options
 from core.pipeline.admit import Admission
 from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
 from core.pipeline.endpoint_table import EndpointTable
@@ -144,7 +145,7 @@ class Connection:
             models=SimpleNamespace(endpoints=endpoints),
             shared=lambda factory: SimpleNamespace(regions=SharedMemoryRegions(False)),
             tracing=SimpleNamespace(on=False),
-            options=SimpleNamespace(http_max_input_size=most, http_max_body_size=1 << 31),
+            options=Options.defaults(http_max_input_size=most, http_max_body_size=1 << 31),
         )
         loop = SimpleNamespace(
             call_later=lambda seconds, call: SimpleNamespace(cancel=lambda: None),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core import dtypes
 from core.config import InputSpec, OutputSpec, Signature
+from core.options import Options
 from core.pipeline.admit import Admission
 from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
 from core.pipeline.endpoint_table import EndpointTable
@@ -47,7 +48,7 @@ class Connection:
             models=SimpleNamespace(endpoints=endpoints),
             shared=lambda factory: SimpleNamespace(regions=SharedMemoryRegions(False)),
             tracing=SimpleNamespace(on=False),
-            options=SimpleNamespace(http_max_input_size=1 << 20, http_max_body_size=1 << 31),
+            options=Options.defaults(http_max_input_size=1 << 20, http_max_body_size=1 << 31),
         )
         loop = SimpleNamespace(call_later=lambda seconds, call: None)
         port = ListenerContext(

@@ -6,10 +6,10 @@ import re
 import pytest
 from multidict import CIMultiDict
 
-from core.options.values import RESTRICTED_CATEGORIES
 from frontends.http.interceptors import restrictions
 from frontends.http.message import HttpResponse
 from frontends.http.router import TABLE, Router
+from frontends.shared.forms import RESTRICTED_CATEGORIES
 
 OPEN = Router(restrictions({}), TABLE)
 LOCKED = Router(

@@ -6,7 +6,6 @@ import pytest
 
 import core
 from core import CoreError, plugins
-from core.options import FLAGS, Options, defaults_of
 from frontends.in_process.options import options_of
 
 
@@ -31,18 +30,18 @@ def refused(**settings):
     return refusal.value.message
 
 
-@pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.field)
+@pytest.mark.parametrize("flag", plugins.flags().rows, ids=lambda flag: flag.field)
 def test_every_option_takes_its_own_default(flag):
     if flag.default is None:
         return  # one that only text can give
 
     options = options_of({flag.field: flag.default})
 
-    assert getattr(options, flag.field) == getattr(Options(), flag.field)
+    assert options.value(flag.field) == flag.default
 
 
 def test_without_settings_all_is_at_its_default():
-    assert options_of({}) == Options(added=defaults_of(plugins.added_flags()))
+    assert options_of({}) == plugins.flags().options({})
 
 
 def test_the_flags_of_plugins_are_settings_too(plugin):

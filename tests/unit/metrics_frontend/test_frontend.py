@@ -11,7 +11,7 @@ from core.errors import CoreError, Kind
 from core.options import Options
 from core.system.account import MemoryAccount
 from core.telemetry.families import Family, Sample
-from frontends.metrics import MetricsFrontend
+from frontends.metrics.frontend import MetricsFrontend
 from frontends.shared.access.tokens import line_of
 from frontends.shared.context import FrontendContext
 
@@ -107,7 +107,7 @@ async def test_an_invalid_request_is_refused_and_not_logged(frontend, caplog):
 
 async def test_a_port_in_use_is_named(frontend):
     second = server()
-    second.options.metrics_port = frontend.port
+    second.options = second.options.changed(metrics_port=frontend.port)
 
     with pytest.raises(
         CoreError, match=f"Socket '127.0.0.1:{frontend.port}' already in use"
@@ -119,7 +119,7 @@ async def test_a_port_in_use_is_named(frontend):
 
 async def test_an_address_of_another_machine_is_named():
     elsewhere = server()
-    elsewhere.options.metrics_address = "192.0.2.1"
+    elsewhere.options = elsewhere.options.changed(metrics_address="192.0.2.1")
 
     with pytest.raises(CoreError, match=r"cannot listen at '192\.0\.2\.1:0': ") as error:
         await MetricsFrontend(elsewhere).start()

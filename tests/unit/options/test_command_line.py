@@ -2,11 +2,13 @@
 
 import pytest
 
-from core.options import FLAGS, HelpWanted, Options, UsageError, parse, usage
+from core import plugins
+from core.options import HelpWanted, Options, UsageError, parse, usage
+from frontends.metrics.options import MetricsOptions
 
 
 def parsed(*arguments):
-    return parse(arguments, warn=lambda text: None)
+    return parse(arguments, plugins.flags(), warn=lambda text: None)
 
 
 def refused(*arguments):
@@ -16,8 +18,8 @@ def refused(*arguments):
 
 
 def test_a_value_follows_an_equals_sign_or_a_space():
-    assert parsed("--http-port=1234").http_port == 1234
-    assert parsed("--http-port", "1234").http_port == 1234
+    assert parsed("--http-port=1234").value("http_port") == 1234
+    assert parsed("--http-port", "1234").value("http_port") == 1234
 
 
 def test_a_value_may_hold_equals_signs_and_dashes():
@@ -32,7 +34,7 @@ def test_texts_for_true(word):
 
 @pytest.mark.parametrize("word", ["false", "False", "off", "OFF", "0"])
 def test_texts_for_false(word):
-    assert parsed(f"--allow-http={word}").allow_http is False
+    assert parsed(f"--allow-http={word}").value("allow_http") is False
 
 
 def test_another_text_is_neither():
@@ -42,7 +44,7 @@ def test_another_text_is_neither():
 
 
 def test_the_last_of_two_values_counts():
-    assert parsed("--http-port=1", "--http-port=2").http_port == 2
+    assert parsed("--http-port=1", "--http-port=2").value("http_port") == 2
 
 
 def test_repositories_add_up_sorted_and_once():
@@ -119,9 +121,13 @@ def test_a_pattern_that_is_no_regular_expression_is_refused():
 
 
 def test_metrics_listen_at_the_address_of_http_by_default():
-    assert parsed("--http-address=127.0.0.1").metrics_address == "127.0.0.1"
-    assert parsed("--metrics-address=::1").metrics_address == "::1"
-    assert Options.defaults(http_address="x").metrics_address == "x"
+    for options, address in (
+        (parsed("--http-address=127.0.0.1"), "127.0.0.1"),
+        (parsed("--http-address=unix:/s"), "127.0.0.1"),
+        (parsed("--metrics-address=::1"), "::1"),
+        (Options.defaults(http_address="x"), "x"),
+    ):
+        assert MetricsOptions.of(options).metrics_address == address
 
 
 def test_defaults_are_fresh_for_each_server():
@@ -130,6 +136,7 @@ def test_defaults_are_fresh_for_each_server():
 
 
 def test_help_names_every_flag():
-    text = usage()
-    assert [flag.name for flag in FLAGS if f"--{flag.name}" not in text] == []
+    flags = plugins.flags()
+    text = usage(flags)
+    assert [flag.name for flag in flags.rows if f"--{flag.name}" not in text] == []
     assert "--model-store" in text and "--trace-rate" in text

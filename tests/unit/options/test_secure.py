@@ -5,12 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from core import options as core_options
+from core import plugins
 from core.errors import CoreError, Kind
-from core.options import Options, check_server, parse
-from core.options.secure import PROFILE, is_local
+from core.options import Options, check_server
+from frontends.metrics.options import MetricsOptions
+from frontends.shared.options import SharedOptions
+from frontends.shared.secure import PROFILE, is_local
 
 NEEDED = ["--model-repository=models", "--auth-tokens=tokens"]
 PAGE = Path(__file__).parents[3] / "docs" / "security.md"
+
+
+def parse(arguments):
+    return core_options.parse(arguments, plugins.flags())
 
 
 def refusal(*flags):
@@ -24,9 +32,12 @@ def test_without_flags_it_is_for_this_machine_and_changes_no_option():
     options = parse(["--secure", *NEEDED])
 
     check_server(options)
-    assert (options.http_address, options.grpc_address) == ("127.0.0.1", "127.0.0.1")
-    assert options.metrics_address == "127.0.0.1"
-    assert (options.model_control_mode, options.auth_open) == ("none", ("health",))
+    assert (options.value("http_address"), options.value("grpc_address")) == (
+        "127.0.0.1",
+        "127.0.0.1",
+    )
+    assert MetricsOptions.of(options).metrics_address == "127.0.0.1"
+    assert (options.model_control_mode, options.value("auth_open")) == ("none", ("health",))
     assert not (options.allow_client_shm or options.allow_remote_settings)
 
 
@@ -34,24 +45,24 @@ def test_a_given_flag_stays_and_is_logged():
     options = parse(["--secure", *NEEDED, "--allow-client-shm=true", "--model-control=explicit"])
 
     assert (options.allow_client_shm, options.model_control_mode) == (True, "explicit")
-    assert "--allow-client-shm was given and stays true" in options.hardened
-    assert "--model-control-mode was given and stays explicit" in options.hardened
+    assert "--secure: --allow-client-shm was given and stays true" in options.notes
+    assert "--secure: --model-control-mode was given and stays explicit" in options.notes
     assert (
-        "clients change no settings of log and traces; --allow-remote-settings says otherwise"
-        in options.hardened
+        "--secure: clients change no settings of log and traces; --allow-remote-settings says otherwise"
+        in options.notes
     )
 
 
 def test_without_it_options_are_unchanged():
     assert parse(NEEDED) == parse([*NEEDED, "--http-address=0.0.0.0"])
-    assert parse(NEEDED).hardened == ()
+    assert parse(NEEDED).notes == ()
 
 
 def test_metrics_do_not_follow_http_to_other_machines():
     options = parse(["--secure", *NEEDED, "--http-address=0.0.0.0", "--secure-without-tls"])
 
     check_server(options)
-    assert options.metrics_address == "127.0.0.1"
+    assert MetricsOptions.of(options).metrics_address == "127.0.0.1"
 
 
 def test_at_least_one_caller_must_be_known():
@@ -126,14 +137,17 @@ def test_a_server_in_a_program_knows_the_profile():
     from frontends.in_process.options import options_of
 
     options = options_of({"secure": True, "auth_tokens": "tokens"})
-    assert (options.http_address, options.allow_remote_settings) == ("127.0.0.1", False)
+    assert (options.value("http_address"), options.allow_remote_settings) == ("127.0.0.1", False)
 
 
 def test_a_program_gives_the_open_ports_as_a_list():
     from frontends.in_process.options import options_of
 
-    assert options_of({"auth_open": ["health", "metrics"]}).auth_open == ("health", "metrics")
-    assert options_of({"auth_open": []}).auth_open == ()
+    assert options_of({"auth_open": ["health", "metrics"]}).value("auth_open") == (
+        "health",
+        "metrics",
+    )
+    assert options_of({"auth_open": []}).value("auth_open") == ()
     with pytest.raises(CoreError, match="'nothing' is none of health, metadata"):
         options_of({"auth_open": ["nothing"]})
     with pytest.raises(CoreError, match="option 'auth_open' takes"):
@@ -148,14 +162,12 @@ def test_every_change_is_in_the_table_of_the_page():
 
 
 def test_every_flag_of_the_group_is_on_the_page():
-    from core.options import FLAGS
-
     text = PAGE.read_text()
-    flags = [flag.name for flag in FLAGS if flag.group == "Security"]
+    flags = [flag.name for flag in plugins.flags().rows if flag.group == "Security"]
     assert [name for name in flags if f"--{name}" not in text] == []
 
 
 def test_defaults_are_open():
     options = Options.defaults()
-    assert not options.secure
+    assert not SharedOptions.of(options).secure
     assert options.allow_remote_settings

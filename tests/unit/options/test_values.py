@@ -2,11 +2,12 @@
 
 import pytest
 
+from core import plugins
 from core.options import UsageError, parse
 
 
 def parsed(*arguments):
-    return parse(arguments, warn=lambda text: None)
+    return parse(arguments, plugins.flags(), warn=lambda text: None)
 
 
 def refused(*arguments):
@@ -87,7 +88,7 @@ def test_restricted_categories_have_a_header_each():
         "--http-restricted-api=health,model-repository:key=a=b",
         "--http-restricted-api=inference:other=c",
     )
-    assert options.http_restricted_api == {
+    assert options.value("http_restricted_api") == {
         "health": ("key", "a=b"),
         "model-repository": ("key", "a=b"),
         "inference": ("other", "c"),

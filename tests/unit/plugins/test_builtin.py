@@ -94,6 +94,17 @@ def test_a_plugin_takes_precedence_over_a_built_in_part(opened, built_in, reques
             "try: pip install 'core[gs]'",
         ),
         (
+            "core-platforms",
+            "from core import options, plugins; "
+            "options.parse(['--allow-sagemaker=true'], plugins.flags())",
+            "unrecognized option '--allow-sagemaker=true'; try: pip install 'core[sagemaker]'",
+        ),
+        (
+            "core-platforms",
+            "import core; core.Server(vertex_ai_port=1)",
+            "a server has no option 'vertex_ai_port'; try: pip install 'core[vertex-ai]'",
+        ),
+        (
             "core-encryption",
             "from core.repository.agents.known import find_agent; find_agent('decrypt')",
             "unable to find repository agent 'decrypt': it is not built in, no plugin brings it, and there "

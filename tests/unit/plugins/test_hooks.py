@@ -11,7 +11,7 @@ import pytest
 import core
 from core import hookspecs, plugins, serve
 from core.errors import CoreError, Kind, unavailable
-from core.options import AddedFlags, UsageError, defaults_of, parse, usage
+from core.options import Flags, UsageError, parse, usage
 
 HOOKS = [name for name in vars(hookspecs) if name.startswith("core_")]
 
@@ -152,10 +152,10 @@ def test_a_plugin_that_fails_in_core_failed_is_named_once(plugin, caplog):
 
 
 def added(**flags):
-    parser = AddedFlags()
+    parser = Flags()
     for name, default in flags.items():
         parser.add(name.replace("_", "-"), default, f"The {name}.")
-    return parser.flags
+    return parser
 
 
 def test_plugins_add_flags_of_five_kinds():
@@ -171,7 +171,7 @@ def test_plugins_add_flags_of_five_kinds():
             "--tenant=x",
             "--tenant=y",
         ],
-        added=flags,
+        flags,
     )
 
     assert options.added == {
@@ -186,20 +186,20 @@ def test_plugins_add_flags_of_five_kinds():
 def test_flags_that_are_not_given_have_their_defaults():
     flags = added(bucket="b", tenant=[])
 
-    options = parse([], added=flags)
+    options = parse([], flags)
     options.added["tenant"].append("changed")
 
     assert options.added == {"bucket": "b", "tenant": ["changed"]}
-    assert defaults_of(flags) == {"bucket": "b", "tenant": []}
+    assert parse([], flags).added == {"bucket": "b", "tenant": []}
 
 
 def test_a_wrong_value_of_an_added_flag_is_refused_as_any_other():
     with pytest.raises(UsageError, match="depth"):
-        parse(["--depth=deep"], added=added(depth=1))
+        parse(["--depth=deep"], added(depth=1))
 
 
 def test_added_flags_are_the_last_of_the_help():
-    text = usage(added=added(bucket="b"))
+    text = usage(added(bucket="b"))
 
     assert text.index("Plugins:") > text.index("Memory/Device Management:")
     assert "--bucket <string>" in text
@@ -217,7 +217,7 @@ def test_added_flags_are_the_last_of_the_help():
 )
 def test_a_flag_that_cannot_be_is_refused(name, default, text):
     with pytest.raises(CoreError, match=text):
-        AddedFlags().add(name, default, "Wrong.")
+        plugins.flags().add(name, default, "Wrong.")
 
 
 def test_a_plugin_that_fails_to_add_its_flags_ends_the_start_with_its_name(plugin, capsys):

@@ -127,13 +127,13 @@ def test_the_extras_of_core_name_every_backend_and_all_formats_of_this_project()
 )
 def test_packages_for_files_of_unknown_formats_are_named(monkeypatch, names, text):
     absent = {"backend-onnx", "backend-tensorrt"}
-    monkeypatch.setattr(missing, "_is_installed", lambda name: name not in absent)
+    monkeypatch.setattr(missing, "is_installed", lambda name: name not in absent)
 
     assert missing.advice(names) == text
 
 
 def test_without_missing_formats_there_is_no_advice(monkeypatch):
-    monkeypatch.setattr(missing, "_is_installed", lambda name: True)
+    monkeypatch.setattr(missing, "is_installed", lambda name: True)
 
     assert missing.advice(["model.onnx"]) == ""
 

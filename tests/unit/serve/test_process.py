@@ -233,12 +233,12 @@ def test_a_port_in_use_ends_the_start(run, tmp_path):
 
 
 def test_a_flag_without_effect_is_named_once(run, tmp_path):
-    server = run(f"--model-repository={tmp_path}", "--sagemaker-thread-count=4")
+    server = run(f"--model-repository={tmp_path}", "--http-thread-count=4")
     server.until("cache_enabled")
 
     assert (
         "".join(server.lines).count(
-            "--sagemaker-thread-count has no effect: one event loop serves all connections"
+            "--http-thread-count has no effect: one event loop serves all connections"
         )
         == 1
     )

@@ -24,7 +24,7 @@ def watch():
     made = []
 
     def make(*flags):
-        options = parse(["--model-repository=/m", *flags], added=plugins.added_flags())
+        options = parse(["--model-repository=/m", *flags], plugins.flags())
         made.append(Watch(options))
         made[-1].start(asyncio.get_running_loop())
         return made[-1]

@@ -121,11 +121,7 @@ class FrontendKit:
 
 
 def set_port(stage: Stage, name: str, port: int) -> None:
-    options = stage.server.options
-    if hasattr(options, f"{name}_port"):
-        setattr(options, f"{name}_port", port)
-    else:
-        options.added[f"{name}_port"] = port
+    stage.server.options = stage.server.options.changed(**{f"{name}_port": port})
 
 
 def same(found: Arrays, expected: Arrays) -> None:

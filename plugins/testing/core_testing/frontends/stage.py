@@ -190,10 +190,7 @@ async def stage(
         f"{name}_port": 0,
         **options,
     }
-    known = {key: value for key, value in chosen.items() if key in Options.__dataclass_fields__}
-    made = Options.defaults(**known)
-    made.added = {key: value for key, value in chosen.items() if key not in known}
-    server = InferenceServer(made, find_backend=lambda _: backend)
+    server = InferenceServer(Options.defaults(**chosen), find_backend=lambda _: backend)
     opened = frontend(server)
     await opened.start()
     if not getattr(opened, "port", 0):

@@ -11,8 +11,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from core.errors import CoreError, Kind, Unauthenticated
-from core.options import Options
 from frontends.shared.access import AccessPolicy, Credentials, requirement
+from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 
 NOW = 2_000_000_000
@@ -80,7 +80,7 @@ def part_of(document):
 
 def options(path, **more):
     chosen = {"auth_jwt_issuer": "https://issuer", "auth_jwt_audience": "core", **more}
-    return Options.defaults(auth_jwks=str(path), **chosen)
+    return SharedOptions(auth_jwks=str(path), **chosen)
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import os
 import pytest
 
 from core.errors import CoreError, Exhausted, Kind, Unauthenticated
-from core.options import Options
 from frontends.shared.access import CATEGORIES, AccessPolicy, Credentials, requirement
 from frontends.shared.access.limits import Limits
 from frontends.shared.access.tokens import line_of
+from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 
 ROLES = ("infer", "read", "manage")
@@ -37,7 +37,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def policy(path, clock):
-    return AccessPolicy(Options.defaults(auth_tokens=str(path)), clock=clock, now=clock)
+    return AccessPolicy(SharedOptions(auth_tokens=str(path)), clock=clock, now=clock)
 
 
 def may(policy, secret, category, changes=False):
@@ -49,7 +49,7 @@ def may(policy, secret, category, changes=False):
 
 
 def test_without_tokens_and_limits_there_is_no_gate():
-    assert AccessPolicy.of(Options.defaults()) is None
+    assert AccessPolicy.of(SharedOptions()) is None
 
 
 # (category, changes): permissions of each role, which other callers do not have
@@ -94,7 +94,7 @@ def test_an_anonymous_caller_may_only_check_health(policy, category):
 
 
 def test_health_can_be_closed_and_others_opened(path):
-    policy = AccessPolicy(Options.defaults(auth_tokens=str(path), auth_open=("inference",)))
+    policy = AccessPolicy(SharedOptions(auth_tokens=str(path), auth_open=("inference",)))
 
     assert may(policy, "", "health") is Kind.UNAUTHENTICATED
     assert not policy.is_exempt(requirement("health", changes=False))
@@ -239,7 +239,7 @@ def test_a_caller_has_its_own_limits_or_those_of_all(tmp_path, clock):
         line_of("a", ["infer"], "a", Limits(rate=3)) + "\n" + line_of("b", ["infer"], "b")
     )
     policy = AccessPolicy(
-        Options.defaults(auth_tokens=str(path), limit_rate=1.0), clock=clock, now=clock
+        SharedOptions(auth_tokens=str(path), limit_rate=1.0), clock=clock, now=clock
     )
 
     def entered(secret):
@@ -254,7 +254,7 @@ def test_a_caller_has_its_own_limits_or_those_of_all(tmp_path, clock):
 
 
 def test_without_tokens_callers_are_known_by_their_addresses(clock):
-    policy = AccessPolicy(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
+    policy = AccessPolicy(SharedOptions(limit_concurrency=1), clock=clock, now=clock)
     wanted = requirement("model-repository", changes=True)
 
     active = policy.authorize(Credentials("whatever", "10.0.0.1"), wanted).begin_call()
@@ -282,7 +282,7 @@ def test_without_tokens_callers_are_known_by_their_addresses(clock):
 )
 def test_an_address_of_ipv6_is_known_by_its_network(clock, first, second, same):
     """The owner of one address has 2^64 of them."""
-    policy = AccessPolicy(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
+    policy = AccessPolicy(SharedOptions(limit_concurrency=1), clock=clock, now=clock)
     policy.identify(Credentials("", first)).begin_call()
 
     try:

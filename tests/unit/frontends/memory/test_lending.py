@@ -7,6 +7,7 @@ import os
 import socket
 from types import SimpleNamespace
 
+from core.options import Options
 from frontends.memory import frontend
 from frontends.memory.connection import MemoryConnection
 from frontends.memory.frontend import MemoryFrontend
@@ -65,7 +66,7 @@ async def test_a_connection_that_cannot_be_taken_waits_and_fills_no_log(
     timers = []
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "call_later", lambda after, *call: timers.append((after, call)))
-    options = SimpleNamespace(
+    options = Options.defaults(
         shared_memory_socket=f"{tmp_path}/m",
         unix_socket_mode="0600",
         shared_memory_socket_uid=[],

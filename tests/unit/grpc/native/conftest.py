@@ -19,6 +19,7 @@ from h2.settings import SettingCodes
 from core.options import Options
 from core.system.account import MemoryAccount
 from frontends.grpc.method import StreamMethod, UnaryMethod
+from frontends.grpc.options import GrpcOptions
 
 MODULE = "frontends.grpc.native.connection"
 PATH = "/test.Service/"
@@ -286,7 +287,9 @@ async def port(service):
         table = {each.path: each for each in (*service.methods(), *methods)}
         loop = asyncio.get_running_loop()
         found = Options.defaults(**options)
-        return EngineContext(table, found, loop, level, most_bytes, MemoryAccount.of(found))
+        return EngineContext(
+            table, GrpcOptions.of(found), loop, level, most_bytes, MemoryAccount.of(found)
+        )
 
     return make
 

@@ -1,11 +1,11 @@
 """Binary tensors in bodies whose Content-Type gives the size of the JSON part."""
 
 import pytest
+from core_platforms.binary import BinaryForm
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from core.errors import CoreError, Kind
 from frontends.http.message import HttpRequest, HttpResponse
-from frontends.http.platforms.binary import BinaryForm
 
 START = "application/x+json;json-header-size="
 SIZE = "Inference-Header-Content-Length"

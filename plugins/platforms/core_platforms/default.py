@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from core.errors import invalid
-from core.server import InferenceServer
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
 
 
 def default_model(server: InferenceServer, named: str, flag: str) -> str:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from multidict import CIMultiDict
 
 from core.errors import CoreError, invalid
-from core.server import InferenceServer
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.router import Service
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
 
 _SIZE = re.compile(r"\s*([+-]?[0-9]+)")
 _MOST = 2**31 - 1

@@ -10,28 +10,33 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from core.errors import CoreError, invalid
-from core.options.platforms import (
+from core_platforms.binary import BinaryForm
+from core_platforms.default import default_model
+from core_platforms.options import (
     EVERYWHERE,
     HEALTH_ROUTE,
     PREDICT_ROUTE,
+    VertexAIOptions,
     health_route,
     predict_route,
 )
-from core.server import InferenceServer
 from frontends.http.errors import refusal
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.message import HttpRequest, HttpResponse
-from frontends.http.platforms.binary import BinaryForm
-from frontends.http.platforms.default import default_model
+from frontends.http.options import HttpOptions
 from frontends.http.router import TABLE, Match, Route, Router, row
 from frontends.http.services import health
 from frontends.http.services.infer import infer
 from frontends.metrics.text import CONTENT_TYPE, render
 from frontends.shared.access import Requirement
 from frontends.shared.interceptors import Restrictions
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
 
 logger = logging.getLogger("core")
 
@@ -49,19 +54,19 @@ class VertexAIFrontend(HttpListener):
     _binary_bound = staticmethod(BINARY.largest)
 
     def __init__(self, server: InferenceServer):
-        options = server.options
+        self._options = VertexAIOptions.of(server.options)
         super().__init__(
             server,
-            VertexAIRouter(restrictions(options.http_restricted_api)),
+            VertexAIRouter(restrictions(HttpOptions.of(server.options).http_restricted_api)),
             "Vertex AI HTTPService",
             EVERYWHERE,
-            options.vertex_ai_port,
-            reuse_port=options.workers > 1,
+            self._options.vertex_ai_port,
+            reuse_port=server.options.workers > 1,
         )
 
     @property
     def enabled(self) -> bool:
-        return self._server.options.allow_vertex_ai
+        return self._options.allow_vertex_ai
 
     async def start(self) -> None:
         """Listen. Raises what HttpListener.start raises, and CoreError(INVALID) without the two paths."""
@@ -129,7 +134,7 @@ async def _predicted(server: InferenceServer, call: HttpRequest) -> HttpResponse
 
 
 def _to_default(server: InferenceServer, call: HttpRequest) -> HttpRequest:
-    named = server.options.vertex_ai_default_model
+    named = VertexAIOptions.of(server.options).vertex_ai_default_model
     model = default_model(server, named, "--vertex-ai-default-model")
     call.captures = {"model": model, "version": None}
     return call

@@ -5,13 +5,12 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from core_platforms.sagemaker import SageMakerFrontend
+from core_platforms.vertex_ai import VertexAIFrontend
+from integration.http.conftest import MODELS, Connection, document, open_site
 
 from core.errors import CoreError
-from frontends.http.platforms.sagemaker import SageMakerFrontend
-from frontends.http.platforms.vertex_ai import VertexAIFrontend
 from frontends.shared.access.tokens import line_of
-
-from .conftest import MODELS, Connection, document, open_site
 
 PREDICT, HEALTH = "/p:predict", "/h"
 TARGET = "X-Amzn-SageMaker-Target-Model"

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from core_platforms.sagemaker_folder import ROOT, checked, model_in
 
 from core.errors import CoreError
-from frontends.http.platforms.sagemaker_folder import ROOT, checked, model_in
 
 PLAIN = 'backend: "onnxruntime"'
 

@@ -2,14 +2,17 @@
 
 import pytest
 
+from core import options as core_options
+from core import plugins
 from core.errors import CoreError
-from core.options import Options
-from core.options.checks import check_server
-from core.options.command_line import parse
-from core.options.values import UsageError
+from core.options import UsageError, check_server
 
 SAGEMAKER = "--allow-sagemaker=true"
 VERTEX = "--allow-vertex-ai=true"
+
+
+def parse(arguments):
+    return core_options.parse(arguments, plugins.flags())
 
 
 def test_vertex_ai_sets_port_and_model_repository(monkeypatch):
@@ -18,9 +21,9 @@ def test_vertex_ai_sets_port_and_model_repository(monkeypatch):
 
     options = parse([])
 
-    assert (options.allow_vertex_ai, options.vertex_ai_port) == (True, 9090)
-    assert not options.allow_http
-    assert not options.allow_grpc
+    assert (options.value("allow_vertex_ai"), options.value("vertex_ai_port")) == (True, 9090)
+    assert not options.value("allow_http")
+    assert not options.value("allow_grpc")
     assert options.allow_metrics
     assert options.model_repository == ["gs://b/m"]
 
@@ -33,7 +36,11 @@ def test_flags_take_precedence_over_its_variables(monkeypatch):
         ["--allow-http=true", "--allow-vertex-ai=0", "--vertex-ai-port=1", "--model-repository=/m"]
     )
 
-    assert (options.allow_http, options.allow_vertex_ai, options.vertex_ai_port) == (True, False, 1)
+    assert (
+        options.value("allow_http"),
+        options.value("allow_vertex_ai"),
+        options.value("vertex_ai_port"),
+    ) == (True, False, 1)
     assert options.model_repository == ["/m"]
 
 
@@ -43,9 +50,9 @@ def test_elsewhere_the_protocols_of_v2_are_served(monkeypatch, mode):
 
     options = parse(["--model-repository=/m"])
 
-    assert options.allow_http
-    assert options.allow_grpc
-    assert not options.allow_vertex_ai
+    assert options.value("allow_http")
+    assert options.value("allow_grpc")
+    assert not options.value("allow_vertex_ai")
 
 
 @pytest.mark.parametrize("text", ["many", "65536", "-1", "1e3", "9" * 5000, "000070000", "\u0667"])
@@ -54,7 +61,7 @@ def test_a_port_of_the_environment_that_is_none_ends_the_start(monkeypatch, text
 
     with pytest.raises(UsageError, match=r"AIP_HTTP_PORT is '.*', expected the number of a port"):
         parse([])
-    assert Options.defaults().vertex_ai_port == 8080
+    assert plugins.flags().options({}).value("vertex_ai_port") == 8080
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,20 @@ import asyncio
 import logging
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.control import ModelLocation
 from core.errors import CoreError, Kind, already_exists, invalid
-from core.server import InferenceServer
+from core_platforms.sagemaker_folder import ROOT, checked, model_in
 from frontends.http.codec.json_text import read_control
 from frontends.http.errors import refusal
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.names import as_known
-from frontends.http.platforms.sagemaker_folder import ROOT, checked, model_in
 from frontends.http.router import Service
 from frontends.http.services.metadata import json_answer
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
 
 logger = logging.getLogger("core")
 

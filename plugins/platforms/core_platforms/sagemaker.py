@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.errors import invalid
-from core.options.platforms import EVERYWHERE
-from core.server import InferenceServer
+from core_platforms.binary import BinaryForm
+from core_platforms.default import default_model
+from core_platforms.options import EVERYWHERE, SageMakerOptions
+from core_platforms.sagemaker_folder import ROOT
+from core_platforms.sagemaker_models import SageMakerModels
 from frontends.http.errors import refusal
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.message import HttpRequest, HttpResponse
-from frontends.http.platforms.binary import BinaryForm
-from frontends.http.platforms.default import default_model
-from frontends.http.platforms.sagemaker_folder import ROOT
-from frontends.http.platforms.sagemaker_models import SageMakerModels
+from frontends.http.options import HttpOptions
 from frontends.http.router import Match, Route, Router, Service, row
 from frontends.http.services import health
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
 from frontends.shared.interceptors import Restrictions
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
 
 BINARY = BinaryForm("application/vnd.sagemaker-triton.binary+json", answers=True)
 DEFAULT = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"
@@ -53,19 +56,21 @@ class SageMakerFrontend(HttpListener):
 
         root   where SageMaker puts the folders that it has unpacked for a multi-model endpoint
         """
-        options = server.options
+        self._options = SageMakerOptions.of(server.options)
         super().__init__(
             server,
-            SageMakerRouter(restrictions(options.http_restricted_api), table(root)),
+            SageMakerRouter(
+                restrictions(HttpOptions.of(server.options).http_restricted_api), table(root)
+            ),
             "Sagemaker HTTPService",
             EVERYWHERE,
-            options.sagemaker_port,
-            reuse_port=options.workers > 1,
+            self._options.sagemaker_port,
+            reuse_port=server.options.workers > 1,
         )
 
     @property
     def enabled(self) -> bool:
-        return self._server.options.allow_sagemaker
+        return self._options.allow_sagemaker
 
 
 class SageMakerRouter(Router):

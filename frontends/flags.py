@@ -1,0 +1,29 @@
+"""The flags of the frontends, for the command line. python -m frontends.flags prints docs/options.md.
+
+Imports neither aiohttp nor grpc.
+"""
+
+from __future__ import annotations
+
+from core.hookspecs import hookimpl
+from core.options import Flags
+from frontends.grpc.options import GrpcOptions
+from frontends.http.options import HttpOptions
+from frontends.memory.options import MemoryOptions
+from frontends.metrics.options import MetricsOptions
+from frontends.shared.options import SharedOptions
+
+
+@hookimpl(tryfirst=True)
+def core_add_options(parser: Flags) -> None:
+    """Register the flags of the frontends, before those of plugins."""
+    for section in (HttpOptions, GrpcOptions, MetricsOptions, MemoryOptions, SharedOptions):
+        parser.add_section(section)
+
+
+if __name__ == "__main__":
+    from core.options.page import page
+
+    flags = Flags()
+    core_add_options(flags)
+    print(page(flags), end="")

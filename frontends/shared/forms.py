@@ -1,0 +1,134 @@
+"""Forms of flags that several frontends have, beside those of core/options/values.py."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from core.options.values import Form, UsageError, bad_value, read_float
+
+RESTRICTED_CATEGORIES = (
+    "health",
+    "metadata",
+    "inference",
+    "shared-memory",
+    "model-config",
+    "model-repository",
+    "statistics",
+    "trace",
+    "logging",
+)
+"""Kinds of requests that all protocols have."""
+
+
+def _read_pattern(flag: str, text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise bad_value(flag, f"invalid regular expression '{text}': {error}") from None
+    return text
+
+
+PATTERN = Form("<string>", _read_pattern)
+
+
+def _read_amount(flag: str, text: str) -> float:
+    value = read_float(flag, text)
+    if not 0.0 <= value < 1e9:
+        raise bad_value(flag, f"Invalid option value. Got {text}, the value must be from 0 to 1e9")
+    return value
+
+
+AMOUNT = Form("<float>", _read_amount)
+
+
+def _read_mode(flag: str, text: str) -> str:
+    if re.fullmatch(r"0?[0-7]{3}", text) is None:
+        raise bad_value(
+            flag, f"Invalid option value. Got {text}; expected three octal digits: 0660"
+        )
+    return text
+
+
+MODE = Form("<octal>", _read_mode)  # permissions of a file, as chmod takes them
+
+
+def _read_listed(flag: str, text: str) -> tuple[str, ...]:
+    found = tuple(text.split(","))
+    if not all(found):
+        raise bad_value(flag, f"--{flag} option format is '<name>[,<name>]'. Got {text}")
+    return found
+
+
+LISTED = Form("<name>[,<name>]", _read_listed)
+
+
+def some_of(allowed: tuple[str, ...]) -> Form:
+    """Some of these words, with commas between; `none` alone for no word."""
+
+    def read(flag: str, text: str) -> tuple[str, ...]:
+        found = () if text == "none" else _read_listed(flag, text)
+        for name in found:
+            if name not in allowed:
+                raise bad_value(
+                    flag,
+                    f"invalid argument for --{flag}: '{name}' is none of {', '.join(allowed)}",
+                )
+        return found
+
+    return Form("<name>[,<name>]", read)
+
+
+def grouped(owners: tuple[str, ...]) -> Form:
+    """`<owner>=<value>`: {owner: values}, for these owners."""
+
+    def read(flag: str, text: str) -> tuple[str, str]:
+        owner, equals, value = text.partition("=")
+        if owner not in owners or not equals or not value:
+            raise bad_value(
+                flag,
+                f"--{flag} option format is <name>=<value>, the name one of {', '.join(owners)}. "
+                f"Got {text}",
+            )
+        return owner, value
+
+    def merge(so_far: dict[str, Any], new: tuple[str, str]) -> dict[str, Any]:
+        owner, value = new
+        return {**so_far, owner: (*so_far.get(owner, ()), value)}
+
+    return Form("<name>=<value>", read, merge)
+
+
+def restricted(what: str, *more: str) -> Form:
+    """`<categories>:<header>=<value>`: {category: (header, value)}; each category once.
+
+    more   categories beside those that all protocols have
+    """
+    categories = (*RESTRICTED_CATEGORIES, *more)
+
+    def read(flag: str, text: str) -> dict[str, tuple[str, str]]:
+        names, _, setting = text.partition(":")
+        header, _, value = setting.partition("=")
+        if not names or not header or not value:
+            raise bad_value(
+                flag, f"--{flag} option format is '<config name>:<setting>=<value>'. Got {text}"
+            )
+        found: dict[str, tuple[str, str]] = {}
+        for name in names.split(","):
+            if name not in categories:
+                raise bad_value(
+                    flag,
+                    f"unknown restricted {what} '{name}'; it is none of {', '.join(categories)}",
+                )
+            found[name] = (header, value)
+        return found
+
+    def merge(so_far: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+        for name in new:
+            if name in so_far:
+                raise UsageError(
+                    f"restricted {what} '{name}' can not be specified in multiple config groups"
+                )
+        return {**so_far, **new}
+
+    return Form(f"<{what}s>:<key>=<value>", read, merge)

@@ -1,0 +1,99 @@
+"""--secure: other defaults for a server that strangers can reach, and what it will not start without.
+
+    flags that were given ─► [harden] ─► Options ─► [check]
+
+A flag that was given keeps its value. But a secure server must know who calls, and needs TLS towards other
+machines.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from core.errors import invalid
+from core.options import Listener
+
+if TYPE_CHECKING:
+    from frontends.shared.options import SharedOptions
+
+LOOPBACK = "127.0.0.1"
+
+# flag → what it is with --secure if it is not given, and what that means
+PROFILE: dict[str, tuple[Any, str]] = {
+    "http_address": (LOOPBACK, "HTTP is for this machine only"),
+    "grpc_address": (LOOPBACK, "gRPC is for this machine only"),
+    "metrics_address": (LOOPBACK, "metrics are for this machine only"),
+    "model_control_mode": ("none", "clients load and unload no models"),
+    "allow_client_shm": (False, "clients register no shared memory"),
+    "allow_remote_settings": (False, "clients change no settings of log and traces"),
+    "auth_open": (("health",), "only health needs no token"),
+}
+
+
+def harden(given: dict[str, Any]) -> Sequence[str]:
+    """Add the values of the profile, if --secure is given; return lines for the log.
+
+    given   flag with underscores → value, of flags that the user has given
+    """
+    if not given.get("secure"):
+        return ()
+    notes = []
+    for name, (value, meaning) in PROFILE.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name not in given:
+            given[name] = value
+            notes.append(f"--secure: {meaning}; {flag} says otherwise")
+        elif given[name] != value:
+            notes.append(f"--secure: {flag} was given and stays {_shown(given[name])}")
+    return notes
+
+
+def check(options: SharedOptions, listeners: Sequence[Listener]) -> None:
+    """Raise CoreError(INVALID) where --secure cannot be kept."""
+    if options.secure_without_tls and not options.secure:
+        raise invalid("--secure-without-tls has a meaning with --secure only")
+    if not options.secure:
+        return
+    if not (options.auth_tokens or options.auth_jwks or _mutual(listeners)):
+        raise invalid(
+            "--secure needs to know who calls. Make a token and name its file:\n"
+            "  python -m core token NAME --role infer --file tokens.txt\n"
+            "  core-serve --secure --auth-tokens=tokens.txt ...\n"
+            "or name the keys of who issues JWT with --auth-jwks, or ask every client for a certificate "
+            "with --http-use-ssl-mutual=true and --grpc-use-ssl-mutual=true (docs/security.md)"
+        )
+    if options.secure_without_tls:
+        return
+    for each in listeners:
+        if each.encrypted or is_local(each.address):
+            continue
+        if each.without_tls:
+            raise invalid(f"--secure: {each.without_tls}")
+        raise invalid(
+            f"--secure: --{each.name}-address={each.address} can be reached from other machines; turn TLS "
+            f"on with --{each.name}-use-ssl=true, or say --secure-without-tls if a proxy has it"
+        )
+
+
+def _mutual(listeners: Sequence[Listener]) -> bool:
+    """Return whether every client of inference shows a certificate."""
+    inference = [each for each in listeners if each.inference]
+    return bool(inference) and all(each.mutual for each in inference)
+
+
+def is_local(address: str) -> bool:
+    """Whether only this machine can reach an address to listen on."""
+    if address.startswith("unix:") or address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
