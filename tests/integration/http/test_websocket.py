@@ -39,8 +39,8 @@ class ScriptedServer:
             http_max_input_size=MOST_BYTES,
             **options,
         )
-        self.account = MemoryAccount.of(self.options)
         self.account = MemoryAccount(1 << 30, 0)
+        self.control = SimpleNamespace(areas={})
         self.models = self
         self.endpoints = None  # these tests use streams only
         self.tracing = Tracer(self.options)
