@@ -33,8 +33,8 @@ class ScriptedServer:
         self.models = self
         self.endpoints = None  # these tests use streams only
         self.tracing = Tracer(self.options)
-        self.account = MemoryAccount.of(self.options)
         self.account = MemoryAccount(1 << 30, 0)
+        self.control = SimpleNamespace(areas={})
         self.replies = asyncio.Queue()
 
     def shared(self, factory):
