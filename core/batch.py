@@ -201,7 +201,7 @@ class Batch:
         """
         loop = asyncio.get_running_loop()
         free = loop.create_future()
-        # Through the loop, behind the responses that wait there to be counted.
+        # Call it from the loop: responses that are queued there must be counted first.
         loop.call_soon(self.requests[i].when_free, FutureSetter(free))
         await free
 

@@ -21,8 +21,8 @@ from core_client.shared_array import SharedArray
 class SharedMemoryPool(BasePool):
     """Memory that client and server share; BasePool describes the arguments.
 
-    Any thread may use it if any thread may use its client. `with` closes it, and so do garbage collection of
-    the pool with all its arrays and the end of the interpreter.
+    Thread-safe if its client is. The pool closes at the end of a `with` block, when neither the pool nor one
+    of its SharedArray objects is referenced any more, and when the interpreter exits.
     """
 
     def __init__(self, client: Any = None, **how: Any):

@@ -1,4 +1,4 @@
-"""Rules of instance_group, after its kinds, counts and GPUs have been filled in."""
+"""Checks of instance_group, on a configuration whose kinds and GPUs `normalise` has filled in."""
 
 from __future__ import annotations
 

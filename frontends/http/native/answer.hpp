@@ -1,4 +1,4 @@
-// The head of an answer, in the order of fields in which the other engine writes it.
+// The head of a response, with its fields in the order in which aiohttp writes them.
 //
 // status line, own fields ─► [write_head] ─► bytes.  No Python type, no allocation; one thread.
 #pragma once

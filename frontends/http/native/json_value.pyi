@@ -18,17 +18,17 @@ def count_values(data: Buffer) -> int:
     """
 
 def read(data: Buffer, plan: int = 0, most_values: int = ...) -> Any:
-    """The value that a text of JSON is, with a byte order mark or without.
+    """Return the value of a JSON text, which may begin with a byte order mark.
 
     plan          which values are Elements if they are large: an array of more than 256 values, a string of
                   more than 64 KiB
-    most_values   that may become Python objects, keys included, what is in Elements not
+    most_values   limit of values that become Python objects: keys count, values within Elements do not
     NaN, Inf, Infinity and their negatives are numbers. An integer of more than 64 bits is a float.
 
-    The text is checked in whole before the first object is made, a large one without the GIL: nobody may
-    write to it meanwhile. Cyclic garbage collection waits while objects are made. Any thread.
-    Raises CoreError(INVALID) for what is no JSON, with the position of the first wrong byte, for more than
-    1024 levels, for more values, and for more than MOST_TEXT_BYTES of strings among them.
+    The whole text is checked before the first object is made. A large text is checked without the GIL, so no
+    other thread may write to it. Cyclic garbage collection waits while objects are made. Thread-safe.
+    Raises CoreError(INVALID) for text that is not JSON, with the position of the first wrong byte, for more
+    than 1024 levels, for too many values, and for more than MOST_TEXT_BYTES of strings among them.
     """
 
 class Elements:

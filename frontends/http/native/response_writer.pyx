@@ -111,11 +111,11 @@ cdef class ResponseWriter(ResponseSink):
         self._outgoing.send_piece(self._transport, self._memory)
         self._writing_paused = self._transport_paused or self._outgoing.waits
         if self._outgoing.waits and not self._transport_paused:
-            # Whether it has taken this piece it says at the end of the turn.
+            # The transport reports whether it has taken this piece at the end of this loop iteration.
             self._context.loop.call_soon(self.send_more)
 
     def send_more(self):
-        """The transport has taken what it got."""
+        """Send the next piece: the transport has taken the last one."""
         if self._transport is None or self._transport_paused:
             return
         if self._outgoing.waits:
