@@ -57,12 +57,6 @@ def _check_agents(config: ModelConfig) -> None:
             )
 
 
-def check_version_policy(config: ModelConfig) -> None:
-    """Check that the configuration has a version policy; a normalised one always has."""
-    if not config.HasField("version_policy"):
-        raise invalid(f"must specify 'version policy' for {config.name}")
-
-
 def check_response_cache(config: ModelConfig) -> None:
     """Refuse a response cache for sequence batching and for decoupled models."""
     if not config.response_cache.enable:

@@ -12,16 +12,8 @@ from core.config.validation.refusal import refused
 _LABEL = re.compile(r"[A-Za-z0-9_]+")
 
 
-def check_metric_tags(config: ModelConfig) -> None:
-    """Check that each tag is a valid label name. Triton's process ends at an invalid one."""
-    for key in sorted(config.metric_tags):
-        if _LABEL.fullmatch(key) is None:
-            text = "metric tag must consist of letters, digits and underscores"
-            raise refused(config, text, f"metric_tags has the key '{key}'")
-
-
 def check_metrics(config: ModelConfig) -> None:
-    """Check that each control names a metric family and gives it ascending buckets."""
+    """Check that each control gives a family ascending buckets, and that each tag is a valid label."""
     for index, control in enumerate(config.model_metrics.metric_control):
         place = f"model_metrics.metric_control[{index}]"
         if not control.HasField("metric_identifier"):
@@ -40,3 +32,7 @@ def check_metrics(config: ModelConfig) -> None:
         if math.isnan(buckets[0]) or not all(lower < upper for lower, upper in pairwise(buckets)):
             text = "histogram options must specify 'buckets' in ascending order"
             raise refused(config, text, f"{place}.buckets is {list(buckets)}")
+    for key in sorted(config.metric_tags):
+        if _LABEL.fullmatch(key) is None:  # Triton's process ends at an invalid one
+            text = "metric tag must consist of letters, digits and underscores"
+            raise refused(config, text, f"metric_tags has the key '{key}'")
