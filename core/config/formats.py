@@ -47,10 +47,6 @@ class Format:
         return file == self.file or (platform != "" and platform in (self.platform, *self.words))
 
 
-def _no_advice(names: Iterable[str]) -> str:
-    return ""
-
-
 class Formats:
     """The known formats, in the order in which a version directory is searched.
 
@@ -59,7 +55,7 @@ class Formats:
     """
 
     def __init__(
-        self, formats: Iterable[Format], advice: Callable[[Iterable[str]], str] = _no_advice
+        self, formats: Iterable[Format], advice: Callable[[Iterable[str]], str] = lambda names: ""
     ):
         self._formats = sorted(formats, key=lambda each: (each.order, each.file, each.backend))
         self.advice = advice

@@ -22,17 +22,11 @@ def read_labels(output: ModelOutput, model: str, model_directory: Path) -> tuple
         )
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise internal(
-            f"failed to open text file for read {path}: No such file or directory; it is the label file "
-            f"for output '{output.name}' in model '{model}'"
-        ) from None
     except (OSError, UnicodeDecodeError) as error:
+        missing = isinstance(error, FileNotFoundError)
         raise internal(
-            f"failed to open text file for read {path}: {error}; it is the label file for output "
+            f"failed to open text file for read {path}: "
+            f"{'No such file or directory' if missing else error}; it is the label file for output "
             f"'{output.name}' in model '{model}'"
         ) from error
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return tuple(lines)
+    return tuple(text.removesuffix("\n").split("\n")) if text else ()
