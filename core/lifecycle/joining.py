@@ -23,9 +23,7 @@ Unload = Callable[[Sequence[str], bool], Awaitable[None]]
 
 
 class Joining:
-    """Adds models that are in folders outside the repositories, and removes them.
-
-    Not thread-safe: call from the event loop only.
+    """The joined models. Loop thread.
 
     load     load a model by its name
     unload   unload models by their keys; the second argument includes the models that they are composed of
@@ -75,7 +73,7 @@ class Joining:
     async def leave(self, name: str) -> None:
         """Unload the model and the models that it is composed of.
 
-        Its last requests may finish later: see `emptied`.
+        Its last requests may finish later: see `is_empty`.
         """
         async with self._turn(name):
             if (place := self.places.pop(name, None)) is not None:
@@ -84,11 +82,6 @@ class Joining:
     def is_empty(self, name: str) -> bool:
         """Return whether all requests of a removed model have finished."""
         return name not in self._last
-
-    async def emptied(self, name: str) -> None:
-        """Wait until all requests of a removed model have finished."""
-        if (end := self._last.get(name)) is not None:
-            await asyncio.wait([end])
 
     def turn(self, name: str) -> AbstractAsyncContextManager[object]:
         """Return the lock that keeps a load by name apart from a join or leave of that name."""
