@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -86,8 +87,7 @@ def only_groups_differ(old: ModelConfig, new: ModelConfig) -> bool:
 
 def without(config: ModelConfig, *fields: str) -> ModelConfig:
     """Return a copy without the given fields."""
-    copy = ModelConfig()
-    copy.CopyFrom(config)
+    copy = deepcopy(config)
     for field in fields:
         copy.ClearField(field)
     return copy
