@@ -14,9 +14,8 @@ from core.config.validation.batch_tensors import check_batch_tensors
 from core.config.validation.batching import check_dynamic_batching
 from core.config.validation.ensemble import check_ensemble
 from core.config.validation.files import check_files
-from core.config.validation.general import check_general, check_response_cache
+from core.config.validation.general import check_general, check_metrics, check_response_cache
 from core.config.validation.instances import check_instance_groups
-from core.config.validation.metrics import check_metrics
 from core.config.validation.sequence import check_sequence_batching
 from core.config.validation.state import check_states
 from core.config.validation.tensors import check_tensors
