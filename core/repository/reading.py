@@ -1,7 +1,4 @@
-"""Reads the ModelSource of a folder or of a load request: parses and fills in its configuration.
-
-Repository, Listing, Override ─► [read_…] ─► ModelSource.  Worker threads.
-"""
+"""Reads the ModelSource of a folder or of a load request, with its configuration. Worker threads."""
 
 from __future__ import annotations
 

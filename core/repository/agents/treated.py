@@ -1,7 +1,4 @@
-"""Treated: a model's folder after its agents have run, and the agent calls from load to unload.
-
-ModelSource ─► load, load, … ─► ModelSource of the last location
-"""
+"""Treated: a model's folder after its agents have run, and the agent calls from load to unload."""
 
 from __future__ import annotations
 
@@ -25,8 +22,6 @@ from core.repository.source import (
 
 logger = logging.getLogger("core")
 
-Find = Callable[[str], RepositoryAgent]
-
 
 class Treated(ModelDirectory):
     """The folder that the last agent made of `origin` or left unchanged. Worker threads.
@@ -38,7 +33,7 @@ class Treated(ModelDirectory):
     the last version that reads the folder. `treat` raises the errors of agents; other methods log them.
     """
 
-    def __init__(self, source: ModelSource, find: Find):
+    def __init__(self, source: ModelSource, find: Callable[[str], RepositoryAgent]):
         super().__init__(source.directory.path, source.directory.address)
         self.origin = source.directory
         self._source = source
