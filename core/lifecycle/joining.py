@@ -1,7 +1,4 @@
-"""Joining: adds models from other folders to a running server, and removes them.
-
-ModelManager ─► [Joining] ─► Catalog, which then also reads their folders.
-"""
+"""Joining: adds models from folders outside the repositories, and removes them. Catalog reads the folders."""
 
 from __future__ import annotations
 
@@ -17,9 +14,6 @@ from core.lifecycle.host import Host
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_registry import ModelRegistry
 from core.repository import Catalog, JoinedFolder, ModelLocation, Override
-
-Load = Callable[[str, Override | None], Awaitable[None]]
-Unload = Callable[[Sequence[str], bool], Awaitable[None]]
 
 
 class Joining:
@@ -37,8 +31,8 @@ class Joining:
         catalog: Catalog,
         registry: ModelRegistry,
         host: Host,
-        load: Load,
-        unload: Unload,
+        load: Callable[[str, Override | None], Awaitable[None]],
+        unload: Callable[[Sequence[str], bool], Awaitable[None]],
         forget: Callable[[], Awaitable[None]],
         begin: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ):

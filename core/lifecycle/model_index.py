@@ -1,7 +1,4 @@
-"""ModelIndex: the models of the server and their states.
-
-ModelManager ─► [ModelIndex] ◄─ core.control.  Read only.
-"""
+"""ModelIndex: the models of the server and their states."""
 
 from __future__ import annotations
 

@@ -18,10 +18,9 @@ State = Literal["LOADING", "READY", "UNLOADING", "UNAVAILABLE"]
 
 @dataclass(frozen=True)
 class Plan:
-    """The changes for the versions of one model. Versions in `keep` continue to serve unchanged."""
+    """The changes for the versions of one model. Others continue unchanged."""
 
     load: tuple[int, ...]
-    keep: tuple[int, ...]
     unload: tuple[int, ...]
 
 
@@ -50,11 +49,7 @@ def plan(states: Mapping[int, State], wanted: Collection[int], stale: Collection
     """
     ready = {version for version, state in states.items() if state == "READY"}
     keep = ready & set(wanted) - set(stale)
-    return Plan(
-        load=tuple(sorted(set(wanted) - keep)),
-        keep=tuple(sorted(keep)),
-        unload=tuple(sorted(ready - set(wanted))),
-    )
+    return Plan(load=tuple(sorted(set(wanted) - keep)), unload=tuple(sorted(ready - set(wanted))))
 
 
 def stale_versions(old: ModelSource | None, new: ModelSource) -> list[int]:

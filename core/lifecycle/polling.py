@@ -1,7 +1,5 @@
 """Poller: looks at the repositories periodically, and applies the changes.
 
-ModelManager, in control mode poll ─► [Poller] ─► ModelRegistry.
-
 Polling sees folders while files are copied into them. So it looks twice, and takes only changes that it saw
 both times. Files that still grow or still arrive wait for a later look. A folder that is absent only while
 it is replaced does not count as gone.
