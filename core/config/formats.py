@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from core.errors import invalid
 
-TENSORRT_PLAN = "tensorrt_plan"
-"""The platform of TensorRT models; some fields of a configuration are valid only with it."""
+TENSORRT_PLAN = "tensorrt_plan"  # a platform; some fields of a configuration are valid only with it
 
 _NEEDS_FILES = "tensorflow"  # in Triton this backend has no default format
 

@@ -29,8 +29,8 @@ def check_states(config: ModelConfig) -> None:
                 f"one or zero element. Found '{count}' elements",
                 f"{place}.initial_state",
             )
-        for initial in state.initial_state:
-            _check_initial_state(config, initial, state, f"{place}.initial_state")
+        if state.initial_state:
+            _check_initial_state(config, state, f"{place}.initial_state")
 
 
 def _check_state(config: ModelConfig, state: ModelSequenceBatching.State, place: str) -> None:
@@ -48,12 +48,9 @@ def _check_state(config: ModelConfig, state: ModelSequenceBatching.State, place:
 
 
 def _check_initial_state(
-    config: ModelConfig,
-    initial: ModelSequenceBatching.InitialState,
-    state: ModelSequenceBatching.State,
-    place: str,
+    config: ModelConfig, state: ModelSequenceBatching.State, place: str
 ) -> None:
-    name = state.input_name
+    name, initial = state.input_name, state.initial_state[0]
     if initial.data_type != state.data_type:
         raise refused(
             config,
