@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 from weakref import WeakValueDictionary
@@ -20,7 +20,6 @@ class Joining:
     """The joined models. Loop thread.
 
     load     load a model by its name
-    unload   unload models by their keys; the second argument includes the models that they are composed of
     forget   drop models that no longer exist
     begin    start an operation without waiting for it
     places   of the joined models, by name; without those that are still loading
@@ -32,7 +31,6 @@ class Joining:
         registry: ModelRegistry,
         host: Host,
         load: Callable[[str, Override | None], Awaitable[None]],
-        unload: Callable[[Sequence[str], bool], Awaitable[None]],
         forget: Callable[[], Awaitable[None]],
         begin: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ):
@@ -41,7 +39,6 @@ class Joining:
         self._registry = registry
         self._host = host
         self._load = load
-        self._unload = unload
         self._forget = forget
         self._begin = begin
         # Joins and leaves of one name are serial. Weak values: an unused lock disappears.
@@ -101,7 +98,8 @@ class Joining:
         if key in models:
             steps = needed_by(key, self._registry.steps())
             related = [models[each] for each in (key, *steps) if each in models]
-            await self._unload([key], True)
+            await self._registry.take_out(key, with_steps=True)
+            await self._forget()
         await self._host.run(self._catalog.leave, place)
         gone = [each for each in related if not each.wanted]
         leaving = [task for each in gone for task in each.leaving]

@@ -21,7 +21,7 @@ from core.lifecycle.host import Agree, Host, ServedModels
 from core.lifecycle.joining import Joining
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_index import ModelIndex
-from core.lifecycle.model_registry import Failures, ModelRegistry
+from core.lifecycle.model_registry import Failures
 from core.lifecycle.operations import Operations
 from core.lifecycle.polling import Changes, Poller, changes
 from core.lifecycle.shutdown import Deadline, shut_down
@@ -69,7 +69,6 @@ class ModelManager(ModelIndex):
     ):
         self._options = options
         self._mode = options.model_control_mode
-        self._loop = loop
         self._sleep = sleep
         self._clock = clock
         catalog = Catalog(
@@ -91,14 +90,13 @@ class ModelManager(ModelIndex):
             find_backend=find_backend,
             agree=agree,
         )
-        super().__init__(catalog, ModelRegistry(host), host, options.model_namespacing)
+        super().__init__(catalog, host)
         self._operations = Operations(loop)
         self.joining = Joining(
             self._catalog,
             self._registry,
             self._host,
             self._load,
-            self._unload,
             self._forget,
             self._operations.begin,
         )
@@ -161,7 +159,7 @@ class ModelManager(ModelIndex):
         finally:
             if self._catalog.remote:  # a separate thread: those of the host have ended
                 with ThreadPoolExecutor(1) as thread:
-                    await self._loop.run_in_executor(thread, self._catalog.close)
+                    await self._host.loop.run_in_executor(thread, self._catalog.close)
 
     # control -------------------------------------------------------------------
 

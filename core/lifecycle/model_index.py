@@ -18,17 +18,14 @@ from core.request import NEWEST
 
 
 class ModelIndex:
-    """A read-only view of all models of the server. Loop thread.
+    """A read-only view of all models of the server. Loop thread."""
 
-    namespacing   whether several models may have one name
-    """
-
-    def __init__(self, catalog: Catalog, registry: ModelRegistry, host: Host, namespacing: bool):
+    def __init__(self, catalog: Catalog, host: Host):
         self._catalog = catalog
-        self._registry = registry
-        self._models = registry.models
+        self._registry = ModelRegistry(host)
+        self._models = self._registry.models
         self._host = host
-        self._namespacing = namespacing
+        self._namespacing = host.options.model_namespacing
         self._looking = False  # True during the first look at the repositories
 
     def resolve(self, name: str, version: int = NEWEST) -> ModelVersion:
@@ -77,10 +74,7 @@ class ModelIndex:
         return self._models[found[0]] if found else None
 
     def results(self) -> list[tuple[str | None, str, dict[tuple[str, str], int]]]:
-        """Return (namespace, name, counts of loads and unloads) for each model.
-
-        counts   ("loads" or "unloads", "success" or "failure") → count
-        """
+        """Return (namespace, name, `results`) of each ManagedModel."""
         return [
             (namespace_of(key), name_of(key), model.results) for key, model in self._models.items()
         ]

@@ -22,8 +22,7 @@ from core.repository.catalog import Survey
 
 logger = logging.getLogger("core")
 
-REST_S = 2.0
-"""Between the two looks; never longer than between two polls."""
+REST_S = 2.0  # between the two looks; never longer than between two polls
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 
 logger = logging.getLogger("core")
 
-LOG_EVERY_S = 10.0
-"""Pause between two log lines about one load."""
+LOG_EVERY_S = 10.0  # between two log lines about one load
 
 WAITS = "waits for its turn"
 FETCHES = "fetches its files"
