@@ -1,26 +1,18 @@
 """Derive name, backend, platform and default file name of a model from the names of its files.
 
-config.pbtxt ─► parse ─► [fill] ─► complete ─► normalise ─► validate.  This step uses only the names of the
-files in one version directory. The backend reads their content in the next step (`complete`).
+Only the names of the files in one version directory count here. The backend reads their content in the next
+step (`complete`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 
-from core.config.formats import Format, Formats
+from core.config.formats import Formats
 from core.config.messages import ModelConfig
 from core.errors import invalid
 
 ENSEMBLE = "ensemble"
-
-
-def entries(version_directory: Path) -> frozenset[str]:
-    """Return the names in a directory as `fill` expects them: folders end with "/". Raises OSError."""
-    return frozenset(
-        f"{each.name}/" if each.is_dir() else each.name for each in version_directory.iterdir()
-    )
 
 
 def fill(
@@ -52,16 +44,9 @@ def fill(
         if found is None:
             _fill_from_name(config, model_name, formats, version_entries)
     if found is not None:
-        _write(config, found)
-
-
-def _write(config: ModelConfig, found: Format) -> None:
-    if not config.backend:
-        config.backend = found.backend
-    if not config.platform:
-        config.platform = found.platform
-    if not config.default_model_filename:
-        config.default_model_filename = found.file
+        config.backend = config.backend or found.backend
+        config.platform = platform or found.platform
+        config.default_model_filename = file or found.file
 
 
 def _fill_from_name(

@@ -1,7 +1,4 @@
-"""Copy the fields that a backend read from the model's file into the configuration.
-
-config.pbtxt ─► parse ─► fill ─► [complete] ─► normalise ─► validate.
-"""
+"""Copy the fields that a backend read from the model's file into the configuration."""
 
 from __future__ import annotations
 

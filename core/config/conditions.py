@@ -13,7 +13,6 @@ from core.config.messages import ModelConfig
 from core.errors import invalid
 
 _KEY = re.compile(r"step\[(\d+)\]\.(if|unless)")
-_PREFIX = "step["
 
 
 class Condition(NamedTuple):
@@ -32,7 +31,7 @@ def conditions_of(config: ModelConfig) -> dict[int, Condition]:
     found: dict[int, Condition] = {}
     count = len(config.ensemble_scheduling.step)
     for key in sorted(config.parameters):
-        if not key.startswith(_PREFIX):
+        if not key.startswith("step["):
             continue
         where = f"in ensemble '{config.name}', parameter '{key}'"
         if (match := _KEY.fullmatch(key)) is None:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from core.errors import invalid
 
-TENSORRT_PLAN = "tensorrt_plan"
-"""The platform of TensorRT models; some fields of a configuration are valid only with it."""
+TENSORRT_PLAN = "tensorrt_plan"  # a platform; some fields of a configuration are valid only with it
 
 _NEEDS_FILES = "tensorflow"  # in Triton this backend has no default format
 
@@ -47,10 +46,6 @@ class Format:
         return file == self.file or (platform != "" and platform in (self.platform, *self.words))
 
 
-def _no_advice(names: Iterable[str]) -> str:
-    return ""
-
-
 class Formats:
     """The known formats, in the order in which a version directory is searched.
 
@@ -59,7 +54,7 @@ class Formats:
     """
 
     def __init__(
-        self, formats: Iterable[Format], advice: Callable[[Iterable[str]], str] = _no_advice
+        self, formats: Iterable[Format], advice: Callable[[Iterable[str]], str] = lambda names: ""
     ):
         self._formats = sorted(formats, key=lambda each: (each.order, each.file, each.backend))
         self.advice = advice

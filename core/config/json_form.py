@@ -140,15 +140,10 @@ def _object(message: Message) -> dict[str, Any]:
 def _member(value: Any, field: Field) -> Any:
     if _is_map(field):
         entry = field.message_type.fields_by_name["value"]
-        return {_key(key): _value(value[key], entry) for key in sorted(value)}
+        return {str(key): _value(value[key], entry) for key in sorted(value)}
     if _is_repeated(field):
         return [_value(each, field) for each in value]
     return _value(value, field)
-
-
-def _key(key: Any) -> str:
-    """Return a map's key as text: keys of JSON objects are strings."""
-    return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def _value(value: Any, field: Field) -> Any:

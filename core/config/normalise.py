@@ -1,7 +1,4 @@
-"""Write the defaults of a configuration out, so that later readers need no defaults.
-
-config.pbtxt ─► parse ─► fill ─► complete ─► [normalise] ─► validate.  The step is idempotent.
-"""
+"""Write the defaults of a configuration out, so that later readers need no defaults. Idempotent."""
 
 from __future__ import annotations
 
@@ -59,18 +56,12 @@ def _normalise_groups(
         if not group.name:
             group.name = f"{config.name}_{index}"
         if group.kind == ModelInstanceGroup.KIND_AUTO:
-            group.kind = _resolved_kind(group, gpus)
+            on_gpu = gpus and set(group.gpus) <= set(gpus)
+            group.kind = ModelInstanceGroup.KIND_GPU if on_gpu else ModelInstanceGroup.KIND_CPU
         if group.count < 1:
             group.count = _default_count(group, backend_instances)
         if group.kind == ModelInstanceGroup.KIND_GPU and not group.gpus:
             group.gpus.extend(sorted(gpus))
-
-
-def _resolved_kind(group: ModelInstanceGroup, gpus: Sequence[int]) -> ModelInstanceGroup.Kind:
-    """Return KIND_GPU if there are GPUs and all that the group lists are available, else KIND_CPU."""
-    if gpus and set(group.gpus) <= set(gpus):
-        return ModelInstanceGroup.KIND_GPU
-    return ModelInstanceGroup.KIND_CPU
 
 
 def _default_count(group: ModelInstanceGroup, backend_instances: Mapping[str, int]) -> int:

@@ -10,11 +10,10 @@ from pathlib import Path
 from sys import intern
 
 from core import dtypes
-from core.config.labels import read_labels
 from core.config.messages import ModelConfig, ModelInput, ModelOutput
 from core.config.states import StateSpec, states_of
 from core.dtypes import DataType
-from core.errors import invalid
+from core.errors import internal, invalid, unsupported
 from core.request import NEWEST
 
 
@@ -107,8 +106,32 @@ def _input(io: ModelInput) -> InputSpec:
 
 
 def _output(io: ModelOutput, model: str, model_directory: Path) -> OutputSpec:
-    labels = read_labels(io, model, model_directory) if io.label_filename else None
+    labels = _labels(io, model, model_directory) if io.label_filename else None
     return OutputSpec(intern(io.name), _dtype(io), tuple(io.dims), _reshape(io), labels)
+
+
+def _labels(output: ModelOutput, model: str, model_directory: Path) -> tuple[str, ...]:
+    """Return the class names in the label file of an output: line n names class n, \\n or \\r\\n ends a line.
+
+    Raises CoreError(UNSUPPORTED) if the path leaves the model's directory, also through a link.
+    Raises CoreError(INTERNAL) if the file cannot be read as UTF-8.
+    """
+    path = model_directory / output.label_filename
+    if not path.resolve().is_relative_to(model_directory.resolve()):
+        raise unsupported(
+            f"label file path '{path}' for output '{output.name}' in model '{model}' is outside "
+            "model directory"
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise internal(
+            f"failed to open text file for read {path}: "
+            f"{'No such file or directory' if missing else error}; it is the label file for output "
+            f"'{output.name}' in model '{model}'"
+        ) from error
+    return tuple(text.removesuffix("\n").split("\n")) if text else ()
 
 
 def _reshape(io: ModelInput | ModelOutput) -> tuple[int, ...] | None:

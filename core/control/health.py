@@ -11,7 +11,7 @@ from core.control.models import Models
 from core.control.operation import Area, Arguments, here, question
 from core.errors import Kind, invalid, unavailable
 from core.lifecycle import ModelManager
-from core.lifecycle.report import named_entry
+from core.lifecycle.model_index import named_entry
 from core.options import Options
 from core.request import NEWEST
 from core.telemetry.families import Family, Sample

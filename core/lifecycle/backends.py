@@ -55,7 +55,10 @@ class BackendPool:
         """
         backend = await self._found(name)
         if isolated and not isinstance(backend, plugins.HostedBackend):
-            backend = await self._isolated_of(name, backend)
+            if name not in self._isolated:
+                found = await self._run(plugins.isolate, backend)
+                self._isolated.setdefault(name, found)
+            backend = self._isolated[name]
         opened = self._opened.setdefault(backend, _Opened())
         opened.users += 1
         try:
@@ -78,12 +81,6 @@ class BackendPool:
                 if name not in self._by_name:  # while this one waited for its turn
                     self._by_name[name] = await self._run(self._find, name)
         return self._by_name[name]
-
-    async def _isolated_of(self, name: str, backend: Backend) -> Backend:
-        if name not in self._isolated:
-            found = await self._run(plugins.isolate, backend)
-            self._isolated.setdefault(name, found)
-        return self._isolated[name]
 
     def _config(self, name: str, backend: Backend) -> dict[str, str]:
         return {**self._settings.get("", {}), **self._own(name, backend)}

@@ -1,8 +1,4 @@
-"""Open an ensemble: find the models of its steps, and chain them.
-
-ModelVersion ─► [open_ensemble] ─► EnsembleChain.  The registry loads the
-steps' models first.
-"""
+"""Open an ensemble: find the models of its steps, and chain them. The registry loads these models first."""
 
 from __future__ import annotations
 

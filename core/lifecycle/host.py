@@ -32,12 +32,7 @@ _THREADS = 32  # more than can load at once: an unload never waits behind loads
 
 
 class ServedModels(Protocol):
-    """The models of the server, for models that call others.
-
-    Not thread-safe: call from the event loop only.
-
-    core.control.models.Models implements this protocol and documents the methods.
-    """
+    """The models of the server, for models that call others; core.control.models.Models. Loop thread."""
 
     def infer_step(self, request: InferenceRequest) -> Reply: ...
     def signature(self, name: str, version: int = NEWEST) -> Signature: ...
@@ -55,7 +50,7 @@ class Host:
     limiter        of instances that share resources, None for none
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend; None: installed backends and those in --backend-directory
-    endpoints          of the versions that serve: written here, read for each request
+    endpoints      of the versions that serve: written here, read for each request
     agree          (model, objection) → why the other workers refuse to serve the loaded model; objection:
                    why it could not be loaded here, "" if it could. None: there are no other workers
     backends       pool of open backends

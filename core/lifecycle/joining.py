@@ -1,12 +1,9 @@
-"""Joining: adds models from other folders to a running server, and removes them.
-
-ModelManager ─► [Joining] ─► Catalog, which then also reads their folders.
-"""
+"""Joining: adds models from folders outside the repositories, and removes them. Catalog reads the folders."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 from weakref import WeakValueDictionary
@@ -18,17 +15,11 @@ from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_registry import ModelRegistry
 from core.repository import Catalog, JoinedFolder, ModelLocation, Override
 
-Load = Callable[[str, Override | None], Awaitable[None]]
-Unload = Callable[[Sequence[str], bool], Awaitable[None]]
-
 
 class Joining:
-    """Adds models that are in folders outside the repositories, and removes them.
-
-    Not thread-safe: call from the event loop only.
+    """The joined models. Loop thread.
 
     load     load a model by its name
-    unload   unload models by their keys; the second argument includes the models that they are composed of
     forget   drop models that no longer exist
     begin    start an operation without waiting for it
     places   of the joined models, by name; without those that are still loading
@@ -39,8 +30,7 @@ class Joining:
         catalog: Catalog,
         registry: ModelRegistry,
         host: Host,
-        load: Load,
-        unload: Unload,
+        load: Callable[[str, Override | None], Awaitable[None]],
         forget: Callable[[], Awaitable[None]],
         begin: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ):
@@ -49,7 +39,6 @@ class Joining:
         self._registry = registry
         self._host = host
         self._load = load
-        self._unload = unload
         self._forget = forget
         self._begin = begin
         # Joins and leaves of one name are serial. Weak values: an unused lock disappears.
@@ -75,7 +64,7 @@ class Joining:
     async def leave(self, name: str) -> None:
         """Unload the model and the models that it is composed of.
 
-        Its last requests may finish later: see `emptied`.
+        Its last requests may finish later: see `is_empty`.
         """
         async with self._turn(name):
             if (place := self.places.pop(name, None)) is not None:
@@ -84,11 +73,6 @@ class Joining:
     def is_empty(self, name: str) -> bool:
         """Return whether all requests of a removed model have finished."""
         return name not in self._last
-
-    async def emptied(self, name: str) -> None:
-        """Wait until all requests of a removed model have finished."""
-        if (end := self._last.get(name)) is not None:
-            await asyncio.wait([end])
 
     def turn(self, name: str) -> AbstractAsyncContextManager[object]:
         """Return the lock that keeps a load by name apart from a join or leave of that name."""
@@ -114,7 +98,8 @@ class Joining:
         if key in models:
             steps = needed_by(key, self._registry.steps())
             related = [models[each] for each in (key, *steps) if each in models]
-            await self._unload([key], True)
+            await self._registry.take_out(key, with_steps=True)
+            await self._forget()
         await self._host.run(self._catalog.leave, place)
         gone = [each for each in related if not each.wanted]
         leaving = [task for each in gone for task in each.leaving]

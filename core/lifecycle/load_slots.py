@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from types import TracebackType
 
 _loading: ContextVar[bool] = ContextVar("loading", default=False)
 
@@ -37,12 +36,7 @@ class LoadSlot:
         self._held = True
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._over = True
         self._give_back()
 

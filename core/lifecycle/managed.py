@@ -12,16 +12,18 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from core.backend import implements
 from core.errors import CoreError, internal, invalid
 from core.lifecycle import policy
 from core.lifecycle.adjustment import Adjustment, adjustment_of
 from core.lifecycle.host import Host
-from core.lifecycle.progress import seconds
-from core.lifecycle.treatment import treated
+from core.lifecycle.progress import LOADED, seconds
 from core.lifecycle.version import UNLOADED, ModelVersion
 from core.repository import ModelDirectory, ModelSource
+from core.repository.agents import Treated
+from core.repository.agents.known import find_agent
 
 logger = logging.getLogger("core")
 
@@ -86,8 +88,10 @@ class ManagedModel:
 
     def alive(self) -> list[ModelVersion]:
         """Return every version that holds loaded resources, also those that the index no longer shows."""
-        shown = [each for each in self.versions.values() if each.state == "READY"]
-        return [*shown, *self._leaving]
+        return [*self._ready(), *self._leaving]
+
+    def _ready(self) -> list[ModelVersion]:
+        return [each for each in self.versions.values() if each.state == "READY"]
 
     @contextmanager
     def loading(self, steps: Collection[str]) -> Iterator[None]:
@@ -110,7 +114,9 @@ class ManagedModel:
         if not versions:
             waits = ", ".join(f"'{step}'" for step in self._waits_for)
             return f"{text}: " + (f"it waits for {waits}" if waits else "its files are looked at")
-        left = [f"version {v.version} {v.progress.step}" for v in versions if not v.progress.loaded]
+        left = [
+            f"version {v.version} {v.progress.step}" for v in versions if v.progress.step != LOADED
+        ]
         done = len(versions) - len(left)
         steps = ", ".join(left[:_SHOWN]) or "it waits to be served"
         return f"{text}, {done} of {len(versions)} versions loaded: {steps}"
@@ -134,44 +140,52 @@ class ManagedModel:
         try:
             if not source.agents:
                 await self._apply(source)
-            elif not self._is_current(source):
+            elif self.seen is None or not policy.unchanged(self.seen, source):
                 await self._treat(source)
             self.seen = source
         finally:
             await self._host.let_go(source.directory)
 
-    def _is_current(self, source: ModelSource) -> bool:
-        """Return whether `source` is in use already, so that agents need not run again."""
-        return (
-            self.source is not None
-            and self.seen is not None
-            and policy.unchanged(self.seen, source)
-        )
-
     async def _treat(self, source: ModelSource) -> None:
-        """Run the repository agents on a source and apply the result."""
-        async with treated(source, self._host) as (found, refusal):
-            if found is not None:
-                await self._apply(found)
-                return
-            self.error = refusal
-            self._count("loads", False)
-            logger.error("failed to load '%s': %s", self.name, refusal)
-            # An agent or a network may fail in one worker and not in the others.
-            await self._host.agree(str(self.name), refusal)
-            raise internal(
-                f"failed to load '{self.name}', failed to poll from model repository: {refusal}\n"
-            )
+        """Run the repository agents on a source and apply the result. Agents run on worker threads.
+
+        The resulting source is loaded like any other. It stays as long as a version that was loaded from it.
+        """
+        find = partial(find_agent, directory=self._host.options.repoagent_directory)
+        directory = Treated(source, find)
+        source.directory.hold()  # released when `directory` is
+        directory.hold()
+        try:
+            try:
+                await self._apply(await self._treated(directory, source))
+            except BaseException:
+                await self._host.run(directory.fail)
+                raise
+            await self._host.run(directory.complete)
+        finally:
+            await self._host.let_go(directory)
+
+    async def _treated(self, directory: Treated, source: ModelSource) -> ModelSource:
+        try:
+            # All versions: agents see the whole model folder, and may derive versions from others.
+            await self._host.run(source.directory.fetch, list(source.versions))
+            return await self._host.run(directory.treat)
+        except Exception as error:
+            refusal = getattr(error, "message", "") or f"{type(error).__name__}: {error}"
+        self._fail(refusal)
+        # An agent or a network may fail in one worker and not in the others.
+        await self._host.agree(str(self.name), refusal)
+        raise internal(
+            f"failed to load '{self.name}', failed to poll from model repository: {refusal}\n"
+        )
 
     async def _apply(self, source: ModelSource) -> None:
         wanted = policy.wanted_versions(source.config, source.versions)
         if not wanted:
-            self.error = (
+            self._fail(
                 "at least one version must be available under the version policy of model "
                 f"'{self.name}'"
             )
-            self._count("loads", False)
-            logger.error("failed to load '%s': %s", self.name, self.error)
             raise invalid(f"load failed for model '{self.name}': {self.error}\n")
         states = {number: each.state for number, each in self.versions.items()}
         plan = policy.plan(states, wanted, policy.stale_versions(self.source, source))
@@ -238,7 +252,7 @@ class ManagedModel:
             if shown is not None and shown.state == "READY":
                 old.append(shown)
             self.versions[version.version] = version
-            version.serve()
+            version.become("READY")
         self._retire(old)
         for number, shown in list(self.versions.items()):
             if shown.state == "UNAVAILABLE" and shown.reason != UNLOADED:
@@ -252,7 +266,7 @@ class ManagedModel:
         A failed version becomes unloaded too, because it is no longer wanted.
         """
         self.source, self.seen, self.error = None, None, ""
-        self._retire(each for each in list(self.versions.values()) if each.state == "READY")
+        self._retire(self._ready())
         for version in self.versions.values():
             if version.state == "UNAVAILABLE":
                 version.reason = UNLOADED
@@ -269,27 +283,27 @@ class ManagedModel:
         for version in versions:
             version.become("UNLOADING")
             self._leaving[version] = self._host.loop.create_task(self._leave(version))
-        ready = [each for each in self.versions.values() if each.state == "READY"]
-        self.newest = max(ready, key=lambda each: each.version, default=None)
-        self._host.endpoints.put(
-            str(self.name), {each.version: each.chain.handler for each in ready}
-        )
+        ready = {each.version: each for each in self._ready()}
+        self.newest = ready[max(ready)] if ready else None
+        handlers = {number: each.chain.handler for number, each in ready.items()}
+        self._host.endpoints.put(str(self.name), handlers)
 
     async def _leave(self, version: ModelVersion) -> None:
         directory = version.source.directory
         try:
-            if implements(directory, ModelDirectory, "unload") and not self._serves_from(directory):
+            if implements(directory, ModelDirectory, "unload") and not any(
+                each.source.directory is directory for each in self._ready()
+            ):
                 await self._host.run(directory.unload)
             self._count("unloads", await version.unload())
             await self._host.let_go(directory)
         finally:
             del self._leaving[version]
 
-    def _serves_from(self, directory: ModelDirectory) -> bool:
-        return any(
-            each.state == "READY" and each.source.directory is directory
-            for each in self.versions.values()
-        )
+    def _fail(self, reason: str) -> None:
+        self.error = reason
+        self._count("loads", False)
+        logger.error("failed to load '%s': %s", self.name, reason)
 
     def _count(self, what: str, could: bool) -> None:
         self.results[what, "success" if could else "failure"] += 1

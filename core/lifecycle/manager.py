@@ -19,12 +19,11 @@ from core.errors import CoreError, Kind, internal, invalid, unavailable
 from core.lifecycle.dependencies import needed_by
 from core.lifecycle.host import Agree, Host, ServedModels
 from core.lifecycle.joining import Joining
-from core.lifecycle.look import Changes, changes
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_index import ModelIndex
-from core.lifecycle.model_registry import Failures, ModelRegistry
+from core.lifecycle.model_registry import Failures
 from core.lifecycle.operations import Operations
-from core.lifecycle.polling import Poller
+from core.lifecycle.polling import Changes, Poller, changes
 from core.lifecycle.shutdown import Deadline, shut_down
 from core.options import Options
 from core.pipeline.endpoint_table import EndpointTable
@@ -45,18 +44,13 @@ T = TypeVar("T")
 
 
 class ModelManager(ModelIndex):
-    """Loads and unloads the models of the server. Not thread-safe: call from the event loop only.
+    """The control of the server's models. Loop thread. See Host for the parameters that are not listed.
 
-    cache          of responses, None for none
-    limiter        of instances that share resources, None for none
-    gpus           ids of the GPUs that instances may be placed on
-    find_backend   name → Backend, may block; None: installed backends
-    endpoints          of the READY versions, for requests
     repositories   additional to those of the options
-    agree          see Host: with several workers, their agreement to serve a loaded model
-    joining        adds and removes models of other folders
     sleep          waits that many seconds: between polls, and at shutdown for requests in flight
     clock          monotonic, in seconds
+    endpoints      of the READY versions, for requests
+    joining        adds and removes models of other folders
     """
 
     def __init__(
@@ -75,7 +69,6 @@ class ModelManager(ModelIndex):
     ):
         self._options = options
         self._mode = options.model_control_mode
-        self._loop = loop
         self._sleep = sleep
         self._clock = clock
         catalog = Catalog(
@@ -97,14 +90,13 @@ class ModelManager(ModelIndex):
             find_backend=find_backend,
             agree=agree,
         )
-        super().__init__(catalog, ModelRegistry(host), host, options.model_namespacing)
+        super().__init__(catalog, host)
         self._operations = Operations(loop)
         self.joining = Joining(
             self._catalog,
             self._registry,
             self._host,
             self._load,
-            self._unload,
             self._forget,
             self._operations.begin,
         )
@@ -167,7 +159,7 @@ class ModelManager(ModelIndex):
         finally:
             if self._catalog.remote:  # a separate thread: those of the host have ended
                 with ThreadPoolExecutor(1) as thread:
-                    await self._loop.run_in_executor(thread, self._catalog.close)
+                    await self._host.loop.run_in_executor(thread, self._catalog.close)
 
     # control -------------------------------------------------------------------
 
@@ -228,8 +220,8 @@ class ModelManager(ModelIndex):
     async def leave(self, name: str) -> None:
         """Unload a joined model with the models that it is composed of, and stop reading its folder.
 
-        Returns when no version is READY; `joining.emptied` waits for the last requests. A name without a
-        joined model is no error.
+        Returns when no version is READY; the last requests may finish later (`joining.is_empty`). A name
+        without a joined model is no error.
         """
         self._refuse_uncontrolled()
         await self._operations.run(self.joining.leave(name))

@@ -1,7 +1,4 @@
-"""ModelIndex: the models of the server and their states.
-
-ModelManager ─► [ModelIndex] ◄─ core.control.  Read only.
-"""
+"""ModelIndex: the models of the server and their states."""
 
 from __future__ import annotations
 
@@ -9,30 +6,26 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from core.errors import Loading, internal, invalid, not_found
-from core.lifecycle import report
+from core.errors import Loading, internal, invalid, not_found, unavailable
 from core.lifecycle.host import Host
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_registry import ModelRegistry
-from core.lifecycle.resolving import resolved
-from core.lifecycle.version import ModelVersion
+from core.lifecycle.version import UNLOADED, ModelVersion
 from core.repository import Catalog
+from core.repository.catalog import DUPLICATE
 from core.repository.names import name_of, namespace_of
 from core.request import NEWEST
 
 
 class ModelIndex:
-    """A read-only view of all models of the server. Not thread-safe: call from the event loop only.
+    """A read-only view of all models of the server. Loop thread."""
 
-    namespacing   whether several models may have one name
-    """
-
-    def __init__(self, catalog: Catalog, registry: ModelRegistry, host: Host, namespacing: bool):
+    def __init__(self, catalog: Catalog, host: Host):
         self._catalog = catalog
-        self._registry = registry
-        self._models = registry.models
+        self._registry = ModelRegistry(host)
+        self._models = self._registry.models
         self._host = host
-        self._namespacing = namespacing
+        self._namespacing = host.options.model_namespacing
         self._looking = False  # True during the first look at the repositories
 
     def resolve(self, name: str, version: int = NEWEST) -> ModelVersion:
@@ -52,7 +45,20 @@ class ModelIndex:
                     f"model '{name}'"
                 )
             raise not_found(f"Request for unknown model: '{name}' is not found")
-        return resolved(model, name, version)
+        found = model.newest if version == NEWEST else model.versions.get(version)
+        if found is not None and found.state == "READY":
+            return found
+        if (model.newest is None or (found is not None and found.state == "LOADING")) and (
+            text := model.progress()
+        ):
+            raise Loading(text)
+        if version == NEWEST:
+            raise not_found(f"Request for unknown model: '{name}' has no available versions")
+        if found is None:
+            raise not_found(f"Request for unknown model: '{name}' version {version} is not found")
+        raise unavailable(
+            f"Request for unknown model: '{name}' version {version} is not at ready state"
+        )
 
     def _only(self, name: str) -> ManagedModel | None:
         """Return the only model of that name, or None (with namespaces).
@@ -68,10 +74,7 @@ class ModelIndex:
         return self._models[found[0]] if found else None
 
     def results(self) -> list[tuple[str | None, str, dict[tuple[str, str], int]]]:
-        """Return (namespace, name, counts of loads and unloads) for each model.
-
-        counts   ("loads" or "unloads", "success" or "failure") → count
-        """
+        """Return (namespace, name, `results`) of each ManagedModel."""
         return [
             (namespace_of(key), name_of(key), model.results) for key, model in self._models.items()
         ]
@@ -103,7 +106,10 @@ class ModelIndex:
 
     def all_ready(self) -> bool:
         """Return whether every wanted model serves with every version that it should have."""
-        return report.all_ready(self._models.values())
+        return all(
+            not (model.wanted and not model.versions) and all(map(_fine, model.versions.values()))
+            for model in self._models.values()
+        )
 
     async def check_all(self) -> bool:
         """Check the instances of every READY version. Return whether all can serve."""
@@ -119,16 +125,65 @@ class ModelIndex:
                 raise internal(f"failed to read the model repository: {error}") from error
 
     def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
-        """Return v2 index entries for models of the repositories and models that came with load requests.
+        """Return the v2 entries of the repository index, sorted by name and version.
 
-        Remote repositories contribute the models that the last look saw.
+        A model that came with a load request is listed until all its versions are unloaded. Remote
+        repositories contribute the models that the last look saw.
         """
         try:
             holders = self._catalog.names()
         except OSError as error:
             raise internal(f"failed to read the model repository: {error}") from error
-        return report.index(holders, self._models, ready_only)
+        active = {
+            name
+            for name, model in self._models.items()
+            if any(map(_active, model.versions.values()))
+        }
+        entries = []
+        for name in sorted({*holders, *active}):
+            model = self._models.get(name)
+            named = named_entry(name_of(name), namespace_of(name))
+            if holders.get(name, 0) > 1 and name not in active:
+                entries.append({**named, "state": "UNAVAILABLE", "reason": DUPLICATE})
+            elif model is not None and model.versions:
+                for _, version in sorted(model.versions.items()):
+                    entries.append({**named, **_entry(version)})
+            elif model is not None and model.error:
+                entries.append({**named, "state": "UNAVAILABLE", "reason": model.error})
+            else:
+                entries.append(named)
+        return [entry for entry in entries if not ready_only or entry.get("state") == "READY"]
 
     def table(self) -> list[tuple[str, str, str]]:
         """Return (model, version, status) of every model that was tried, for the startup table."""
-        return report.table(model for _, model in sorted(self._models.items()))
+        rows = []
+        for _, model in sorted(self._models.items()):
+            for number, version in sorted(model.versions.items()):
+                reason = f": {version.reason}" if version.reason else ""
+                rows.append((model.name, str(number), version.state + reason))
+            if not model.versions:
+                reason = model.error or "No model version was found"
+                rows.append((model.name, "-", f"Not loaded: {reason}"))
+        return rows
+
+
+def named_entry(name: str, namespace: str | None) -> dict[str, Any]:
+    """Return the first fields of an index or statistics entry; with namespaces, it includes the namespace."""
+    return {"name": name} if namespace is None else {"name": name, "namespace": namespace}
+
+
+def _fine(version: ModelVersion) -> bool:
+    return version.chain.ready if version.state == "READY" else not _active(version)
+
+
+def _active(version: ModelVersion) -> bool:
+    return version.state != "UNAVAILABLE" or version.reason != UNLOADED
+
+
+def _entry(version: ModelVersion) -> dict[str, Any]:
+    entry = {"version": str(version.version), "state": version.state}
+    if version.state == "LOADING":
+        entry["reason"] = f"it {version.progress.step}"
+    elif version.reason:
+        entry["reason"] = version.reason
+    return entry

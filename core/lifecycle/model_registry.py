@@ -26,7 +26,7 @@ Failures = dict[str, CoreError]
 
 
 class ModelRegistry:
-    """All models that were requested. Not thread-safe: call from the event loop only.
+    """All models that were requested. Loop thread.
 
     models   key → model; `bring` adds, `forget` removes. A key is a name, or with namespaces a Key
     """
@@ -106,7 +106,9 @@ class ModelRegistry:
         Returns when no version of `name` is READY; its last requests may finish later.
         """
         while True:
-            users, needed = self._users(name), self._needed_by(name) if with_steps else []
+            users = self._users(name)
+            steps = needed_by(name, self.steps()) if with_steps else []
+            needed = [step for step in steps if step in self.models]
             async with self._turns([*users, name, *needed]):
                 # A new ensemble may have come meanwhile: start again, with its lock too.
                 if set(self._users(name)) <= set(users):
@@ -122,7 +124,7 @@ class ModelRegistry:
         for step in map(self.models.__getitem__, needed):
             if not step.by_name:
                 await _gone(last)
-                if not self._is_used(step.name):
+                if not any(step.name in model.needs for _, model in self._ensembles()):
                     step.dismiss()
                     last = step
 
@@ -136,12 +138,6 @@ class ModelRegistry:
     def _users(self, name: str) -> list[str]:
         """Return the ensembles that call a model, each before the models that it calls."""
         return users_of([name], {each: model.needs for each, model in self._ensembles()})
-
-    def _needed_by(self, name: str) -> list[str]:
-        return [step for step in needed_by(name, self.steps()) if step in self.models]
-
-    def _is_used(self, name: str) -> bool:
-        return any(name in model.needs for _, model in self._ensembles())
 
     async def _apply(self, model: ManagedModel, found: ModelSource | CoreError) -> CoreError | None:
         if isinstance(found, CoreError):

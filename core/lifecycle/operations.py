@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -29,9 +29,3 @@ class Operations:
 
     def __len__(self) -> int:
         return len(self._tasks)
-
-    def __iter__(self) -> Iterator[asyncio.Task[Any]]:
-        return iter(self._tasks)
-
-    def __contains__(self, task: object) -> bool:
-        return task in self._tasks

@@ -101,9 +101,8 @@ def slip(found: str, known: Iterable[str]) -> str:
     known = tuple(known)
     if found in known:
         return ""
-    names: dict[
-        str, list[str]
-    ] = {}  # names that differ only in case stay apart: EXECUTION_MODE is core's
+    # Names that differ only in case stay apart: EXECUTION_MODE is core's.
+    names: dict[str, list[str]] = {}
     for name in known:
         if "*" not in name:
             names.setdefault(name.lower(), []).append(name)

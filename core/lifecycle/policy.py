@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,10 +18,9 @@ State = Literal["LOADING", "READY", "UNLOADING", "UNAVAILABLE"]
 
 @dataclass(frozen=True)
 class Plan:
-    """The changes for the versions of one model. Versions in `keep` continue to serve unchanged."""
+    """The changes for the versions of one model. Others continue unchanged."""
 
     load: tuple[int, ...]
-    keep: tuple[int, ...]
     unload: tuple[int, ...]
 
 
@@ -49,11 +49,7 @@ def plan(states: Mapping[int, State], wanted: Collection[int], stale: Collection
     """
     ready = {version for version, state in states.items() if state == "READY"}
     keep = ready & set(wanted) - set(stale)
-    return Plan(
-        load=tuple(sorted(set(wanted) - keep)),
-        keep=tuple(sorted(keep)),
-        unload=tuple(sorted(ready - set(wanted))),
-    )
+    return Plan(load=tuple(sorted(set(wanted) - keep)), unload=tuple(sorted(ready - set(wanted))))
 
 
 def stale_versions(old: ModelSource | None, new: ModelSource) -> list[int]:
@@ -86,8 +82,7 @@ def only_groups_differ(old: ModelConfig, new: ModelConfig) -> bool:
 
 def without(config: ModelConfig, *fields: str) -> ModelConfig:
     """Return a copy without the given fields."""
-    copy = ModelConfig()
-    copy.CopyFrom(config)
+    copy = deepcopy(config)
     for field in fields:
         copy.ClearField(field)
     return copy

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 
 logger = logging.getLogger("core")
 
-LOG_EVERY_S = 10.0
-"""Pause between two log lines about one load."""
+LOG_EVERY_S = 10.0  # between two log lines about one load
 
 WAITS = "waits for its turn"
 FETCHES = "fetches its files"
@@ -22,7 +21,7 @@ OPENS_BACKEND = "opens its backend"
 COMPLETES = "completes its configuration"
 LOADS = "loads its files"
 OPENS_INSTANCES = "opens its instances"
-LOADED = "is loaded"
+LOADED = "is loaded"  # and waits for the other versions of its model
 
 
 class Progress:
@@ -33,11 +32,6 @@ class Progress:
 
     def __init__(self) -> None:
         self.step = WAITS
-
-    @property
-    def loaded(self) -> bool:
-        """Return whether the version is loaded and waits for the other versions of its model."""
-        return self.step == LOADED
 
     @contextmanager
     def logged(self, what: str, loop: asyncio.AbstractEventLoop) -> Iterator[None]:

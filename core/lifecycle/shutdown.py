@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from collections.abc import Awaitable, Callable, Sized
 
 from core.lifecycle.host import Host
 from core.lifecycle.model_registry import ModelRegistry
@@ -52,7 +51,7 @@ class Deadline:
 
 async def shut_down(
     registry: ModelRegistry,
-    operations: Collection[asyncio.Task[Any]],
+    operations: Sized,
     host: Host,
     deadline: Deadline,
 ) -> int:

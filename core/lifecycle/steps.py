@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from core.config import InputSpec, OutputSpec, Signature
-from core.errors import CoreError, invalid
+from core.errors import invalid
 from core.pipeline.ensemble import Step
 
 
@@ -98,11 +98,15 @@ def _compare(
         new = _Seen(model.name, spec.dtype.name, dims, model.max_batch_size > 0)
         old = seen.setdefault(tensor, new)
         if old.datatype != new.datatype:
-            raise _inconsistent(ensemble, tensor, "data type", old, old.datatype, new, new.datatype)
-        if not _fits(old.dims, new.dims) and not _fits(old.shape, new.shape):
-            raise _inconsistent(
-                ensemble, tensor, "shape", old, str(list(old.shape)), new, str(list(new.shape))
-            )
+            what, was, found = "data type", old.datatype, new.datatype
+        elif not _fits(old.dims, new.dims) and not _fits(old.shape, new.shape):
+            what, was, found = "shape", str(list(old.shape)), str(list(new.shape))
+        else:
+            continue
+        raise invalid(
+            f"in ensemble '{ensemble}', ensemble tensor '{tensor}': inconsistent {what}: {was} is "
+            f"inferred from model '{old.model}' while {found} is inferred from model '{new.model}'"
+        )
 
 
 def _inner(spec: InputSpec | OutputSpec) -> tuple[int, ...]:
@@ -112,15 +116,6 @@ def _inner(spec: InputSpec | OutputSpec) -> tuple[int, ...]:
 def _fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return len(one) == len(other) and all(
         a == b or -1 in (a, b) for a, b in zip(one, other, strict=True)
-    )
-
-
-def _inconsistent(
-    ensemble: str, tensor: str, what: str, old: _Seen, was: str, new: _Seen, found: str
-) -> CoreError:
-    return invalid(
-        f"in ensemble '{ensemble}', ensemble tensor '{tensor}': inconsistent {what}: {was} is "
-        f"inferred from model '{old.model}' while {found} is inferred from model '{new.model}'"
     )
 
 

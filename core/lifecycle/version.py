@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +110,12 @@ class ModelVersion:
         if self.model is None:
             return []
         assert isinstance(self.chain, Chain)
-        found: dict[tuple[str, int], int] = {}
+        found: Counter[tuple[str, int]] = Counter()
         tellers: list[Model | ModelInstance] = [self.model, *self.chain.opened]
         for each in tellers:
             try:
                 for used in each.memory_usage():
-                    slot = used.type, used.id
-                    found[slot] = found.get(slot, 0) + used.byte_size
+                    found[used.type, used.id] += used.byte_size
             except Exception:  # the other statistics remain valid
                 logger.exception("model '%s' cannot tell what memory it uses", self.key)
         return [
@@ -157,10 +158,6 @@ class ModelVersion:
                     self.progress.step = LOADED
                     return True
         return False
-
-    def serve(self) -> None:
-        """Start to take requests."""
-        self.become("READY")
 
     def become(self, state: State, reason: str = "") -> None:
         """Change the state and notify plugins."""
@@ -296,12 +293,11 @@ def settled_config(
 
     Raises CoreError, and any error of the backend's complete().
     """
-    config = ModelConfig()
-    config.CopyFrom(version.source.config)
+    config = deepcopy(version.source.config)
     if (file := plugins.file_of(backend)) is not None and not config.runtime:
         config.runtime = file.name
     if backend is not None and not options.disable_auto_complete_config:
-        complete_from_files(config, version.path, backend)
+        _complete(config, version.path, backend)
     configuration.normalise(config, backend.instances if backend else {}, gpus)
     configuration.validate(config, plugins.formats(), gpus)
     refuse_scattered_sequences(config, options.workers)
@@ -311,15 +307,10 @@ def settled_config(
     return config
 
 
-def complete_from_files(config: ModelConfig, path: Path, backend: Backend) -> None:
-    """Complete the configuration from a version's files: first plugins, then the backend. Worker thread.
-
-    path   the version's directory
-    """
+def _complete(config: ModelConfig, path: Path, backend: Backend) -> None:
+    """Complete the configuration from a version's files in `path`: first plugins, then the backend."""
     if plugins.listens("core_complete_config"):
-        seen = ModelConfig()
-        seen.CopyFrom(config)
-        found = plugins.ask("core_complete_config", config=seen, path=path)
+        found = plugins.ask("core_complete_config", config=deepcopy(config), path=path)
         if found is not None:
             if not isinstance(found, ModelConfig):
                 raise internal(
@@ -327,8 +318,7 @@ def complete_from_files(config: ModelConfig, path: Path, backend: Backend) -> No
                 )
             configuration.complete(config, found)
     if backend.complete:
-        completed = ModelConfig()
-        completed.CopyFrom(config)
+        completed = deepcopy(config)
         backend.complete(completed, path, backend)
         configuration.complete(config, completed)
 

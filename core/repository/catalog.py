@@ -6,10 +6,10 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import replace
 
 from core.backend import implements
-from core.config import ModelConfig
 from core.errors import CoreError, already_exists, internal, invalid
 from core.repository.joined import JoinedFolder, ModelLocation
 from core.repository.names import Key, is_folder_name, key_of, name_of, namespace_of
@@ -170,16 +170,12 @@ class Catalog:
             raise invalid(f"'{name}' is no name of a model")
         if override is not None and override.files:
             return self._in_namespace(read_files_override(name, override), "")
-        holders = [
-            (repository, listing)
-            for repository in self._repositories
-            if namespace_of(key) in (None, repository.location)
-            and (listing := list_model(repository, name)) is not None
-        ]
+        own = namespace_of(key)
+        looked = [each for each in self._repositories if own in (None, each.location)]
+        listed = [(each, list_model(each, name)) for each in looked]
+        holders = [(each, listing) for each, listing in listed if listing is not None]
         if not holders:
-            own = namespace_of(key)
-            looked = [each.location for each in self._repositories if own in (None, each.location)]
-            places = ", ".join(f"'{each}'" for each in looked)
+            places = ", ".join(f"'{each.location}'" for each in looked)
             raise internal(f"there is no folder '{name}' in {places or 'any repository'}")
         if len(holders) > 1:
             raise internal(DUPLICATE)
@@ -203,8 +199,7 @@ class Catalog:
         """
         if not self._namespacing:
             return source
-        config = ModelConfig()
-        config.CopyFrom(source.config)
+        config = deepcopy(source.config)
         for step in config.ensemble_scheduling.step:
             places = [each.location for each in self._holders(step.model_name)]
             own = namespace in places or len(places) != 1

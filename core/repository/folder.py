@@ -44,9 +44,7 @@ class FolderRepository(Repository):
         folder = self._path / name
         if not folder.is_dir():
             return None
-        found: dict[str, str] = {}
-        _list(folder, "", found, ())
-        return found
+        return _list(folder)
 
     def read_text(self, name: str, path: str) -> str:
         return (self._path / name / path).read_text("utf-8")
@@ -57,9 +55,7 @@ class FolderRepository(Repository):
 
 def files_of(folder: Path) -> list[str]:
     """Return the relative path of each file, those behind links too, without Python's `__pycache__`."""
-    found: dict[str, str] = {}
-    _list(folder, "", found, ())
-    return sorted(path for path in found if not path.endswith("/"))
+    return sorted(path for path in _list(folder) if not path.endswith("/"))
 
 
 def stamp_of(folder: Path) -> str:
@@ -67,30 +63,30 @@ def stamp_of(folder: Path) -> str:
 
     Python's `__pycache__` folders do not count. May block; raises OSError if a folder may not be read.
     """
-    found: dict[str, str] = {}
-    _list(folder, "", found, ())
-    return digest_of([f"{path}\n{stamp}" for path, stamp in found.items()])
+    return digest_of([f"{path}\n{stamp}" for path, stamp in _list(folder).items()])
 
 
 def _list(
-    folder: Path | str, prefix: str, found: dict[str, str], above: tuple[tuple[int, int], ...]
-) -> None:
-    """Add the entries of `folder` to `found`; `above` are the folders that lead here, by device and inode."""
+    folder: Path | str, prefix: str = "", above: tuple[tuple[int, int], ...] = ()
+) -> dict[str, str]:
+    """Return the listing of `folder`; `above` are the folders that lead here, by device and inode."""
+    found: dict[str, str] = {}
     try:
         status = os.stat(folder)
         here = (status.st_dev, status.st_ino)
         if here in above:  # a link to a folder that contains it
-            return
+            return found
         entries = list(os.scandir(folder))
     except FileNotFoundError:  # vanished meanwhile: the next look notices
-        return
+        return found
     for entry in entries:
         path = prefix + entry.name
         if not _is_folder(entry):
             found[path] = _stamp(entry)
         elif entry.name != "__pycache__":
             found[path + "/"] = ""
-            _list(entry.path, path + "/", found, (*above, here))
+            found |= _list(entry.path, path + "/", (*above, here))
+    return found
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

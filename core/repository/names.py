@@ -6,9 +6,13 @@ one name; then keys identify models.
 
 from __future__ import annotations
 
+import re
+
 from core.errors import invalid
 
 LONGEST_NAME = 255  # bytes in UTF-8
+# A lone surrogate stands for bytes that are not UTF-8.
+_NEVER_IN_NAMES = re.compile("[/\0\ud800-\udfff]")
 
 
 class Key(str):
@@ -67,13 +71,4 @@ def is_folder_name(name: str) -> bool:
 
     Also False for a name that is no valid text: a file system may hold one, but no client can send it.
     """
-    return name not in ("", ".", "..") and "/" not in name and "\0" not in name and _is_text(name)
-
-
-def _is_text(name: str) -> bool:
-    """Return whether the name has no lone surrogate, which stands for bytes that are not UTF-8."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return name not in ("", ".", "..") and _NEVER_IN_NAMES.search(name) is None

@@ -1,4 +1,4 @@
-"""Opens the repositories of --model-repository: location ─► [open_repositories] ─► Repository."""
+"""Opens the repositories of --model-repository."""
 
 from __future__ import annotations
 

@@ -11,16 +11,17 @@ import posixpath
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from core.errors import invalid, unavailable
+from core.repository.names import LONGEST_NAME
 from core.repository.private import PrivateDirectory
 
 _FILE = "file:"
 
 _MOST_FILES = 1024
 _DEEPEST = 32  # limit of folders above a file
-_LONGEST_NAME_BYTES = 255
 _MOST_BYTES = 4 << 30
 
 _lock = threading.Lock()
@@ -163,18 +164,16 @@ def _oddity(path: str, normalised: str) -> str:
     names = normalised.split("/")
     if len(names) > _DEEPEST:
         return f"it is {len(names)} folders deep, there may be {_DEEPEST}"
-    if any(len(name.encode()) > _LONGEST_NAME_BYTES for name in names):
-        return f"a name has more than {_LONGEST_NAME_BYTES} bytes"
+    if any(len(name.encode()) > LONGEST_NAME for name in names):
+        return f"a name has more than {LONGEST_NAME} bytes"
     return ""
 
 
 def _refuse_files_as_directories(files: Mapping[str, bytes]) -> None:
     for path in files:
-        parent = posixpath.dirname(path)
-        while parent:
+        for parent in map(str, PurePosixPath(path).parents):
             if parent in files:
                 raise invalid(
                     f"Invalid file parameter '{_FILE}{path}', directory has been created as a file "
                     f"by '{_FILE}{parent}'"
                 )
-            parent = posixpath.dirname(parent)

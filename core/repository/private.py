@@ -45,7 +45,7 @@ class PrivateDirectory(ModelDirectory):
         where = where or Path(tempfile.gettempdir())
         _sweep(where)
         self._root, self._descriptor = _locked_folder(where)
-        self._process = os.getpid()
+        self.process = os.getpid()
         with _lock:
             _kept[self._root] = self
         super().__init__(self._root / "model")
@@ -59,11 +59,6 @@ class PrivateDirectory(ModelDirectory):
         shutil.rmtree(self._root, ignore_errors=True)
         if self._descriptor != _NO_LOCK:
             os.close(self._descriptor)
-
-    def leave(self) -> None:
-        """Remove the files when the process ends, without the lock: its holder may never run again."""
-        if self._process == os.getpid():  # not in a forked child, which inherits the object
-            shutil.rmtree(self._root, ignore_errors=True)
 
 
 def in_memory(byte_size: int) -> PrivateDirectory:
@@ -146,8 +141,10 @@ def _sweep(where: Path) -> None:
 
 def leave_nothing() -> None:
     """Remove the folders of this process, if it ends without atexit. Signal handlers may call it."""
-    for each in list(_kept.values()):
-        each.leave()
+    # Without the lock: its holder may never run again.
+    for root, each in list(_kept.items()):
+        if each.process == os.getpid():  # not in a forked child, which inherits the object
+            shutil.rmtree(root, ignore_errors=True)
 
 
 atexit.register(leave_nothing)

@@ -1,7 +1,4 @@
-"""Reads the ModelSource of a folder or of a load request: parses and fills in its configuration.
-
-Repository, Listing, Override ─► [read_…] ─► ModelSource.  Worker threads.
-"""
+"""Reads the ModelSource of a folder or of a load request, with its configuration. Worker threads."""
 
 from __future__ import annotations
 
@@ -46,7 +43,12 @@ def read_folder(
     origin = f"{directory.address}/{path}"
     config = ModelConfig()
     if path in listing:
-        config = _read_config(repository, name, path, origin)
+        try:
+            config = configuration.parse_text(repository.read_text(name, path), origin)
+        except CoreError as error:
+            raise internal(error.message) from error
+        except (OSError, ValueError) as error:
+            raise internal(f"failed to read {origin}: {error}") from error
     elif needs_config:
         raise internal(f"failed to open text file for read {origin}: No such file or directory")
     folder = ""
@@ -84,20 +86,23 @@ def read_files_override(name: str, override: Override) -> ModelSource:
         raise
 
 
+def fill_from(listing: Listing, config: ModelConfig, folder: str, overridden: bool) -> None:
+    """Fill in a configuration from the file names of the model's folder, in place.
+
+    Raises CoreError(INVALID) if the files identify no backend and a client sent the configuration, else
+    CoreError(INTERNAL).
+    """
+    try:
+        configuration.fill(config, folder, formats(), first_version_entries(listing))
+    except CoreError as error:
+        raise error if overridden else internal(error.message) from error
+
+
 def _directory(repository: Repository, name: str) -> ModelDirectory:
     try:
         return repository.directory(name)
     except OSError as error:  # this machine has no space for it
         raise internal(str(error)) from error
-
-
-def _read_config(repository: Repository, name: str, path: str, origin: str) -> ModelConfig:
-    try:
-        return configuration.parse_text(repository.read_text(name, path), origin)
-    except CoreError as error:
-        raise internal(error.message) from error
-    except (OSError, ValueError) as error:
-        raise internal(f"failed to read {origin}: {error}") from error
 
 
 def _parse_override(name: str, override: Override) -> ModelConfig:
@@ -127,14 +132,10 @@ def _source(
         )
     for step in config.ensemble_scheduling.step:
         step.model_namespace = ""
-    try:
-        if config.model_repository_agents.agents:
-            config.name = name
-        else:
-            entries = first_version_entries(listing)
-            configuration.fill(config, folder or name, formats(), entries)
-    except CoreError as error:
-        raise error if overridden else internal(error.message) from error
+    if config.model_repository_agents.agents:
+        config.name = name
+    else:
+        fill_from(listing, config, folder or name, overridden)
     return ModelSource(
         name=name,
         directory=directory,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,11 +153,13 @@ class ModelSource:
     @property
     def steps(self) -> tuple[str, ...]:
         """Keys of the models that this one is composed of, each once; empty except for ensembles."""
-        steps = self.config.ensemble_scheduling.step
-        if self.namespace is None:
-            return tuple(dict.fromkeys(step.model_name for step in steps))
-        keys = (key_of(step.model_namespace, step.model_name) for step in steps)
-        return tuple(dict.fromkeys(keys))
+        named = self.namespace is not None
+        return tuple(
+            dict.fromkeys(
+                key_of(step.model_namespace if named else None, step.model_name)
+                for step in self.config.ensemble_scheduling.step
+            )
+        )
 
 
 def version_number(folder: str) -> int | None:
@@ -197,11 +199,9 @@ def version_stamps(listing: Listing) -> dict[int, str]:
 def shared_stamp(listing: Listing) -> str:
     """Return the stamp of the files that all versions share, without the configuration files."""
     return digest_of(
-        [
-            f"{path}\n{stamp}"
-            for path, stamp in listing.items()
-            if version_number(path.partition("/")[0]) is None and not is_configuration(path)
-        ]
+        f"{path}\n{stamp}"
+        for path, stamp in listing.items()
+        if version_number(path.partition("/")[0]) is None and not is_configuration(path)
     )
 
 
@@ -222,7 +222,7 @@ def first_version_entries(listing: Listing) -> frozenset[str]:
     return beside.union(name for name in names if name and "/" not in name[:-1])
 
 
-def digest_of(entries: list[str]) -> str:
+def digest_of(entries: Iterable[str]) -> str:
     """Return a short digest of the entries, independent of their order."""
     text = "\n\n".join(sorted(entries))
     return hashlib.blake2b(text.encode(errors="surrogateescape")).hexdigest()

@@ -1,18 +1,5 @@
 """Check the rules of a model configuration that need no file and no other model.
 
-general.py         name, platform and backend, versions, agents, cache
-files.py           paths
-batching.py        dynamic_batching
-sequence.py        sequence_batching: controls and strategies
-state.py           sequence_batching.state: implicit state
-ensemble.py        ensemble_scheduling: the structure of the steps, not the models that they call
-tensors.py         input, output
-batch_tensors.py   batch_input, batch_output
-instances.py       instance_group
-warmup.py          model_warmup
-metrics.py         model_metrics, metric_tags
-refusal.py         the form of the error texts: Triton's words, then model and field
-
 The reader of a file checks that it exists and has the right size. core.lifecycle.steps checks the steps of
 an ensemble against their models.
 """
@@ -27,17 +14,13 @@ from core.config.validation.batch_tensors import check_batch_tensors
 from core.config.validation.batching import check_dynamic_batching
 from core.config.validation.ensemble import check_ensemble
 from core.config.validation.files import check_files
-from core.config.validation.general import (
-    check_general,
-    check_response_cache,
-    check_version_policy,
-)
+from core.config.validation.general import check_general, check_metrics, check_response_cache
 from core.config.validation.instances import check_instance_groups
-from core.config.validation.metrics import check_metric_tags, check_metrics
 from core.config.validation.sequence import check_sequence_batching
 from core.config.validation.state import check_states
 from core.config.validation.tensors import check_tensors
 from core.config.validation.warmup import check_warmup
+from core.errors import invalid
 
 
 def validate_source(config: ModelConfig, formats: Formats) -> None:
@@ -58,7 +41,8 @@ def validate(config: ModelConfig, formats: Formats, gpus: Sequence[int] = ()) ->
     gpus      ids of the GPUs that instances may use
     """
     validate_source(config, formats)
-    check_version_policy(config)
+    if not config.HasField("version_policy"):  # a normalised configuration has one
+        raise invalid(f"must specify 'version policy' for {config.name}")
     if config.HasField("dynamic_batching"):
         check_dynamic_batching(config)
     if config.HasField("sequence_batching"):
@@ -66,7 +50,6 @@ def validate(config: ModelConfig, formats: Formats, gpus: Sequence[int] = ()) ->
         check_states(config)
     check_response_cache(config)
     check_metrics(config)
-    check_metric_tags(config)
     check_tensors(config)
     check_batch_tensors(config)
     if not config.HasField("ensemble_scheduling"):

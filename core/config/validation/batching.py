@@ -13,9 +13,8 @@ _HERE = "dynamic_batching"
 def check_dynamic_batching(config: ModelConfig) -> None:
     """Check preferred batch sizes, priority levels and preserve_ordering."""
     batching = config.dynamic_batching
-    check_preferred_sizes(
-        config, batching.preferred_batch_size, "dynamic batching preferred size", _HERE
-    )
+    sizes = batching.preferred_batch_size
+    check_preferred_sizes(config, sizes, "dynamic batching preferred size", _HERE)
     if batching.priority_levels:
         _check_priorities(config)
     if batching.preserve_ordering:

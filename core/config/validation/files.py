@@ -40,5 +40,5 @@ def _files(config: ModelConfig) -> Iterator[tuple[str, str]]:
         for initial in state.initial_state:
             yield f"sequence_batching.state[{index}].initial_state data_file", initial.data_file
     for index, output in enumerate(config.output):
-        if "\0" in output.label_filename:  # read_labels checks its directory
+        if "\0" in output.label_filename:  # signature_of checks its directory
             yield f"output[{index}].label_filename", output.label_filename

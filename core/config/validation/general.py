@@ -1,12 +1,18 @@
-"""Rules for the model as a whole: name, platform and backend, versions, agents, cache."""
+"""Rules for the model as a whole: name, platform and backend, agents, cache, metrics."""
 
 from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
 
 from core.config.autofill import ENSEMBLE
 from core.config.formats import Formats
 from core.config.messages import ModelConfig
 from core.config.validation.refusal import refused
 from core.errors import invalid
+
+_LABEL = re.compile(r"[A-Za-z0-9_]+")
 
 
 def check_general(config: ModelConfig, formats: Formats) -> None:
@@ -57,12 +63,6 @@ def _check_agents(config: ModelConfig) -> None:
             )
 
 
-def check_version_policy(config: ModelConfig) -> None:
-    """Check that the configuration has a version policy; a normalised one always has."""
-    if not config.HasField("version_policy"):
-        raise invalid(f"must specify 'version policy' for {config.name}")
-
-
 def check_response_cache(config: ModelConfig) -> None:
     """Refuse a response cache for sequence batching and for decoupled models."""
     if not config.response_cache.enable:
@@ -77,3 +77,29 @@ def check_response_cache(config: ModelConfig) -> None:
             f"Response Cache does not currently support model {config.name} with 'decoupled' "
             "transaction policy. Please disable the response cache: response_cache.enable is true"
         )
+
+
+def check_metrics(config: ModelConfig) -> None:
+    """Check that each control gives a family ascending buckets, and that each tag is a valid label."""
+    for index, control in enumerate(config.model_metrics.metric_control):
+        place = f"model_metrics.metric_control[{index}]"
+        if not control.HasField("metric_identifier"):
+            raise refused(config, "metric control must specify 'metric_identifier'", place)
+        family = control.metric_identifier.family
+        if not family:
+            text = "metric identifier must specify non-empty 'family'"
+            raise refused(config, text, f"{place}.metric_identifier")
+        place = f"{place} ('{family}')"
+        if not control.HasField("histogram_options"):
+            raise refused(config, "metric control must specify 'histogram_options'", place)
+        buckets = control.histogram_options.buckets
+        place = f"{place}.histogram_options"
+        if not buckets:
+            raise refused(config, "histogram options must specify non-empty 'buckets'", place)
+        if math.isnan(buckets[0]) or not all(lower < upper for lower, upper in pairwise(buckets)):
+            text = "histogram options must specify 'buckets' in ascending order"
+            raise refused(config, text, f"{place}.buckets is {list(buckets)}")
+    for key in sorted(config.metric_tags):
+        if _LABEL.fullmatch(key) is None:  # Triton's process ends at an invalid one
+            text = "metric tag must consist of letters, digits and underscores"
+            raise refused(config, text, f"metric_tags has the key '{key}'")

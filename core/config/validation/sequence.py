@@ -34,10 +34,11 @@ def check_sequence_batching(config: ModelConfig) -> None:
                 text = f"sequence batching specifies multiple {kind} tensors"
                 raise refused(config, text, f"{places[control.kind]}, {place}")
             places[control.kind] = place
+            given = [name for name in _FALSE_TRUE if getattr(control, name)]
             if control.kind == Control.CONTROL_SEQUENCE_CORRID:
-                _check_correlation_id(config, control, kind, place)
+                _check_correlation_id(config, control, given, kind, place)
             else:
-                _check_false_true(config, control, kind, place)
+                _check_false_true(config, control, given, kind, place)
     _check_strategy(config)
 
 
@@ -56,7 +57,7 @@ def _check_control_names(config: ModelConfig) -> None:
             )
 
 
-def _check_kind(config: ModelConfig, control: ModelSequenceBatching.Control, place: str) -> None:
+def _check_kind(config: ModelConfig, control: Control, place: str) -> None:
     """Refuse an unknown kind: the model would never get its tensor."""
     if control.kind not in Control.Kind.values():
         known = ", ".join(Control.Kind.keys())
@@ -68,10 +69,9 @@ def _check_kind(config: ModelConfig, control: ModelSequenceBatching.Control, pla
 
 
 def _check_false_true(
-    config: ModelConfig, control: ModelSequenceBatching.Control, kind: str, place: str
+    config: ModelConfig, control: Control, given: list[str], kind: str, place: str
 ) -> None:
     """Check that the control has one pair of values, of one datatype."""
-    given = [name for name in _FALSE_TRUE if getattr(control, name)]
     if not given:
         raise refused(
             config,
@@ -95,9 +95,8 @@ def _check_false_true(
 
 
 def _check_correlation_id(
-    config: ModelConfig, control: ModelSequenceBatching.Control, kind: str, place: str
+    config: ModelConfig, control: Control, given: list[str], kind: str, place: str
 ) -> None:
-    given = [name for name in _FALSE_TRUE if getattr(control, name)]
     if given:
         raise refused(
             config,

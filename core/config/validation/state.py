@@ -6,9 +6,6 @@ from core import dtypes
 from core.config.messages import DataType, ModelConfig, ModelSequenceBatching
 from core.config.validation.refusal import refused
 
-State = ModelSequenceBatching.State
-InitialState = ModelSequenceBatching.InitialState
-
 _ANY_SIZE = "a dimension must be integer >= 1, or -1 to indicate a variable-size dimension"
 
 
@@ -32,8 +29,8 @@ def check_states(config: ModelConfig) -> None:
                 f"one or zero element. Found '{count}' elements",
                 f"{place}.initial_state",
             )
-        for initial in state.initial_state:
-            _check_initial_state(config, initial, state, f"{place}.initial_state")
+        if state.initial_state:
+            _check_initial_state(config, state, f"{place}.initial_state")
 
 
 def _check_state(config: ModelConfig, state: ModelSequenceBatching.State, place: str) -> None:
@@ -51,12 +48,9 @@ def _check_state(config: ModelConfig, state: ModelSequenceBatching.State, place:
 
 
 def _check_initial_state(
-    config: ModelConfig,
-    initial: ModelSequenceBatching.InitialState,
-    state: ModelSequenceBatching.State,
-    place: str,
+    config: ModelConfig, state: ModelSequenceBatching.State, place: str
 ) -> None:
-    name = state.input_name
+    name, initial = state.input_name, state.initial_state[0]
     if initial.data_type != state.data_type:
         raise refused(
             config,
@@ -76,33 +70,22 @@ def _check_initial_state(
             f"{place}.dims is {list(initial.dims)}, the state's are {list(state.dims)}",
         )
     for index, (found, expected) in enumerate(zip(initial.dims, state.dims, strict=True)):
-        _check_initial_dim(config, found, expected, name, f"{place}.dims[{index}] is {found}")
+        where = f"{place}.dims[{index}] is {found}"
+        if found == -1:
+            text = (
+                f"'initial_state' field for state input name '{name}' contains variable dimensions"
+            )
+            raise refused(config, text, where)
+        what = f"'initial_state' dim for input name '{name}'"
+        if expected not in (-1, found):
+            text = f"{what} doesn't match 'state' dim description. {found} != {expected}"
+            raise refused(config, text, where)
+        if found < 0:  # 0 is valid: a growing state may begin empty
+            raise refused(config, f"{what} must be integer >= 0", where)
     source = initial.WhichOneof("state_data")
     if source is None or (source == "data_file" and not initial.data_file):
         text = f"initial_state setting expects state '{name}' to have state_data set"
         raise refused(config, text, f"{place} has neither zero_data nor data_file")
-
-
-def _check_initial_dim(
-    config: ModelConfig, found: int, expected: int, name: str, place: str
-) -> None:
-    """Check that a dimension of an initial state is a size and matches the state's if that is fixed."""
-    if found == -1:
-        raise refused(
-            config,
-            f"'initial_state' field for state input name '{name}' contains variable dimensions",
-            place,
-        )
-    if expected not in (-1, found):
-        raise refused(
-            config,
-            f"'initial_state' dim for input name '{name}' doesn't match 'state' dim description. "
-            f"{found} != {expected}",
-            place,
-        )
-    if found < 0:  # 0 is valid: a growing state may begin empty
-        text = f"'initial_state' dim for input name '{name}' must be integer >= 0"
-        raise refused(config, text, place)
 
 
 def _name(data_type: int) -> str:

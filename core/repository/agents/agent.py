@@ -11,7 +11,6 @@ Source of the actions and their order: the repository agents of Triton.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from typing import Any
 from core.config import ModelConfig
 from core.errors import invalid
 from core.repository.private import PrivateDirectory, in_memory
-
-logger = logging.getLogger("core")
 
 
 class RepositoryAgent:
@@ -106,8 +103,7 @@ class AgentModel:
         if self._acquired is not None:
             if self._location == self._acquired.path:
                 raise invalid(f"the folder '{self._location}' is that of model '{self.name}' now")
-            self._acquired.remove()
-            self._acquired = None
+            self.remove()
 
     def update(self, location: Path) -> None:
         """Set the model's folder to `location`. Call only during `load`.

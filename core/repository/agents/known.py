@@ -6,7 +6,6 @@ import importlib.util
 import sys
 import threading
 from pathlib import Path
-from typing import NoReturn
 
 from core import plugins
 from core.errors import CoreError, internal, invalid
@@ -44,7 +43,7 @@ def _open(name: str, directory: str) -> tuple[RepositoryAgent, str]:
     if agent is None:
         agent, origin = _of_folder(name, directory), str(Path(directory, name, _FILE))
     if agent is None:
-        _refuse(name, directory)
+        raise _unknown(name, directory)
     if not isinstance(agent, RepositoryAgent):
         raise internal(
             f"repository agent '{name}' ({origin}) is a {type(agent).__name__}, not a core.RepositoryAgent"
@@ -76,15 +75,15 @@ def _of_folder(name: str, directory: str) -> object | None:
         ) from error
 
 
-def _refuse(name: str, directory: str) -> NoReturn:
+def _unknown(name: str, directory: str) -> CoreError:
     library = f"libtritonrepoagent_{name}.so"
     file = Path(directory, name, library)
     if directory and name == file.parent.name and file.exists():
-        raise invalid(
+        return invalid(
             f"repository agent '{name}': {file} is a shared library made for Triton, which "
             f"this server cannot call; write {Path(directory, name, _FILE)} instead, or a plugin"
         )
-    raise invalid(
+    return invalid(
         f"unable to find repository agent '{name}': it is not built in, no plugin brings it, and there is no "
         f"<name>/{_FILE} in '{directory}'{plugins.install_hint(name)}"
     )

@@ -1,42 +1,26 @@
-"""Treated: a model's folder after its agents have run, and the agent calls from load to unload.
-
-ModelSource ─► load, load, … ─► ModelSource of the last location
-"""
+"""Treated: a model's folder after its agents have run, and the agent calls from load to unload."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import replace
-from enum import Enum
 
-from core import config as configuration
-from core.config import ModelConfig
 from core.errors import CoreError, internal
-from core.plugins.formats import formats
 from core.repository.agents.agent import AgentModel, RepositoryAgent
 from core.repository.folder import FolderRepository
+from core.repository.reading import fill_from
 from core.repository.source import (
     ModelDirectory,
     ModelSource,
     digest_of,
-    first_version_entries,
     is_flat,
     version_stamps,
 )
 
 logger = logging.getLogger("core")
-
-Find = Callable[[str], RepositoryAgent]
-
-
-class _Stage(Enum):
-    LOADING = "loading"
-    LOADED = "loaded"
-    FAILED = "failed"
-    UNLOADING = "unloading"
-    GONE = "gone"
 
 
 class Treated(ModelDirectory):
@@ -49,13 +33,13 @@ class Treated(ModelDirectory):
     the last version that reads the folder. `treat` raises the errors of agents; other methods log them.
     """
 
-    def __init__(self, source: ModelSource, find: Find):
+    def __init__(self, source: ModelSource, find: Callable[[str], RepositoryAgent]):
         super().__init__(source.directory.path, source.directory.address)
         self.origin = source.directory
         self._source = source
         self._find = find
         self._models: list[tuple[RepositoryAgent, AgentModel]] = []
-        self._stage = _Stage.LOADING
+        self._next = ""  # the action to report next: "unload", then "unload_complete"
         self._turn = threading.Lock()
 
     def treat(self) -> ModelSource:
@@ -75,8 +59,7 @@ class Treated(ModelDirectory):
 
     def _load(self, name: str, parameters: dict[str, str]) -> None:
         agent = self._find(name)
-        config = ModelConfig()
-        config.CopyFrom(self._source.config)
+        config = deepcopy(self._source.config)
         model = AgentModel(self._source.name, config, parameters, self.path)
         self._models.append((agent, model))
         agent.load(model)
@@ -91,13 +74,8 @@ class Treated(ModelDirectory):
         """
         source = self._source
         listing = FolderRepository(str(self.path.parent)).listing(self.path.name) or {}
-        config = ModelConfig()
-        config.CopyFrom(source.config)
-        try:
-            entries = first_version_entries(listing)
-            configuration.fill(config, source.folder or source.name, formats(), entries)
-        except CoreError as error:
-            raise error if source.overridden else internal(error.message) from error
+        config = deepcopy(source.config)
+        fill_from(listing, config, source.folder or source.name, source.overridden)
         if self.path == source.directory.path:
             return replace(source, directory=self, config=config)
         versions = [f"{number} {stamp}" for number, stamp in source.versions.items()]
@@ -113,28 +91,27 @@ class Treated(ModelDirectory):
     def complete(self) -> None:
         """Report to the agents that the model serves."""
         with self._turn:
-            self._stage = _Stage.LOADED
+            self._next = "unload"
             self._tell("load_complete", reversed(self._models))
 
     def fail(self) -> None:
         """Report to the agents that the model or an agent's `load` has failed."""
         with self._turn:
-            self._stage = _Stage.FAILED
             self._tell("load_fail", reversed(self._models))
 
     def unload(self) -> None:
         """Report to the agents that no version takes requests any more. Does nothing if none was loaded."""
         with self._turn:
-            if self._stage is _Stage.LOADED:
-                self._stage = _Stage.UNLOADING
+            if self._next == "unload":
+                self._next = "unload_complete"
                 self._tell("unload", self._models)
 
     def remove(self) -> None:
         self.unload()
         with self._turn:
-            if self._stage is _Stage.UNLOADING:
+            if self._next == "unload_complete":
                 self._tell("unload_complete", reversed(self._models))
-            self._stage = _Stage.GONE
+            self._next = ""
             for _, model in self._models:
                 model.remove()
 

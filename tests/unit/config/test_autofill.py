@@ -3,7 +3,7 @@
 import pytest
 
 from core import plugins
-from core.config import Format, Formats, ModelConfig, entries, fill, parse_text
+from core.config import Format, Formats, ModelConfig, fill, parse_text
 from core.errors import CoreError, Kind
 
 
@@ -129,13 +129,6 @@ def test_the_name_is_that_of_the_folder_unless_given():
 
     fill(config, "other", plugins.formats())
     assert config.name == "folder"
-
-
-def test_entries_distinguish_folders_from_files(tmp_path):
-    (tmp_path / "model.onnx").mkdir()
-    (tmp_path / "model.py").write_text("")
-
-    assert entries(tmp_path) == {"model.onnx/", "model.py"}
 
 
 MINE = Format("model.mine", "mine")

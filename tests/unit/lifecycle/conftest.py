@@ -13,7 +13,7 @@ import pytest
 import core
 from core.errors import CoreError
 from core.lifecycle import ModelManager
-from core.lifecycle.look import REST_S
+from core.lifecycle.polling import REST_S
 from core.options import Options
 from core.request import InferenceRequest
 from core.tensor import Tensor

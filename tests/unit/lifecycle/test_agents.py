@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import shutil
+import sys
 import threading
 
 import pytest
@@ -157,6 +158,17 @@ async def test_an_agent_that_raises_fails_the_load_with_its_error(written, notes
     assert entry["state"] == "UNAVAILABLE"
     assert entry["reason"].startswith("repository agent 'second' refuses")
     assert manager.table()[0][2].startswith("Not loaded: repository agent 'second' refuses")
+
+
+async def test_an_agent_that_exits_refuses_the_model(written, plugin, refusal):
+    plugin.agents["first"].load = lambda model: sys.exit("over")
+    manager = await written("first")
+
+    error = await refusal(manager.load("m", {}))
+
+    assert "SystemExit: over" in error.message
+    [entry] = manager.index(False)
+    assert "SystemExit: over" in entry["reason"]
 
 
 async def test_a_refusal_of_an_agent_is_a_failed_load(written, refusal):

@@ -48,24 +48,24 @@ def test_no_version_is_wanted_of_none():
 def test_wanted_models_are_loaded_and_the_others_unloaded():
     states = {1: "READY", 2: "READY", 3: "UNAVAILABLE"}
 
-    assert plan(states, [2, 3, 4]) == Plan(load=(3, 4), keep=(2,), unload=(1,))
+    assert plan(states, [2, 3, 4]) == Plan(load=(3, 4), unload=(1,))
 
 
 def test_a_stale_version_is_loaded_again_while_it_serves():
-    assert plan({1: "READY"}, [1], stale=[1]) == Plan(load=(1,), keep=(), unload=())
+    assert plan({1: "READY"}, [1], stale=[1]) == Plan(load=(1,), unload=())
 
 
 @pytest.mark.parametrize("state", ["LOADING", "UNLOADING", "UNAVAILABLE"])
 def test_a_version_that_does_not_serve_is_loaded_and_never_unloaded(state):
-    assert plan({1: state}, [1]) == Plan(load=(1,), keep=(), unload=())
-    assert plan({1: state}, []) == Plan(load=(), keep=(), unload=())
+    assert plan({1: state}, [1]) == Plan(load=(1,), unload=())
+    assert plan({1: state}, []) == Plan(load=(), unload=())
 
 
 def test_planning_again_after_a_plan_keeps_everything():
     done = plan({1: "READY", 2: "UNAVAILABLE"}, [2, 3])
-    states = {version: "READY" for version in (*done.load, *done.keep)}
+    states = {version: "READY" for version in (*done.load, 2)}
 
-    assert plan(states, [2, 3]) == Plan(load=(), keep=(2, 3), unload=())
+    assert plan(states, [2, 3]) == Plan(load=(), unload=())
 
 
 def test_no_version_is_stale_without_changes():
