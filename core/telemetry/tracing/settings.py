@@ -79,12 +79,8 @@ class TraceSettings:
 
     def check(self) -> None:
         """Raise CoreError(INVALID) for a level with rate 0, or without file and exporter."""
-        reason = ""
-        if self.level and not self.rate:
-            reason = "sample rate must be non-zero"
-        elif self.level and not self.may_trace:
-            reason = "trace file name is not given"
-        if reason:
+        if self.level and not (self.rate and self.may_trace):
+            reason = "trace file name is not given" if self.rate else "sample rate must be non-zero"
             raise invalid(f"Attempting to set invalid trace setting :{reason}")
 
     def as_dict(self, remaining: int | None = None) -> dict[str, Any]:
