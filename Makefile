@@ -67,8 +67,7 @@ new-plugin: .venv/.installed  ## a plugin to start from: make new-plugin NAME=au
 	$(PIP) install --no-build-isolation --editable "plugins/$(NAME)"
 
 docs: .venv/.installed  ## the pages that are made from the code
-	$(BIN)/python -m frontends.flags > docs/options.md
-	$(BIN)/python -m core.control.metrics.page docs/metrics.md
+	$(BIN)/python -m frontends.pages docs
 
 proto: .venv/.test  ## compile the .proto files to descriptors, which are committed
 	for each in $(PROTOS); do $(BIN)/python -m grpc_tools.protoc -I$$(dirname $$each) -Icore/config \

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import core
 from core import plugins
@@ -35,21 +35,18 @@ def main(arguments: Sequence[str] = ()) -> int:
 def _installed() -> int:
     """Print versions and installed parts; return 0 if all can be imported, else 1."""
     print(f"core {core.__version__}, backend ABI {ABI_VERSION}, Python {platform.python_version()}")
-    kinds: dict[str, Mapping[str, plugins.Plugin]] = {
+    healthy = True
+    for title, installed in {
         "backends": plugins.available_backends(),
         "frontends": plugins.frontends(),
         "plugins": plugins.with_hooks(),
-    }
-    healthy = True
-    for title, installed in kinds.items():
+    }.items():
         rows = [(name, plugin.distribution, _health(plugin)) for name, plugin in installed.items()]
         healthy &= all(health == "ok" for *_, health in rows)
         print(f"\n{title}:\n  {_lines(rows)}")
     print(f"\ncommands:\n  {_lines(_commands())}")
-    broken = [
-        name for name, plugin in plugins.available_commands().items() if _health(plugin) != "ok"
-    ]
-    return 0 if healthy and not broken else 1
+    healthy &= all(_health(each) == "ok" for each in plugins.available_commands().values())
+    return 0 if healthy else 1
 
 
 def _commands() -> list[Row]:

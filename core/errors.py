@@ -6,6 +6,7 @@ The kinds up to 7 are those of Triton's TRITONSERVER_Error_Code, so a model's `T
 from __future__ import annotations
 
 import enum
+from functools import partial
 
 
 class Kind(enum.Enum):
@@ -94,32 +95,14 @@ class Loading(CoreError):
         super().__init__(Kind.UNAVAILABLE, f"{message}; ask again later")
 
 
-def invalid(message: str) -> CoreError:
-    return CoreError(Kind.INVALID, message)
-
-
-def not_found(message: str) -> CoreError:
-    return CoreError(Kind.NOT_FOUND, message)
-
-
-def unavailable(message: str) -> CoreError:
-    return CoreError(Kind.UNAVAILABLE, message)
-
-
-def unsupported(message: str) -> CoreError:
-    return CoreError(Kind.UNSUPPORTED, message)
-
-
-def forbidden(message: str) -> CoreError:
-    return CoreError(Kind.FORBIDDEN, message)
-
-
-def internal(message: str) -> CoreError:
-    return CoreError(Kind.INTERNAL, message)
-
-
-def already_exists(message: str) -> CoreError:
-    return CoreError(Kind.ALREADY_EXISTS, message)
+# Each returns the error of its kind with a message.
+invalid = partial(CoreError, Kind.INVALID)
+not_found = partial(CoreError, Kind.NOT_FOUND)
+unavailable = partial(CoreError, Kind.UNAVAILABLE)
+unsupported = partial(CoreError, Kind.UNSUPPORTED)
+forbidden = partial(CoreError, Kind.FORBIDDEN)
+internal = partial(CoreError, Kind.INTERNAL)
+already_exists = partial(CoreError, Kind.ALREADY_EXISTS)
 
 
 def cancelled(message: str = "request was cancelled") -> CoreError:

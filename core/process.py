@@ -88,11 +88,7 @@ class OnlyProcess:
 
 def run(options: Options) -> int:
     """Serve until SIGINT or SIGTERM; return the exit status."""
-
-    async def service() -> int:
-        return await serve(options, OnlyProcess())
-
-    return run_on_loop(service())
+    return run_on_loop(serve(options, OnlyProcess()))
 
 
 async def serve(options: Options, role: OnlyProcess) -> int:

@@ -17,7 +17,6 @@ from core.errors import CoreError, internal
 from core.request import InferenceRequest, Parameter
 from core.tensor import Tensor
 
-Item = "InferenceResponse | CoreError | None"
 Listening = Callable[["InferenceResponse | CoreError | None", bool], None]
 
 

@@ -28,16 +28,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         return _main(sys.argv[1:] if arguments is None else arguments)
+    except CoreError as error:
+        print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
+        return 1
     finally:
         _let_go_of_broken_pipes()
 
 
 def _main(arguments: Sequence[str]) -> int:
-    try:
-        flags = plugins.flags()
-    except CoreError as error:
-        print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
-        return 1
+    flags = plugins.flags()
     try:
         options = parse(arguments, flags)
     except HelpWanted:
@@ -50,16 +49,12 @@ def _main(arguments: Sequence[str]) -> int:
     _say_what_is_idle(options)
     for note in options.notes:
         logger.info("%s", note)
-    try:
-        status: int | None = plugins.ask("core_run_server", options=options, arguments=arguments)
-        if status is None and options.workers > 1:
-            hint = plugins.install_hint("workers")
-            raise invalid(f"--workers={options.workers}: nothing installed starts workers{hint}")
-    except CoreError as error:
-        print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
-        return 1
+    status: int | None = plugins.ask("core_run_server", options=options, arguments=arguments)
     if status is not None:
         return status
+    if options.workers > 1:
+        hint = plugins.install_hint("workers")
+        raise invalid(f"--workers={options.workers}: nothing installed starts workers{hint}")
     # Imported here: a supervisor needs no module of a server, and no numpy.
     from core.process import run
 

@@ -65,13 +65,12 @@ def reserved_parameter(allowed: str = "") -> CoreError:
 
     allowed   the only such name that the protocol allows; "" for none
     """
-    only = (
-        f"Only the following keys starting with '{OWN_PREFIX}' are allowed: {allowed}"
-        if allowed
-        else ""
+    end = " and should not be specified."
+    if allowed:
+        end = f". Only the following keys starting with '{OWN_PREFIX}' are allowed: {allowed}"
+    return invalid(
+        f"parameter keys starting with '{OWN_PREFIX}' are reserved for Triton usage{end}"
     )
-    text = f"parameter keys starting with '{OWN_PREFIX}' are reserved for Triton usage"
-    return invalid(f"{text}. {only}" if only else f"{text} and should not be specified.")
 
 
 def labelled(id: str, text: str) -> CoreError:

@@ -1,4 +1,4 @@
-"""The flags of the frontends, for the command line. python -m frontends.flags prints docs/options.md.
+"""The flags of the frontends, for the command line.
 
 Imports neither aiohttp nor grpc.
 """
@@ -19,11 +19,3 @@ def core_add_options(parser: Flags) -> None:
     """Register the flags of the frontends, before those of plugins."""
     for section in (HttpOptions, GrpcOptions, MetricsOptions, MemoryOptions, SharedOptions):
         parser.add_section(section)
-
-
-if __name__ == "__main__":
-    from core.options.page import page
-
-    flags = Flags()
-    core_add_options(flags)
-    print(page(flags), end="")

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from core import plugins
-from core.options import Flags
-from core.options.page import page
-from frontends.flags import core_add_options
+from frontends.pages import options_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
@@ -19,9 +17,7 @@ MODELS = ROOT / "examples" / "models"
 
 
 def test_the_page_of_options_is_made_from_the_table_of_flags():
-    flags = Flags()
-    core_add_options(flags)
-    assert (ROOT / "docs" / "options.md").read_text() == page(flags), "run `make docs`"
+    assert (ROOT / "docs" / "options.md").read_text() == options_page(), "run `make docs`"
 
 
 @pytest.mark.parametrize("flag", plugins.flags().rows, ids=lambda flag: flag.name)

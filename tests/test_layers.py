@@ -26,7 +26,7 @@ ROOMS = (
         "core.system.service_manager",
         "core.version",
     ),
-    ("core.system.host_policy", "core.unix_sockets"),
+    ("core.system.host_policy",),
     ("core.native",),
     ("core.dtypes",),
     ("core.devices.dlpack",),
@@ -59,16 +59,21 @@ OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 # What all frontends may import beside their own folder.
 SHARED = ("shared",)
 # The inner packages of core that a frontend imports because it starts a server itself: plugins and hooks of
-# the server, and the interface of repositories, which bound functions implement.
-STARTS_A_SERVER = {"frontends.in_process": {"core.plugins", "core.repository"}}
+# the server, and the interface of repositories, which bound functions implement. The pages of docs have the
+# metrics of plugins.
+STARTS_A_SERVER = {
+    "frontends.in_process": {"core.plugins", "core.repository"},
+    "frontends.pages": {"core.plugins"},
+}
 # Commands show how core would load and run a model, so they read every part of it.
 READS_ALL = "frontends.commands"
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Distributions that extend a frontend, and what they may import of it: platforms answer on ports of HTTP
-# with its services.
+# with its services; the supervisor of workers opens the Unix domain sockets on which their frontends listen.
 EXTENDS_A_FRONTEND = {
-    "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared")
+    "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
+    "plugins/workers": ("frontends.shared.unix_sockets",),
 }
 # Files of core with a word that is also one of a backend of this project, and why.
 NAMED_BY_CORE = {
@@ -234,13 +239,14 @@ def test_a_frontend_imports_no_other_frontend():
         if name.startswith("frontends.") and owner(name) not in (owner(module), *SHARED)
     }
 
-    # The port of metrics is one of HTTP; `flags` registers all flags.
+    # The port of metrics is one of HTTP; `flags` registers all flags, `pages` describes them.
     assert across == {
         *(
             ("frontends.metrics.frontend", f"frontends.http.{name}")
             for name in ("frontend", "interceptors", "listener", "message", "options", "router")
         ),
         ("frontends.metrics.options", "frontends.http.options"),
+        ("frontends.pages", "frontends.flags"),
         *(
             ("frontends.flags", f"frontends.{name}.options")
             for name in ("grpc", "http", "memory", "metrics")

@@ -1,10 +1,4 @@
-"""Response caches of --cache-config. core/pipeline/cache.py decides which requests use them.
-
-cache.py      the interface of a cache
-local.py      a cache in this process; evicts the least recently used response
-entry.py      responses as bytes
-choose.py     open the cache of the option: of a plugin, or the local one
-"""
+"""Response caches of --cache-config. core/pipeline/cache.py decides which requests use them."""
 
 from core.caches.cache import Cache, Counters, Found
 from core.caches.choose import open_cache

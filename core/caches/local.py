@@ -28,15 +28,12 @@ class LocalCache(Cache):
         return len(self._entries)
 
     def fill(self) -> tuple[int, float]:
-        """See Cache."""
         return len(self._entries), self.used / self.size if self.size else 1.0
 
     def may_hold(self, size: int) -> bool:
-        """See Cache."""
         return size + _OVERHEAD <= self.size
 
     def ask(self, key: bytes, found: Found) -> None:
-        """See Cache; `found` is called at once."""
         found(self.lookup(key))
 
     def lookup(self, key: bytes) -> list[Tensor] | None:

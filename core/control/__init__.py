@@ -1,12 +1,4 @@
-"""The server as frontends see it: models for requests, control for operators.
-
-models.py       Models: what requests need
-control.py      Control: the areas of the control plane
-operation.py    the table of operations · exchange.py   several processes that serve as one
-audit.py        a line of the log for each change
-health.py, repository.py, settings.py   the operations themselves
-merging.py      results of several processes into one
-"""
+"""The server as frontends see it: models for requests, control for operators."""
 
 from core.control.audit import called_by
 from core.control.control import Control

@@ -5,8 +5,6 @@ frontend ─► [Control] ─► an area ─► this process, or every process b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TypeVar
 
 from core.control.exchange import Exchange
@@ -41,8 +39,7 @@ class Control:
         self.repository = repository
         self.settings = settings
         self._exchange = exchange
-        self._areas: dict[str, Area] = {}
-        self.areas: Mapping[str, Area] = MappingProxyType(self._areas)
+        self.areas: dict[str, Area] = {}
         for area in (health, repository, settings):
             self.add(area)
 
@@ -53,13 +50,13 @@ class Control:
         another process may already ask for an operation.
         Raises CoreError(ALREADY_EXISTS) if there is an area of that name.
         """
-        if (known := self._areas.get(area.name)) is not None:
+        if (known := self.areas.get(area.name)) is not None:
             text = f"control area '{area.name}' of {type(known).__module__} exists already; use another name"
             raise CoreError(Kind.ALREADY_EXISTS, text)
         area.exchange = self._exchange
-        self._areas[area.name] = area
+        self.areas[area.name] = area
         if self._exchange is not None:
-            areas = self._areas.values()
+            areas = self.areas.values()
             self._exchange.serve(
                 {name: do for each in areas for name, do in each.handlers().items()}
             )

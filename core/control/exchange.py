@@ -23,7 +23,7 @@ class Changed:
 
     value: Any = None
     idle: bool = False
-    undo: Callable[[], None] | None = None
+    undo: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True)

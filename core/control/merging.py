@@ -6,9 +6,10 @@ Pure functions. Of several answers the first is that of the worker which was ask
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from core.telemetry.families import Family, Sample, Summary
+from core.telemetry.families import Family, Sample, Summary, Together
 
 _WORST_FIRST = ("UNAVAILABLE", "UNLOADING", "LOADING", "READY")
 
@@ -84,9 +85,9 @@ def families_as_values(families: Iterable[Family]) -> list[Any]:
             each.name,
             each.kind,
             each.help,
-            [[dict(sample.labels), sample.value, sample.suffix] for sample in each.samples]
-            if not each.summaries
-            else [],
+            []
+            if each.summaries
+            else [[dict(sample.labels), *sample[1:]] for sample in each.samples],
             each.together,
             [
                 [
@@ -126,58 +127,44 @@ def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
     Samples are taken together as their family says. Quantiles of summaries are those of all durations.
     """
     found: dict[str, Family] = {}
-    samples: dict[str, dict[tuple[Any, ...], Sample]] = {}
-    times: dict[tuple[Any, ...], int] = {}
-    summaries: dict[str, dict[tuple[Any, ...], Summary]] = {}
-    for answer in answers:
-        for family in answer:
-            name = family.name
-            found.setdefault(name, Family(name, family.kind, family.help, together=family.together))
-            known = samples.setdefault(name, {})
-            if family.changed:
-                _add_latest(family, known, times)
-                continue
-            for sample in family.samples if not family.summaries else ():
-                key = (sample.suffix, *sorted(sample.labels.items()))
-                before = known.get(key)
-                known[key] = sample if before is None else _merged(family, before, sample)
-            for summary in family.summaries:
-                of_name = summaries.setdefault(name, {})
-                place = tuple(sorted(summary.labels.items()))
-                earlier = of_name.get(place)
-                of_name[place] = summary if earlier is None else earlier.plus(summary)
-    for name, family in found.items():
-        family.samples = list(samples[name].values())
-        family.summaries = list(summaries.get(name, {}).values())
-        family.samples += [sample for each in family.summaries for sample in each.samples()]
+    samples: dict[tuple[Any, ...], Sample] = {}  # by name of the family, suffix and labels
+    times: dict[tuple[Any, ...], int] = {}  # of their last change
+    summaries: dict[tuple[Any, ...], Summary] = {}  # by name of the family and labels
+    for family in chain.from_iterable(answers):
+        name = family.name
+        found.setdefault(name, Family(name, family.kind, family.help, together=family.together))
+        for summary in family.summaries:
+            key: tuple[Any, ...] = (name, *sorted(summary.labels.items()))
+            summaries[key] = summaries[key].plus(summary) if key in summaries else summary
+        if family.summaries:
+            continue  # its samples are those of the summaries
+        times_ns = family.changed or [0] * len(family.samples)
+        for sample, time in zip(family.samples, times_ns, strict=True):
+            key = (name, sample.suffix, *sorted(sample.labels.items()))
+            if key in samples:
+                sample, time = _merged(family.together, samples[key], times[key], sample, time)
+            samples[key], times[key] = sample, time
+    for (name, *_), sample in samples.items():
+        found[name].samples.append(sample)
+    for (name, *_), summary in summaries.items():
+        found[name].summaries.append(summary)
+        found[name].samples += summary.samples()
     return list(found.values())
 
 
-def _add_latest(
-    family: Family, known: dict[tuple[Any, ...], Sample], times: dict[tuple[Any, ...], int]
-) -> None:
-    """Add the samples of a family of which the latest counts.
-
-    known   what there is of that family; times  of all families, when it was changed
-    """
-    for sample, time in zip(family.samples, family.changed, strict=True):
-        key = (sample.suffix, *sorted(sample.labels.items()))
-        place = (family.name, *key)
-        before = known.get(key)
-        if before is None or time > times[place]:
-            known[key], times[place] = sample, time
-        elif not time and not times[place] and family.together == "latest or sum":
-            known[key] = Sample(sample.labels, before.value + sample.value, sample.suffix)
-
-
-def _merged(family: Family, one: Sample, other: Sample) -> Sample:
-    if family.together == "first":
-        return one
-    if family.together == "largest":
-        return one if one.value >= other.value else other
-    if family.together == "smallest":
-        return one if one.value <= other.value else other
-    return Sample(one.labels, one.value + other.value, one.suffix)
+def _merged(
+    together: Together, one: Sample, one_ns: int, other: Sample, other_ns: int
+) -> tuple[Sample, int]:
+    """Return the sample of two, and the time of its last change; see Family."""
+    if together == "latest" or (together == "latest or sum" and (one_ns or other_ns)):
+        return (other, other_ns) if other_ns > one_ns else (one, one_ns)
+    if together == "first":
+        return one, 0
+    if together == "largest":
+        return (one if one.value >= other.value else other), 0
+    if together == "smallest":
+        return (one if one.value <= other.value else other), 0
+    return Sample(one.labels, one.value + other.value, one.suffix), 0
 
 
 # index -----------------------------------------------------------------------------

@@ -189,20 +189,14 @@ Method = Callable[Concatenate[A, P], Coroutine[Any, Any, T]]
 
 
 def question(
-    category: str,
-    merge: Merge,
-    **more: Any,
+    category: str, merge: Merge, **more: Any
 ) -> Callable[[Body[A, P, T]], Method[A, P, T]]:
     """An operation that asks every process.
 
     merge   (answers, arguments of the caller) → the result; may raise CoreError
     more    `asked`, `encode` and `internal` of Operation
     """
-
-    def decorate(body: Body[A, P, T]) -> Method[A, P, T]:
-        return _performed(body, category, changes=False, merge=merge, **more)
-
-    return decorate
+    return lambda body: _performed(body, category, changes=False, merge=merge, **more)
 
 
 def change(
@@ -227,10 +221,8 @@ def change(
         answers.all_done(otherwise)
         return answers.values.get(answers.own)
 
-    def decorate(body: Body[A, P, Any]) -> Method[A, P, Any]:
-        return _performed(body, category, changes=True, merge=merge, thing=thing_of, **more)
-
-    return decorate
+    row = {"changes": True, "merge": merge, "thing": thing_of, **more}
+    return lambda body: _performed(body, category, **row)
 
 
 def _performed(body: Body[A, P, T], category: str, **row: Any) -> Method[A, P, T]:

@@ -56,7 +56,7 @@ class SettingsControl(Area, name="settings"):
         before = log.current()
         del before["log_file"]
         settings = log.change(dict(changes))
-        return Changed(settings, undo=lambda: _restore(before))
+        return Changed(settings, undo=lambda: log.change(before))
 
     @here("trace")
     def trace_settings(self, model: str = "") -> dict[str, Any]:
@@ -86,10 +86,6 @@ class SettingsControl(Area, name="settings"):
             raise unsupported(
                 "changing settings is turned off; start the server with --allow-remote-settings=true"
             )
-
-
-def _restore(settings: dict[str, Any]) -> None:
-    log.change(settings)
 
 
 def open_exporter(config: Mapping[str, Sequence[tuple[str, str]]]) -> TraceExporter | None:

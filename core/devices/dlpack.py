@@ -18,39 +18,19 @@ from core.native import dlpack as native
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 10, 11, 13  # DLDeviceType
 HOST_DEVICES = (CPU, CUDA_HOST, ROCM_HOST)  # memory that the CPU can read
 
-# DLDataTypeCode and bits → datatype; (6, 8) is DLPack's bool.
-_DTYPES = {
-    (6, 8): dtypes.BOOL,
-    (1, 8): dtypes.UINT8,
-    (1, 16): dtypes.UINT16,
-    (1, 32): dtypes.UINT32,
-    (1, 64): dtypes.UINT64,
-    (0, 8): dtypes.INT8,
-    (0, 16): dtypes.INT16,
-    (0, 32): dtypes.INT32,
-    (0, 64): dtypes.INT64,
-    (2, 16): dtypes.FP16,
-    (2, 32): dtypes.FP32,
-    (2, 64): dtypes.FP64,
-    (4, 16): dtypes.BF16,
-}
-_CODES = {dtype: code for code, dtype in _DTYPES.items()}
+# Datatype → DLDataTypeCode and bits, and back. BYTES has none.
+_CODE_OF_KIND = {"i": 0, "u": 1, "f": 2, "b": 6}  # by the kind of a numpy type
+_CODES = {
+    dtype: (_CODE_OF_KIND[dtype.numpy.kind], 8 * dtype.byte_size)
+    for dtype in dtypes.ALL
+    if dtype is not dtypes.BYTES
+} | {dtypes.BF16: (4, 16)}
+_DTYPES = {code: dtype for dtype, code in _CODES.items()}
 # Names of the array API, numpy, CuPy and JAX. PyTorch adds the prefix "torch.".
-_NAMED = {
-    "bool": dtypes.BOOL,
-    "uint8": dtypes.UINT8,
-    "uint16": dtypes.UINT16,
-    "uint32": dtypes.UINT32,
-    "uint64": dtypes.UINT64,
-    "int8": dtypes.INT8,
-    "int16": dtypes.INT16,
-    "int32": dtypes.INT32,
-    "int64": dtypes.INT64,
-    "float16": dtypes.FP16,
-    "float32": dtypes.FP32,
-    "float64": dtypes.FP64,
-    "bfloat16": dtypes.BF16,
+_NAMES: dict[DataType, str] = {dtype: dtype.numpy.name for dtype in _CODES} | {
+    dtypes.BF16: "bfloat16"
 }
+_NAMED = {name: dtype for dtype, name in _NAMES.items()}
 
 
 class ArrayInfo(NamedTuple):
@@ -117,7 +97,7 @@ def described(array: Any) -> tuple[DataType, tuple[int, ...]]:
 
 def name_of(dtype: DataType) -> str:
     """Return the name of a datatype in the array API."""
-    return next(name for name, found in _NAMED.items() if found is dtype)
+    return _NAMES[dtype]
 
 
 def lend(

@@ -42,19 +42,15 @@ class DeviceMemory:
         found, have = self.array, self.shape
         if first >= 0:
             have = (rows, *self.shape[1:])
-            found = self._rows(first, have)
-        return found if have == shape else self._shaped(found, shape)
-
-    def _rows(self, first: int, shape: tuple[int, ...]) -> Any:
-        """Return rows by slicing, or as a View if the array has no slicing."""
-        if hasattr(self.array, "__getitem__"):
-            return self.array[first : first + shape[0]]
-        return dlpack.View(self.array, self._dtype, shape, first * math.prod(shape[1:]))
-
-    def _shaped(self, array: Any, shape: tuple[int, ...]) -> Any:
-        if callable(getattr(array, "reshape", None)):
-            return array.reshape(shape)
-        return dlpack.View(array, self._dtype, shape)
+            if hasattr(found, "__getitem__"):
+                found = found[first : first + rows]
+            else:
+                found = dlpack.View(found, self._dtype, have, first * math.prod(have[1:]))
+        if have == shape:
+            return found
+        if callable(getattr(found, "reshape", None)):
+            return found.reshape(shape)
+        return dlpack.View(found, self._dtype, shape)
 
     def host(self, name: str) -> np.ndarray:
         """Return the whole array in host memory, copied once and read-only. Blocks; thread-safe.

@@ -1,10 +1,7 @@
 """Options of the server: flags, the command line, --help.
 
-    hook core_add_options ─► [Flags]
-    command line ─────────► [parse] ─► [Options] ─► every part reads its Section
-
-table.py    core's own flags            section.py   base class for the flags of other parts
-values.py   forms of values             flags.py     all flags that are registered
+hook core_add_options ─► [Flags]
+command line ─────────► [parse] ─► [Options] ─► every part reads its Section
 """
 
 from core.options.checks import check_server, reads_again

@@ -25,14 +25,9 @@ def check_together(options: Options) -> None:
     ]
     for (first, address, port), (second, *other) in combinations(listeners, 2):
         if [address, port] == other:
-            if not port:
-                raise UsageError(
-                    f"The server cannot listen to {first} requests and {second} requests at the same "
-                    f"address {address}"
-                )
+            place = f"address and port {address}:{port}" if port else f"address {address}"
             raise UsageError(
-                f"The server cannot listen to {first} requests and {second} requests "
-                f"at the same address and port {address}:{port}"
+                f"The server cannot listen to {first} requests and {second} requests at the same {place}"
             )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from core.options.checks import check_together
-from core.options.deprecated import ALIASES, DEPRECATED, replacement
+from core.options.deprecated import ALIASES, DEPRECATED
 from core.options.flags import Flags
 from core.options.section import Flag
 from core.options.table import Options
@@ -39,8 +39,9 @@ def parse(
     given: dict[str, Any] = {}
     for name, text in _pairs(arguments, known, flags.hint):
         if name in DEPRECATED:
-            replaced = replacement(DEPRECATED[name], text, warn)
-            if replaced is None:
+            old = DEPRECATED[name]
+            warn(old.warning.format(value=text))
+            if (replaced := old.rewrite(text)) is None:
                 continue
             name, text = replaced
         flag = known[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core.options.values import UsageError, read_bool, read_int
+from core.options.values import read_bool, read_int
 
 Rewrite = Callable[[str], "tuple[str, str] | None"]
 
@@ -36,15 +36,11 @@ def _cache_size(text: str) -> tuple[str, str] | None:
     return ("cache-config", f"local,size={size}") if size else None
 
 
-def _trace(setting: str) -> Rewrite:
-    return lambda text: ("trace-config", f"{setting}={text}")
-
-
 def _renamed(name: str, setting: str, what: str, metavar: str = "<integer>") -> Deprecated:
     return Deprecated(
         name,
         metavar,
-        _trace(setting),
+        lambda text: ("trace-config", f"{setting}={text}"),
         f"Warning: '--{name}' has been deprecated and will be removed in future releases. "
         f"Please use '--trace-config {setting}={what} instead.",
     )
@@ -76,12 +72,3 @@ DEPRECATED = {
         _renamed("trace-log-frequency", "triton,log-frequency", "<value>"),
     )
 }
-
-
-def replacement(flag: Deprecated, text: str, warn: Callable[[str], None]) -> tuple[str, str] | None:
-    """Warn, and give the flag and value of today. Raises UsageError under the old flag's name."""
-    warn(flag.warning.format(value=text))
-    try:
-        return flag.rewrite(text)
-    except UsageError as error:
-        raise UsageError(str(error)) from None

@@ -118,11 +118,7 @@ def choice(*allowed: str) -> Form:
 # Values that add up ---------------------------------------------------------------
 
 
-def _add_name(names: list[str], new: str) -> list[str]:
-    return sorted({*names, new})
-
-
-NAMES = Form("<string>", lambda flag, text: text, _add_name)
+NAMES = Form("<string>", lambda flag, text: text, lambda names, new: sorted({*names, new}))
 
 
 def _nested(so_far: dict[str, Any], new: tuple[str, Any, Any]) -> dict[str, Any]:

@@ -1,8 +1,5 @@
 """Plugins: backends, formats, process hosts, frontends and hooks of distributions, by entry point.
 
-    installed ─► calls (of hooks) ─► backends
-                 formats
-
 At startup only names are read; a module is imported on first use. A broken plugin affects only its users.
 """
 

@@ -6,7 +6,6 @@ CORE_TRACE_HOOKS=1 writes every call of a hook to stderr.
 from __future__ import annotations
 
 import difflib
-import importlib
 import inspect
 import logging
 import os
@@ -34,7 +33,7 @@ def hooks() -> pluggy.PluginManager:
     # Imported here: the specifications name types of modules that call hooks.
     manager.add_hookspecs(import_module("core.hookspecs"))
     # Imported by name: its dependencies lie above this package.
-    manager.register(importlib.import_module("core.builtin"), name="built in")
+    manager.register(import_module("core.builtin"), name="built in")
     if os.environ.get("CORE_TRACE_HOOKS", "0") not in ("", "0"):
         manager.add_hookcall_monitoring(_trace_call, _trace_end)
     return manager

@@ -16,8 +16,6 @@ from typing import Protocol
 from core.errors import CoreError
 from core.plugins.installed import available_commands
 
-_NEAR = 0.6
-
 
 class Command(Protocol):
     """A command; a module with these three names works as well.
@@ -42,7 +40,7 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
     """
     installed = available_commands()
     if name not in installed:
-        near = difflib.get_close_matches(name, installed, 1, _NEAR)
+        near = difflib.get_close_matches(name, installed, 1)
         meant = f"; did you mean '{near[0]}'?" if near else ""
         names = ", ".join(installed) or "none"
         print(f"error: no command named '{name}'{meant} (installed: {names})", file=sys.stderr)

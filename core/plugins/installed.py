@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from typing import Any
 
@@ -93,28 +93,11 @@ def api(name: str) -> Any:
     return plugin.load()
 
 
-def available_backends() -> Mapping[str, Plugin]:
-    """Return the installed backends by name, without an import."""
-    return installed(BACKENDS)
-
-
-def frontends() -> Mapping[str, Plugin]:
-    """Return the installed frontends by name, without an import."""
-    return installed(FRONTENDS)
-
-
-def with_hooks() -> Mapping[str, Plugin]:
-    """Return the installed modules of hooks by name, without an import."""
-    return installed(HOOKS)
-
-
-def available_commands() -> Mapping[str, Plugin]:
-    """Return the installed commands of `python -m core` by name, without an import."""
-    return installed(COMMANDS)
-
-
 def installed(group: str) -> Mapping[str, Plugin]:
-    """Return the plugins of a group of entry points by name, without those that CORE_BLOCK hides."""
+    """Return the plugins of a group of entry points by name, without those that CORE_BLOCK hides.
+
+    Nothing is imported.
+    """
     blocked = hidden()
     found = {}
     for name, plugin in _scan(group).items():
@@ -122,6 +105,12 @@ def installed(group: str) -> Mapping[str, Plugin]:
         if left and name not in blocked:
             found[name] = plugin if left == plugin.entries else Plugin(name, group, left)
     return found
+
+
+available_backends = partial(installed, BACKENDS)
+frontends = partial(installed, FRONTENDS)
+with_hooks = partial(installed, HOOKS)
+available_commands = partial(installed, COMMANDS)
 
 
 def look_again() -> None:

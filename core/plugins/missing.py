@@ -33,8 +33,6 @@ _UNSUPPORTED = {
 _FOLDERS = {"vllm"}
 """Backends of Triton that are a folder with a model.py."""
 
-_NEAR = 0.6
-
 
 def hint(name: str, installed: Iterable[str]) -> str:
     """Return the end of the error text for a missing backend; "" for an unknown name."""
@@ -52,7 +50,7 @@ def hint(name: str, installed: Iterable[str]) -> str:
         return f"; it is in the distribution {ours[name]}"
     there = set(installed)
     known = there.union(each for each in ours if each != PROCESS_HOST)
-    near = difflib.get_close_matches(word, sorted(known), 1, _NEAR)
+    near = difflib.get_close_matches(word, sorted(known), 1)
     if not near:
         return ""
     place = "" if near[0] in there else f" It is in the distribution {ours[near[0]]}"

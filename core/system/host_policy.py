@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.errors import CoreError, internal, invalid
+from core.errors import internal, invalid
 
 logger = logging.getLogger("core")
 
@@ -146,17 +146,13 @@ def _cores_of_node(node: str, option: str, nodes: Path) -> frozenset[int]:
     try:
         text = (nodes / f"node{int(node)}" / "cpulist").read_text()
     except OSError:
-        raise _no_node(option, int(node), nodes) from None
+        numbers = sorted(int(each.name[4:]) for each in nodes.glob("node[0-9]*"))
+        there = f"it has {', '.join(map(str, numbers))}" if numbers else "it tells of none"
+        raise invalid(f"{option}: this machine has no NUMA node {int(node)}, {there}") from None
     ranges = [each if "-" in each else f"{each}-{each}" for each in text.strip().split(",") if each]
     if not ranges:
         raise invalid(f"{option}: NUMA node {int(node)} has memory, but no cores")
     return _cores_in(",".join(ranges), option)
-
-
-def _no_node(option: str, node: int, nodes: Path) -> CoreError:
-    numbers = sorted(int(each.name[4:]) for each in nodes.glob("node[0-9]*"))
-    there = f"it has {', '.join(map(str, numbers))}" if numbers else "it tells of none"
-    return invalid(f"{option}: this machine has no NUMA node {node}, {there}")
 
 
 def _text(cores: frozenset[int]) -> str:

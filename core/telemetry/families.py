@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -51,9 +52,6 @@ class Summary:
 
     def plus(self, other: Summary) -> Summary:
         """Return the summary of both sets of durations."""
-        cells = dict(self.cells)
-        for cell, count in other.cells.items():
-            cells[cell] = cells.get(cell, 0) + count
         known = [each for each in (self, other) if each.cells]
         return Summary(
             self.labels,
@@ -62,7 +60,7 @@ class Summary:
             self.total_us + other.total_us,
             min((each.lowest for each in known), default=0),
             max((each.highest for each in known), default=0),
-            cells,
+            Counter(self.cells) + Counter(other.cells),
         )
 
     def samples(self) -> list[Sample]:

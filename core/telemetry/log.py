@@ -78,12 +78,17 @@ def change(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _apply(settings: LogSettings) -> None:
     global _settings, _shown
-    levels = _levels(settings)
-    _settings, _shown = settings, frozenset(levels)
+    on = {
+        logging.DEBUG: settings.log_verbose_level > 0,
+        logging.INFO: settings.log_info,
+        logging.WARNING: settings.log_warning,
+        logging.ERROR: settings.log_error,
+    }
+    _settings, _shown = settings, frozenset(level for level in on if on[level])
     if _handler is not None:
         _handler.setFormatter(LineFormatter(settings.log_format))
     # The level check drops disabled records before the filter runs.
-    logger.setLevel(min(levels, default=logging.CRITICAL + 1))
+    logger.setLevel(min(_shown, default=logging.CRITICAL + 1))
 
 
 def failed(id: str, error: CoreError) -> None:
@@ -153,16 +158,3 @@ def _letter(record: logging.LogRecord) -> str:
 def _severity(level: int) -> int:
     """Return the one of four severities that a level belongs to."""
     return max((each for each in _LETTERS if each <= level), default=logging.DEBUG)
-
-
-def _levels(settings: LogSettings) -> set[int]:
-    return {
-        level
-        for level, on in (
-            (logging.DEBUG, settings.log_verbose_level > 0),
-            (logging.INFO, settings.log_info),
-            (logging.WARNING, settings.log_warning),
-            (logging.ERROR, settings.log_error),
-        )
-        if on
-    }

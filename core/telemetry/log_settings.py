@@ -37,14 +37,9 @@ class LogSettings:
     @classmethod
     def of(cls, options: Options) -> LogSettings:
         """Return the settings of the command line."""
-        return cls(
-            log_file=options.log_file,
-            log_info=options.log_info,
-            log_warning=options.log_warning,
-            log_error=options.log_error,
-            log_verbose_level=options.log_verbose,
-            log_format=options.log_format,
-        )
+        same = ("log_file", "log_info", "log_warning", "log_error", "log_format")
+        given = {name: getattr(options, name) for name in same}
+        return cls(log_verbose_level=options.log_verbose, **given)
 
     def changed(self, changes: Mapping[str, Any]) -> LogSettings:
         """Return these settings with the changes of a client; None keeps a value.

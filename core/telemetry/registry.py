@@ -51,7 +51,7 @@ class Metric:
 
     def increment(self, value: float) -> None:
         """Add to a counter or gauge. Raises CoreError(INVALID) if a counter would decrease."""
-        self._refuse("histogram", "increment")
+        self._require("increment", "counter", "gauge")
         if self.kind == "counter" and not value >= 0:
             raise invalid(f"counter can only be incremented by values of 0 and more, got {value:g}")
         with self._lock:
@@ -61,23 +61,21 @@ class Metric:
 
     def set(self, value: float) -> None:
         """Set the value of a gauge."""
-        self._refuse("histogram", "set")
-        self._refuse("counter", "set")
+        self._require("set", "gauge")
         with self._lock:
             self._value = float(value)
             self.changed_ns = self.set_ns = time.monotonic_ns()
 
     def observe(self, value: float) -> None:
         """Count a value into the first bucket whose upper bound is not below it."""
-        self._refuse("counter", "observe")
-        self._refuse("gauge", "observe")
+        self._require("observe", "histogram")
         with self._lock:
             self._counts[bisect_left(self.buckets, value)] += 1
             self._value += value
 
     def value(self) -> float:
         """Return the value of a counter or gauge. Raises CoreError(UNSUPPORTED) for a histogram."""
-        self._refuse("histogram", "value")
+        self._require("value", "counter", "gauge")
         return self._value
 
     def samples(self, labels: Mapping[str, str]) -> list[Sample]:
@@ -88,9 +86,9 @@ class Metric:
             counts, total = list(self._counts), self._value
         return histogram_samples(labels, self.buckets, counts, total)
 
-    def _refuse(self, kind: KindOfMetric, what: str) -> None:
-        if self.kind == kind:
-            raise unsupported(f"{kind} metrics do not support '{what}'")
+    def _require(self, what: str, *kinds: KindOfMetric) -> None:
+        if self.kind not in kinds:
+            raise unsupported(f"{self.kind} metrics do not support '{what}'")
 
 
 class MetricFamily:

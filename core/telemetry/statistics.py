@@ -13,6 +13,7 @@ from core.native.distribution import Histogram
 
 # Labels of nv_inference_request_failure; DEADLINE is not one of Triton's.
 REASONS = ("REJECTED", "CANCELED", "BACKEND", "OTHER", "DEADLINE")
+_COMPUTE = ("compute_input", "compute_infer", "compute_output")
 
 
 class Duration:
@@ -112,25 +113,11 @@ class Statistics:
             "execution_count": self.execution_count,
             "inference_stats": {
                 name: getattr(self, name).as_dict()
-                for name in (
-                    "success",
-                    "fail",
-                    "queue",
-                    "compute_input",
-                    "compute_infer",
-                    "compute_output",
-                    "cache_hit",
-                    "cache_miss",
-                )
+                for name in ("success", "fail", "queue", *_COMPUTE, "cache_hit", "cache_miss")
             },
             "response_stats": {},
             "batch_stats": [
-                {
-                    "batch_size": rows,
-                    "compute_input": size.compute_input.as_dict(),
-                    "compute_infer": size.compute_infer.as_dict(),
-                    "compute_output": size.compute_output.as_dict(),
-                }
+                {"batch_size": rows, **{name: getattr(size, name).as_dict() for name in _COMPUTE}}
                 for rows, size in sorted(self.batch_sizes.items())
             ],
         }

@@ -28,7 +28,10 @@ def show(
     models     name, version and status of each model version
     """
     width = _terminal_width(options)
-    config = [(name, path, _cmdline(settings)) for name, path, settings in backends]
+    config = [
+        (name, path, json.dumps({"cmdline": settings}, separators=(",", ":")))
+        for name, path, settings in backends
+    ]
     log.block(table(("Repository Agent", "Path"), agents, width))
     log.block(table(("Backend", "Path", "Config"), config, width))
     log.block(table(("Model", "Version", "Status"), models, width))
@@ -110,10 +113,6 @@ def _lines(row: Row, widths: Sequence[int]) -> list[str]:
         + " |"
         for i in range(height)
     ]
-
-
-def _cmdline(settings: dict[str, str]) -> str:
-    return json.dumps({"cmdline": settings}, separators=(",", ":"))
 
 
 def _terminal_width(options: Options) -> int | None:

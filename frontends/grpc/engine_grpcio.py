@@ -14,7 +14,6 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from core import unix_sockets
 from core.errors import CoreError, unavailable
 from core.options import Options
 from core.system.account import MemoryAccount
@@ -23,6 +22,7 @@ from frontends.grpc import transport
 from frontends.grpc.grpcio_calls import MethodRouter
 from frontends.grpc.method import Method
 from frontends.grpc.options import GrpcOptions
+from frontends.shared import unix_sockets
 from frontends.shared.options import SharedOptions
 from frontends.shared.tls import Certificates
 from frontends.shared.watched_files import WatchedFiles

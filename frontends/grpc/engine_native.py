@@ -10,7 +10,6 @@ import asyncio
 import socket
 from collections.abc import Mapping
 
-from core import unix_sockets
 from core.errors import unavailable
 from core.options import Options
 from core.system.account import MemoryAccount
@@ -19,6 +18,7 @@ from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection
 from frontends.grpc.native.engine_context import EngineContext
 from frontends.grpc.options import GrpcOptions
+from frontends.shared import unix_sockets
 from frontends.shared.connection_limit import BACKLOG, most_connections
 from frontends.shared.options import SharedOptions
 from frontends.shared.tls import listening

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core import unix_sockets
 from core.options import Options
 from frontends.grpc.options import GrpcOptions
+from frontends.shared import unix_sockets
 from frontends.shared.tls import Certificates
 
 ChannelArguments = list[tuple[str, int]]

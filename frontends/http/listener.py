@@ -14,7 +14,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
-from core import unix_sockets
 from core.control import called_by
 from core.errors import CoreError, invalid, unavailable
 from core.server import InferenceServer
@@ -42,6 +41,7 @@ from frontends.http.router import Router
 from frontends.http.sending import response_of, send
 from frontends.http.services.generate import generate_stream
 from frontends.http.websocket import WebSocketSession, asked_for, refused
+from frontends.shared import unix_sockets
 from frontends.shared.access_log import GONE
 from frontends.shared.connection_limit import BACKLOG
 from frontends.shared.context import context_of

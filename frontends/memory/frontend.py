@@ -15,12 +15,12 @@ import os
 import socket
 import struct
 
-from core import unix_sockets
 from core.control import called_by
 from core.errors import CoreError
 from core.server import InferenceServer
 from frontends.memory.connection import MemoryConnection
 from frontends.memory.options import MemoryOptions
+from frontends.shared import unix_sockets
 from frontends.shared.memory import MemoryControl
 from frontends.shared.options import SharedOptions
 

@@ -6,9 +6,9 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core import unix_sockets
 from core.options import Listener, Options, Section, group
 from core.options.values import STRING, Form, read_int
+from frontends.shared import unix_sockets
 from frontends.shared.options import SharedOptions
 
 _memory = group("Memory/Device Management")

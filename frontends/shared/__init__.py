@@ -7,6 +7,7 @@ access/               who calls, which roles a call needs, limits of callers; `p
 access_log.py         a line for every request
 watched_files.py      files that are read again when they change
 tls.py                certificates, and how a frontend listens over TLS
+unix_sockets.py       Unix domain sockets on which a frontend listens
 connection_limit.py   number of connections that a port takes
 tcp_user_timeout.py   connections whose client takes no answer
 shutdown.py           the error of a request that is not done when the server ends

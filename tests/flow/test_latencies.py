@@ -115,7 +115,7 @@ async def test_without_a_stream_the_only_answer_is_the_first(serve, detailed):
     await ask(chain, 1)
 
     assert chain.statistics.first_response.counts() == [0, 1, 0, 0]
-    assert dict(chain.statistics.phases())["compute_infer"].histogram.sum_ns == 20_000_000
+    assert chain.statistics.phases()["compute_infer"].histogram.sum_ns == 20_000_000
 
 
 async def test_an_answer_of_the_cache_counts_as_a_fast_request(serve, detailed):
@@ -125,7 +125,7 @@ async def test_an_answer_of_the_cache_counts_as_a_fast_request(serve, detailed):
     await ask(chain, 1)
     await ask(chain, 1)
 
-    phases = dict(chain.statistics.phases())
+    phases = chain.statistics.phases()
     assert phases["request"].spread.count == phases["queue"].spread.count == 2
     assert phases["compute_infer"].spread.count == 1
     assert phases["cache_hit"].spread.count == phases["cache_miss"].spread.count == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 
 from core.caches import Cache
 from core.control.metrics import latencies
@@ -26,6 +27,7 @@ from core.telemetry.registry import registry
 Results = Iterable[tuple[str | None, str, Mapping[tuple[str, str], int]]]
 """Of each model its namespace, its name, and how its loads and unloads ended."""
 
+_PINNED = ("nv_pinned_memory_pool_total_bytes", "nv_pinned_memory_pool_used_bytes")
 _PHASES = ("queue", "compute_input", "compute_infer", "compute_output")
 
 
@@ -80,11 +82,19 @@ class MetricCollector:
             *latencies.histograms(counted),
             *latencies.summaries(counted, cached, self._settings.quantiles),
             *_gauges(plain),
-            *_own(plain, counted),
+            latencies.batch_sizes(counted),
             *_of_loads(plain, every, self._manager.results()),
-            *_memory_pool(),
+            # There is no pool of pinned memory.
+            *_of_server(dict.fromkeys(_PINNED, 0)),
             *self._watch.families(),
-            *_request_memory(self._account),
+            *_of_server(
+                {
+                    "core_request_memory_bytes": self._account.held,
+                    "core_request_memory_limit_bytes": self._account.limit,
+                    "core_request_memory_unpaid_bytes": self._account.unpaid,
+                    "core_request_memory_refusals": self._account.refusals,
+                }
+            ),
             *_cache_families(self._cache),
             *registry.families(),
         ]
@@ -92,80 +102,38 @@ class MetricCollector:
 
 def _counters(counted: Labelled, settings: MetricSettings) -> list[Family]:
     found = [
-        family(
-            "nv_inference_request_success",
-            _samples(counted, lambda version: version.statistics.success.count),
+        _family("nv_inference_request_success", counted, attrgetter("statistics.success.count")),
+        _divided(
+            "nv_inference_request_failure", counted, "reason", attrgetter("statistics.failures")
         ),
-        family(
-            "nv_inference_request_failure",
-            [
-                Sample(plus(labels, "reason", reason), count)
-                for labels, version in counted
-                for reason, count in version.statistics.failures.items()
-            ],
-        ),
-        family(
-            "nv_inference_count",
-            _samples(counted, lambda version: version.statistics.inference_count),
-        ),
-        family(
-            "nv_inference_exec_count",
-            _samples(counted, lambda version: version.statistics.execution_count),
-        ),
+        _family("nv_inference_count", counted, attrgetter("statistics.inference_count")),
+        _family("nv_inference_exec_count", counted, attrgetter("statistics.execution_count")),
     ]
     if settings.counters:
-        found.append(family("nv_inference_request_duration_us", _durations(counted, "success")))
+        found.append(_durations("nv_inference_request_duration_us", counted, "success"))
         for name in _PHASES:
-            found.append(family(f"nv_inference_{name}_duration_us", _durations(counted, name)))
+            found.append(_durations(f"nv_inference_{name}_duration_us", counted, name))
     return found
 
 
 def _cache_counters(cached: Labelled, settings: MetricSettings) -> list[Family]:
     found = []
-    for name, plural in (("hit", "hits"), ("miss", "misses")):
-        found.append(
-            family(
-                f"nv_cache_num_{plural}_per_model",
-                [
-                    Sample(labels, getattr(version.statistics, f"cache_{name}").count)
-                    for labels, version in cached
-                ],
-            )
-        )
+    for name, plural in (("cache_hit", "hits"), ("cache_miss", "misses")):
+        count = attrgetter(f"statistics.{name}.count")
+        found.append(_family(f"nv_cache_num_{plural}_per_model", cached, count))
         if settings.counters:
-            samples = _durations(cached, f"cache_{name}")
-            found.append(family(f"nv_cache_{name}_duration_per_model", samples))
+            found.append(_durations(f"nv_{name}_duration_per_model", cached, name))
     return found
 
 
 def _gauges(plain: Labelled) -> list[Family]:
+    by_priority = attrgetter("chain.pending_by_priority")
     return [
-        family(
-            "nv_inference_pending_request_count",
-            _samples(plain, lambda version: version.chain.pending),
-        ),
-        family(
-            "nv_model_load_duration_secs", _samples(plain, lambda version: version.load_seconds)
-        ),
-    ]
-
-
-def _own(plain: Labelled, counted: Labelled) -> list[Family]:
-    """What Triton does not tell of requests."""
-    return [
-        family(
-            "core_inference_in_flight", _samples(plain, lambda version: version.chain.in_flight)
-        ),
-        family(
-            "core_inference_pending_by_priority",
-            [
-                Sample(plus(labels, "priority", str(level)), count)
-                for labels, version in plain
-                for level, count in version.chain.pending_by_priority.items()
-            ],
-        ),
-        family("core_inference_wait_estimate_seconds", _samples(plain, latencies.wait_estimate_s)),
-        latencies.batch_sizes(counted),
+        _family("nv_inference_pending_request_count", plain, attrgetter("chain.pending")),
+        _family("nv_model_load_duration_secs", plain, attrgetter("load_seconds")),
+        _family("core_inference_in_flight", plain, attrgetter("chain.in_flight")),
+        _divided("core_inference_pending_by_priority", plain, "priority", by_priority),
+        _family("core_inference_wait_estimate_seconds", plain, latencies.wait_estimate_s),
     ]
 
 
@@ -189,25 +157,33 @@ def _of_loads(plain: Labelled, every: Iterable[ModelVersion], results: Results) 
     return found
 
 
-def _samples(labelled: Labelled, read: Callable[[ModelVersion], float]) -> list[Sample]:
-    return [new(Sample, (labels, read(version), "")) for labels, version in labelled]
+def _family(name: str, labelled: Labelled, read: Callable[[ModelVersion], float]) -> Family:
+    return family(name, [new(Sample, (labels, read(version), "")) for labels, version in labelled])
 
 
-def _durations(labelled: Labelled, name: str) -> list[Sample]:
-    """In whole microseconds."""
-    return [
-        new(Sample, (labels, getattr(version.statistics, name).ns // 1000, ""))
+def _divided(
+    name: str,
+    labelled: Labelled,
+    label: str,
+    read: Callable[[ModelVersion], Mapping[str | int, float]],
+) -> Family:
+    """Return a family with a sample for each version and each key of what is read, which is `label`."""
+    samples = [
+        Sample(plus(labels, label, str(key)), value)
         for labels, version in labelled
+        for key, value in read(version).items()
     ]
+    return family(name, samples)
 
 
-def _request_memory(account: MemoryAccount) -> list[Family]:
-    values = {
-        "core_request_memory_bytes": account.held,
-        "core_request_memory_limit_bytes": account.limit,
-        "core_request_memory_unpaid_bytes": account.unpaid,
-        "core_request_memory_refusals": account.refusals,
-    }
+def _durations(name: str, labelled: Labelled, duration: str) -> Family:
+    """In whole microseconds."""
+    ns = attrgetter(f"statistics.{duration}.ns")
+    return _family(name, labelled, lambda version: ns(version) // 1000)
+
+
+def _of_server(values: Mapping[str, float]) -> list[Family]:
+    """Return families without labels: name → value."""
     return [family(name, [Sample({}, value)]) for name, value in values.items()]
 
 
@@ -232,11 +208,4 @@ def _cache_families(cache: Cache | None) -> list[Family]:
         }
     for name in ("lookups", "hits", "insertions", "evictions", "failures"):
         values[f"core_cache_{name}"] = getattr(counters, name)
-    return [family(name, [Sample({}, value)]) for name, value in values.items()]
-
-
-def _memory_pool() -> list[Family]:
-    """There is no pool of pinned memory: nothing is set aside, and nothing of it is used."""
-    return [
-        family(f"nv_pinned_memory_pool_{name}_bytes", [Sample({}, 0)]) for name in ("total", "used")
-    ]
+    return _of_server(values)

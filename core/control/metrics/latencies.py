@@ -29,7 +29,7 @@ def histograms(labelled: Labelled) -> list[Family]:
             continue
         if statistics.first_response is not None:
             samples[FIRST_RESPONSE] += _samples(labels, statistics.first_response)
-        phases = dict(statistics.phases())
+        phases = statistics.phases()
         for name, latency in HISTOGRAMS.items():
             histogram = phases[latency].histogram
             if histogram is not None:
@@ -53,7 +53,7 @@ def summaries(labelled: Labelled, cached: Labelled, quantiles: tuple[float, ...]
         statistics = version.statistics
         if not isinstance(statistics, DetailedStatistics):
             continue
-        for latency, phase in statistics.phases():
+        for latency, phase in statistics.phases().items():
             spread = phase.spread
             if spread is None:
                 continue

@@ -21,6 +21,7 @@ cdef class DetailedStatistics(Statistics):
     cdef readonly Phase output_phase
     cdef readonly Phase hit_phase
     cdef readonly Phase miss_phase
+    cdef dict _phases
     cdef bint _streams
     cdef Clock _clock
     cdef bint _spreads

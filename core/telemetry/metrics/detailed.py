@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from core.config.messages import ModelConfig
 from core.native.clock import Clock
@@ -76,29 +76,25 @@ class DetailedStatistics(Statistics):
     ):
         super().__init__()
 
-        self.request_phase = _phase("request", spread, histogram)
-        self.queue_phase = _phase("queue", spread, histogram)
-        self.input_phase = _phase("compute_input", spread, histogram)
-        self.infer_phase = _phase("compute_infer", spread, histogram)
-        self.output_phase = _phase("compute_output", spread, histogram)
-        self.hit_phase = _phase("cache_hit", spread, None)
-        self.miss_phase = _phase("cache_miss", spread, None)
+        names = (*HISTOGRAMS.values(), "cache_hit", "cache_miss")
+        self._phases = {name: _phase((histogram or {}).get(name), spread) for name in names}
+        self.request_phase = self._phases["request"]
+        self.queue_phase = self._phases["queue"]
+        self.input_phase = self._phases["compute_input"]
+        self.infer_phase = self._phases["compute_infer"]
+        self.output_phase = self._phases["compute_output"]
+        self.hit_phase = self._phases["cache_hit"]
+        self.miss_phase = self._phases["cache_miss"]
         self.first_response = Histogram(first, 1_000_000) if first is not None else None
         self._streams = streams
         self._clock = Clock(clock_ns)
         self._spreads = spread
         self._turn_ns = self._clock.now_ns() + AGE_NS
 
-    def phases(self) -> Iterator[tuple[str, Phase]]:
-        """Yield each latency with its name; discards expired periods first."""
+    def phases(self) -> dict[str, Phase]:
+        """Return each latency by its name, without expired periods."""
         self.grow_old()
-        yield "request", self.request_phase
-        yield "queue", self.queue_phase
-        yield "compute_input", self.input_phase
-        yield "compute_infer", self.infer_phase
-        yield "compute_output", self.output_phase
-        yield "cache_hit", self.hit_phase
-        yield "cache_miss", self.miss_phase
+        return self._phases
 
     def succeeded(
         self, rows: int, total_ns: int, queue_ns: int, input_ns: int, infer_ns: int, output_ns: int
@@ -141,21 +137,12 @@ class DetailedStatistics(Statistics):
             if now_ns - self._turn_ns > 10 * AGE_NS:
                 self._turn_ns = now_ns - 10 * AGE_NS
             self._turn_ns += AGE_NS
-            for phase in (
-                self.request_phase,
-                self.queue_phase,
-                self.input_phase,
-                self.infer_phase,
-                self.output_phase,
-                self.hit_phase,
-                self.miss_phase,
-            ):
+            for phase in self._phases.values():
                 if phase.spread is not None:
                     phase.spread.turn()
 
 
-def _phase(name: str, spread: bool, histogram: dict[str, tuple[float, ...]] | None) -> Phase:
-    bounds = histogram.get(name) if histogram is not None else None
+def _phase(bounds: tuple[float, ...] | None, spread: bool) -> Phase:
     return Phase(
         Histogram(bounds, 1000) if bounds is not None else None,
         QuantileSketch() if spread else None,

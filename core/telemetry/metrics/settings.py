@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 
-_SWITCHES = ("counter_latencies", "histogram_latencies", "summary_latencies")
+_SWITCHES = {  # setting → field of MetricSettings
+    "counter_latencies": "counters",
+    "histogram_latencies": "histograms",
+    "summary_latencies": "summaries",
+}
 _KEYS = (*_SWITCHES, "summary_quantiles")
 
 
@@ -38,22 +42,16 @@ class MetricSettings:
             for key in sorted(set(config) - set(_KEYS))
         ]
         switches: dict[str, bool] = {}
-        for key in _SWITCHES:
+        for key, name in _SWITCHES.items():
             text = config.get(key, "").strip().lower()
             if text in ("true", "false"):
-                switches[key] = text == "true"
+                switches[name] = text == "true"
             elif key in config:
                 complaints.append(
                     f"--metrics-config={key}={config[key]} has no effect: expected true or false"
                 )
         quantiles = _quantiles(config.get("summary_quantiles", ""), complaints)
-        return cls(
-            switches.get("counter_latencies", True),
-            switches.get("histogram_latencies", False),
-            switches.get("summary_latencies", False),
-            quantiles or QUANTILES,
-            tuple(complaints),
-        )
+        return cls(**switches, quantiles=quantiles or QUANTILES, complaints=tuple(complaints))
 
 
 def _quantiles(text: str, complaints: list[str]) -> tuple[float, ...]:

@@ -73,32 +73,22 @@ class Sampler:
         self._waiting.append(trace)
         settings = self.settings
         if not settings.log_frequency and settings.count < 0:
-            self._append()
+            self._write(numbered=False)
         elif len(self._waiting) == settings.log_frequency or (
             not self.remaining and not self._open
         ):
-            self._save_numbered()
+            self._write(numbered=True)
         elif self._retired and not self._open:
-            self._flush()
+            self._write(numbered=bool(settings.log_frequency))
 
     def retire(self) -> None:
         """Stop sampling after a change of settings; write waiting traces when the last open one ends."""
         self._retired = True
         if not self._open:
-            self._flush()
+            self._write(numbered=bool(self.settings.log_frequency))
 
-    def _flush(self) -> None:
-        if self.settings.log_frequency:
-            self._save_numbered()
-        else:
-            self._append()
-
-    def _append(self) -> None:
+    def _write(self, *, numbered: bool) -> None:
         if self._waiting:
             traces, self._waiting = self._waiting, []
-            self._files.append(self.settings.file, traces)
-
-    def _save_numbered(self) -> None:
-        if self._waiting:
-            traces, self._waiting = self._waiting, []
-            self._files.save_numbered(self.settings.file, traces)
+            write = self._files.save_numbered if numbered else self._files.append
+            write(self.settings.file, traces)

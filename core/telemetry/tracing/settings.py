@@ -79,12 +79,8 @@ class TraceSettings:
 
     def check(self) -> None:
         """Raise CoreError(INVALID) for a level with rate 0, or without file and exporter."""
-        reason = ""
-        if self.level and not self.rate:
-            reason = "sample rate must be non-zero"
-        elif self.level and not self.may_trace:
-            reason = "trace file name is not given"
-        if reason:
+        if self.level and not (self.rate and self.may_trace):
+            reason = "trace file name is not given" if self.rate else "sample rate must be non-zero"
             raise invalid(f"Attempting to set invalid trace setting :{reason}")
 
     def as_dict(self, remaining: int | None = None) -> dict[str, Any]:
@@ -111,7 +107,7 @@ def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:
     if "trace_file" in changes:
         raise unsupported("trace file location can not be updated through network protocol")
     return {
-        _FIELDS[key]: None if value is None else _PARSERS[key](key, value)
+        key.removeprefix("trace_"): None if value is None else _PARSERS[key](key, value)
         for key, value in changes.items()
         if key in _PARSERS and not (key == "trace_level" and _names_no_level(value))
     }
@@ -133,21 +129,20 @@ def _level(key: str, value: Any) -> tuple[str, ...]:
 
 
 def _rate(key: str, value: Any) -> int:
-    number = _integer(key, value)
-    if not 0 <= number <= _LARGEST_RATE:
-        raise invalid(
-            f"Unable to parse '{key}', value is out of range [ 0, {_LARGEST_RATE} ], got: {value}"
-        )
-    return number
+    return _in_range(key, value, 0, _LARGEST_RATE)
 
 
 def _count(key: str, value: Any) -> int:
-    number = _integer(key, value)
-    if number < -1:
+    if _integer(key, value) < -1:
         raise invalid(f"Unable to parse '{key}'. Expecting value >= -1, got:{value}")
-    if number > _LARGEST_COUNT:
+    return _in_range(key, value, -1, _LARGEST_COUNT)
+
+
+def _in_range(key: str, value: Any, least: int, most: int) -> int:
+    number = _integer(key, value)
+    if not least <= number <= most:
         raise invalid(
-            f"Unable to parse '{key}', value is out of range [ -1, {_LARGEST_COUNT} ], got: {value}"
+            f"Unable to parse '{key}', value is out of range [ {least}, {most} ], got: {value}"
         )
     return number
 
@@ -173,10 +168,4 @@ _PARSERS: dict[str, Callable[[str, Any], Any]] = {
     "trace_rate": _rate,
     "trace_count": _count,
     "log_frequency": _rate,
-}
-_FIELDS = {
-    "trace_level": "level",
-    "trace_rate": "rate",
-    "trace_count": "count",
-    "log_frequency": "log_frequency",
 }

@@ -69,29 +69,6 @@ class Trace:
     A trace and its children, at any depth, finish together; the root trace keeps the children.
     """
 
-    __slots__ = (
-        "_clock_ns",
-        "_events",
-        "_executed",
-        "_first",
-        "_gone",
-        "_holders",
-        "_left",
-        "_level",
-        "began_ns",
-        "children",
-        "context",
-        "error",
-        "id",
-        "model_name",
-        "model_version",
-        "parent_context",
-        "parent_id",
-        "remote",
-        "request_id",
-        "root",
-    )
-
     def __init__(
         self,
         id: int,

@@ -162,18 +162,14 @@ class Tracer:
         if self._exporter is None:
             sampler.left(trace)
         else:
-            self._export(self._exporter, trace)
+            try:
+                self._exporter.export(trace)
+            except Exception as error:  # the trace is lost; the log reports it once per minute
+                name = type(self._exporter).__name__
+                self._losses.add(f"{name} failed: {type(error).__name__}: {error}", 1)
         self._open -= 1
         if not self._open:
             self._look()
-
-    def _export(self, exporter: TraceExporter, trace: Trace) -> None:
-        """Pass a trace to the exporter. A failure loses the trace; the log reports it once per minute."""
-        try:
-            exporter.export(trace)
-        except Exception as error:
-            reason = f"{type(exporter).__name__} failed: {type(error).__name__}: {error}"
-            self._losses.add(reason, 1)
 
     # requests --------------------------------------------------------------
 
@@ -201,23 +197,21 @@ class Tracer:
         if not sampler.take(remote is not None):
             return handler(request)
         self._open += 1
+        level = sampler.settings.level
+        if not self._keeps_tensors:
+            level = (TIMESTAMPS,) if TIMESTAMPS in level else ()
         trace = Trace(
             next(self._ids),
             name,
             version,
             request.id,
-            self._level_of(sampler.settings),
+            level,
             left=partial(self._left, sampler),
             clock_ns=self._clock_ns,
         )
         if self.takes_context:
             trace.begin_spans(remote)
         return _traced(trace, request, handler)
-
-    def _level_of(self, settings: TraceSettings) -> tuple[str, ...]:
-        """Return the level of a new trace: without TENSORS if the exporter does not take tensors."""
-        kept = (TIMESTAMPS,) if TIMESTAMPS in settings.level else ()
-        return settings.level if self._keeps_tensors else kept
 
     def step(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
         """Return handler(request), traced in a child of `request.trace`, the trace of the outer request."""

@@ -58,7 +58,7 @@ class Member:
         self._ids = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Message]] = {}
         self._votes: dict[tuple[int, str], asyncio.Future[str]] = {}
-        self._undo: Callable[[], None] | None = None
+        self._undo: Callable[[], object] | None = None
         self._changing = 0  # operations that are going on here
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener = asyncio.get_running_loop().create_task(self._listen())

@@ -6,9 +6,9 @@ import errno
 import socket
 from collections.abc import Sequence
 
-from core import unix_sockets
 from core.errors import CoreError, unavailable
 from core.options import Listener, Options
+from frontends.shared import unix_sockets
 
 
 class Ports:

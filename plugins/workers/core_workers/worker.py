@@ -14,7 +14,7 @@ import sys
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from core import plugins, unix_sockets
+from core import plugins
 from core.errors import CoreError
 from core.options import Options, parse
 from core.process import OnlyProcess, run_on_loop, serve, show_tables
@@ -22,6 +22,7 @@ from core.telemetry import log
 from core_workers.member import Member
 from core_workers.process import Settings
 from core_workers.tables import TablesOfWorker
+from frontends.shared import unix_sockets
 
 if TYPE_CHECKING:
     from core.server import InferenceServer

@@ -14,8 +14,8 @@ import pytest
 import tritonclient.grpc
 import tritonclient.grpc.aio
 
-from core import unix_sockets
 from core.errors import CoreError, Kind
+from frontends.shared import unix_sockets
 
 from .conftest import ENGINES
 

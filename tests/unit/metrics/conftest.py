@@ -6,11 +6,11 @@ import pytest
 import core
 from core.control import ProcessResults, merging
 from core.control.health import families_of_workers
-from core.control.metrics.page import all_parts
 from core.telemetry.families import Sample, histogram_samples
 from core.telemetry.metrics.catalog import Entry, family
 from core.telemetry.metrics.lag import BUCKETS_S
 from frontends.metrics.text import render
+from frontends.pages import metric_parts
 
 X = np.ones((1, 4), np.float32)
 
@@ -36,7 +36,7 @@ def told():
 @pytest.fixture(scope="session")
 def catalog() -> dict[str, Entry]:
     """Name → entry of every family of core and of the installed plugins."""
-    return {entry.name: entry for entries in all_parts().values() for entry in entries}
+    return {entry.name: entry for entries in metric_parts().values() for entry in entries}
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,9 @@ def config(**buckets):
 
 def counts(statistics):
     return {
-        name: phase.histogram.counts() for name, phase in statistics.phases() if phase.histogram
+        name: phase.histogram.counts()
+        for name, phase in statistics.phases().items()
+        if phase.histogram
     }
 
 
@@ -82,7 +84,7 @@ def test_summaries_alone_have_no_histograms():
 
     assert counts(statistics) == {}
     assert statistics.first_response is None
-    assert [phase.spread.sum_ns for _, phase in statistics.phases()] == [10, 1, 2, 3, 4, 0, 0]
+    assert [phase.spread.sum_ns for phase in statistics.phases().values()] == [10, 1, 2, 3, 4, 0, 0]
 
 
 def test_an_answer_of_the_cache_has_a_queue_and_no_execution():
@@ -91,7 +93,7 @@ def test_an_answer_of_the_cache_has_a_queue_and_no_execution():
     statistics.hit(7_000, 2_000, 10_000)
     statistics.missed(9_000)
 
-    assert {name: phase.spread.sum_ns for name, phase in statistics.phases()} == {
+    assert {name: phase.spread.sum_ns for name, phase in statistics.phases().items()} == {
         "request": 10_000,
         "queue": 2_000,
         "compute_input": 0,
@@ -124,7 +126,7 @@ def test_with_streams_first_responses_are_observed_separately():
 def test_a_model_chooses_its_buckets(family):
     statistics = statistics_of(BOTH, config(**{family: [1, 2.5]}))
 
-    histograms = {name: phase.histogram for name, phase in statistics.phases()}
+    histograms = {name: phase.histogram for name, phase in statistics.phases().items()}
     found = {name: histograms[phase].bounds for name, phase in HISTOGRAMS.items()}
     found[FIRST_RESPONSE] = statistics.first_response.bounds
     assert found == {**BUCKETS, family: (1.0, 2.5)}
@@ -144,7 +146,7 @@ class TestLastMinute:
         return statistics_of(MetricSettings(summaries=True), config(), clock)
 
     def lowest(self, statistics):
-        return {name: phase for name, phase in statistics.phases()}["request"].spread.recent()[0]
+        return statistics.phases()["request"].spread.recent()[0]
 
     def test_a_duration_is_remembered_for_a_minute(self):
         clock = Clock()

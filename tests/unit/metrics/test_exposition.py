@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from core.control.metrics.page import page
 from core.errors import CoreError
 from core.telemetry.registry import registry
+from frontends.pages import metrics_page
 
 ROOT = Path(__file__).parents[3]
 
@@ -90,7 +90,7 @@ def test_le_and_quantile_are_the_last_labels(exposition):
 def test_the_page_of_metrics_has_the_catalog(catalog):
     text = (ROOT / "docs" / "metrics.md").read_text()
 
-    assert page(text) == text, "run `make docs`"
+    assert metrics_page(text) == text, "run `make docs`"
     assert all(f"| `{name}` |" in text for name in catalog)
 
 

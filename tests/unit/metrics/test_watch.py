@@ -8,7 +8,6 @@ import pytest
 
 import core
 from core import plugins
-from core.control.metrics.page import page
 from core.control.metrics.watch import Watch
 from core.errors import CoreError
 from core.options import Options
@@ -18,6 +17,7 @@ from core.telemetry.metrics.lag import BUCKETS_S, EVERY_S, LoopLag
 from core.telemetry.metrics.process import Process
 from core.telemetry.metrics.source import MetricSource
 from core.telemetry.registry import registry
+from frontends.pages import metrics_page
 
 
 class Loop:
@@ -243,7 +243,7 @@ class TestPlugins:
             Watch(Options.defaults())
 
     def test_it_is_in_the_tables_of_the_page(self, disk):
-        found = page("### Requests\n")
+        found = metrics_page("### Requests\n")
 
         row = "| `disk_free_bytes` | gauge | `path` | always | Free bytes |"
         assert "### Disks\n\n| metric | kind |" in found and row in found

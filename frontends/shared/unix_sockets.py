@@ -117,21 +117,13 @@ def make_free(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> str
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             raise unavailable(f"cannot listen at '{address}': there is a file that is no socket")
-        with socket.socket(socket.AF_UNIX, kind) as client:
-            client.setblocking(False)
-            client.connect(path)
-        raise unavailable(f"Socket '{address}' already in use")
-    except ConnectionRefusedError:
-        return _removed(address, path)
-    except FileNotFoundError:
-        return path
-    except OSError as error:
-        raise _refused(address, error) from None
-
-
-def _removed(address: str, path: str) -> str:
-    try:
-        os.unlink(path)
+        try:
+            with socket.socket(socket.AF_UNIX, kind) as client:
+                client.setblocking(False)
+                client.connect(path)
+            raise unavailable(f"Socket '{address}' already in use")
+        except ConnectionRefusedError:
+            os.unlink(path)
     except FileNotFoundError:
         pass
     except OSError as error:
