@@ -20,7 +20,6 @@ import orjson
 
 from core.control import Area, Changed, Operation
 from core.errors import CoreError, invalid
-from frontends.shared.access import CATEGORIES
 
 Schema = Mapping[str, Any]  # of JSON
 
@@ -61,16 +60,13 @@ def offered(areas: Iterable[Area | type[Area]], served: Collection[str]) -> tupl
     """Return the operations of `areas` that get an endpoint of their own.
 
     served   names of the operations that the protocol has endpoints for
-    Raises CoreError(INVALID) for an operation of an unknown category.
     """
-    found = [each for area in areas for each in area.operations if each.name not in served]
-    for each in found:
-        if each.category not in CATEGORIES:
-            raise invalid(
-                f"control operation '{each.name}' has the category '{each.category}', which no role is for; "
-                f"the categories are {', '.join(CATEGORIES)}"
-            )
-    return tuple(each for each in found if not each.internal and json_form(each) is not None)
+    return tuple(
+        each
+        for area in areas
+        for each in area.operations
+        if each.name not in served and not each.internal and json_form(each) is not None
+    )
 
 
 async def call(areas: Mapping[str, Area], operation: Operation, arguments: Any) -> bytes:

@@ -88,19 +88,6 @@ def test_operations_that_json_can_hold_are_offered(shelf):
     assert names(offered([shelf], {"shelf.find"})) == ["shelf.put", "shelf.place"]
 
 
-def test_an_operation_of_an_unknown_category_is_refused():
-    class OddControl(Area, name="odd"):
-        @here("oddities")
-        def look(self) -> int:
-            """Return a number."""
-
-    try:
-        with pytest.raises(CoreError, match="has the category 'oddities'"):
-            offered([OddControl()], ())
-    finally:
-        del OPERATIONS["odd.look"]
-
-
 def test_types_become_schemas(shelf):
     put, find = json_form(OPERATIONS["shelf.put"]), json_form(OPERATIONS["shelf.find"])
 
