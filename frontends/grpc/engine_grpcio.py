@@ -22,7 +22,6 @@ from core.system.heap import FreeMemoryWatch
 from frontends.grpc import transport
 from frontends.grpc.grpcio_calls import MethodRouter
 from frontends.grpc.method import Method
-from frontends.grpc.options import GrpcOptions
 from frontends.shared.options import SharedOptions
 from frontends.shared.tls import Certificates
 from frontends.shared.watched_files import WatchedFiles
@@ -59,7 +58,10 @@ class GrpcioEngine:
         the address is taken.
         """
         address = transport.address(self._options)
-        self._certificates = _certificates(self._options, self._files)
+        if self._options.has_tls:
+            certificates = Certificates.of("grpc", self._options)
+            self._certificates = NewCertificates(certificates)
+            self._files.add(certificates.what, certificates.paths, self._certificates.renew)
         port = await self._serve(address)
         # Where it begins again, should it have to: the system must not choose another port then.
         bound = address
@@ -75,7 +77,9 @@ class GrpcioEngine:
         certificates = None if self._certificates is None else self._certificates.credentials()
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
         server = grpc.aio.server(options=transport.channel_arguments(options))
-        router = MethodRouter(self._methods, transport.compresses(options), self._account)
+        router = MethodRouter(
+            self._methods, bool(transport.compression_level(options)), self._account
+        )
         server.add_generic_rpc_handlers((router,))
         if unix_sockets.is_unix(address):
             self._file = _bind_at(server, address, certificates, self._socket_mode)
@@ -188,16 +192,6 @@ class NewCertificates:
         chain = [(files.pem("server-key", files.key), files.pem("server-cert", files.certificate))]
         root = files.pem("root-cert", files.root) if files.mutual or files.root else None
         return grpc.ssl_server_certificate_configuration(chain, root)
-
-
-def _certificates(options: GrpcOptions, watched: WatchedFiles) -> NewCertificates | None:
-    """Those of a TLS server, None for one without TLS; raises as Certificates.context."""
-    files = transport.certificates(options)
-    if files is None:
-        return None
-    newer = NewCertificates(files)
-    watched.add(files.what, files.paths, newer.renew)
-    return newer
 
 
 def _worth_logging(record: logging.LogRecord) -> bool:

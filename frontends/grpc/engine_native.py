@@ -21,7 +21,7 @@ from frontends.grpc.native.engine_context import EngineContext
 from frontends.grpc.options import GrpcOptions
 from frontends.shared.connection_limit import BACKLOG, most_connections
 from frontends.shared.options import SharedOptions
-from frontends.shared.tls import listening
+from frontends.shared.tls import Certificates, listening
 from frontends.shared.watched_files import WatchedFiles
 
 _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
@@ -65,7 +65,8 @@ class NativeEngine:
         the address is taken.
         """
         options = self._options
-        secure = listening(transport.certificates(options), "h2", self._files)
+        certificates = Certificates.of("grpc", options) if options.has_tls else None
+        secure = listening(certificates, "h2", self._files)
         loop = asyncio.get_running_loop()
         port = EngineContext(
             self._methods,

@@ -44,6 +44,12 @@ class Certificates:
         """They, for the log."""
         return f"certificates of {self.frontend}"
 
+    @classmethod
+    def of(cls, frontend: str, options: Any) -> Certificates:
+        """Return the files that the flags of a frontend name."""
+        flags = ("server_cert", "server_key", "root_cert", "use_ssl_mutual")
+        return cls(frontend, *(getattr(options, f"{frontend}_{flag}") for flag in flags))
+
     def context(self, protocol: str) -> ssl.SSLContext:
         """The files, read and checked, for a server that speaks `protocol` (a name of ALPN).
 
