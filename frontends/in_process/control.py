@@ -85,7 +85,6 @@ class ControlMethods:
 
     @property
     def _inner(self) -> InferenceServer:
-        """Return the server on the loop."""
         raise NotImplementedError
 
     def _running_thread(self) -> LoopThread:
