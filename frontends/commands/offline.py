@@ -65,7 +65,6 @@ class _Offline:
         self._repository = Path()
 
     def model(self, folder: Path, number: int | None) -> OfflineModel:
-        """Return the version of a folder; see `offline_model`."""
         self._repository = folder.absolute().parent
         source = _source(folder, self._options)
         if not source.agents:

@@ -30,7 +30,7 @@ logger = logging.getLogger("core")
 
 
 class GrpcioEngine:
-    """A grpcio server for a table of methods. Loop thread only."""
+    """The Engine on grpcio; its methods are described there."""
 
     def __init__(
         self,
@@ -52,11 +52,6 @@ class GrpcioEngine:
         self._memory = FreeMemoryWatch()
 
     async def start(self) -> int:
-        """Listen; the port, which the system chose if the option is 0.
-
-        Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
-        the address is taken.
-        """
         address = transport.address(self._options)
         if self._options.has_tls:
             certificates = Certificates.of("grpc", self._options)
@@ -91,7 +86,6 @@ class GrpcioEngine:
         return port
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
         self._stopping = True
         self._memory.stop()
         if self._server is not None:

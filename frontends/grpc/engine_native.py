@@ -40,7 +40,7 @@ class _Refused(asyncio.Protocol):
 
 
 class NativeEngine:
-    """A server for a table of methods. Loop thread only."""
+    """The Engine on nghttp2; its methods are described there."""
 
     def __init__(
         self,
@@ -59,11 +59,6 @@ class NativeEngine:
         self._unix: unix_sockets.UnixListener | None = None
 
     async def start(self) -> int:
-        """Listen; the port, which the system chose if the option is 0.
-
-        Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
-        the address is taken.
-        """
         options = self._options
         certificates = Certificates.of("grpc", options) if options.has_tls else None
         secure = listening(certificates, "h2", self._files)
@@ -100,7 +95,6 @@ class NativeEngine:
         return int(sockets[0].getsockname()[1])
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
         port, self._port = self._port, None
         if port is None:
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from core.system.account import Share
 from frontends.http.access_log import write_malformed
@@ -14,26 +14,16 @@ from frontends.http.native.framing import Framing
 from frontends.http.request_timeouts import TOO_SLOW, UnfinishedRequest
 from frontends.http.sending import response_of
 from frontends.shared.access import ActiveCall
-from frontends.shared.access_log import AccessLog
+
+if TYPE_CHECKING:
+    from frontends.http.connections import Connections
 
 logger = logging.getLogger("core")
-
-
-class ConnectionOwner(Protocol):
-    """All connections of a port, as far as one of them asks.
-
-    finishing    whether the server is stopping
-    access_log   for malformed HTTP; None for none
-    """
-
-    finishing: bool
-    access_log: AccessLog | None
 
 
 class AiohttpConnection(web.RequestHandler):
     """One connection. Malformed HTTP is refused in the form of the protocol's errors.
 
-    manager      a ConnectionOwner
     is_fallback  whether it is behind the fast path, which counts its memory and looks after its framing
 
     busy   whether it has a request without a response
@@ -98,7 +88,7 @@ class AiohttpConnection(web.RequestHandler):
             body.set_exception(web.RequestPayloadError(messages[-1][0].message))
 
     @property
-    def _owner(self) -> ConnectionOwner | None:
+    def _owner(self) -> Connections | None:
         owner: Any = self._manager  # None when the connection is lost
         return owner  # type: ignore[no-any-return]
 
@@ -194,7 +184,6 @@ class AiohttpConnection(web.RequestHandler):
 
 
 def connection_of(request: web.BaseRequest) -> AiohttpConnection:
-    """Return the connection of a request."""
     connection = request.protocol
     assert isinstance(connection, AiohttpConnection)
     return connection

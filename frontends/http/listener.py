@@ -181,7 +181,12 @@ class HttpListener:
         finally:
             connection.active = None
             if active.entry is not None:
-                complete(active.entry, self._router, connection.call)
+                call = connection.call
+                path = active.entry.path
+                named = (
+                    self._router.captures(request.method, path) if call is None else call.captures
+                )
+                complete(active.entry, named, call)
             active.end(status, size)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -252,7 +257,6 @@ class HttpListener:
         return self._most_body, body_too_large
 
     def _caller(self, request: web.BaseRequest) -> str:
-        """Return who has sent a request, for the audit."""
         description = HttpCallDescription(request.headers, request.transport)
         return caller_of(connection_of(request).active, description)
 

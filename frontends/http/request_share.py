@@ -36,7 +36,6 @@ class RequestShare:
             self.take(size, what)
 
     def give(self, size: int) -> None:
-        """Give back `size` bytes that were taken."""
         self._share.give(size)
         self.held -= size
 
@@ -49,7 +48,6 @@ class RequestShare:
         self.unpaid += size
 
     def give_unpaid(self, size: int) -> None:
-        """Give back `size` bytes that `take_unpaid` took."""
         self._share.give_unpaid(size)
         self.unpaid -= size
 

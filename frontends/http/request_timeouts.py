@@ -45,8 +45,6 @@ class UnfinishedRequest(NamedTuple):
 
 
 class TimedConnection(Protocol):
-    """A connection."""
-
     def unfinished(self) -> UnfinishedRequest | None:
         """Return the request that the client has begun and the server waits for; None for none."""
 
@@ -81,13 +79,11 @@ class RequestTimeouts:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Check all connections from now on."""
         limits = [limit for limit in self._limits.values() if limit]
         if limits:
             self._plan(loop, min(limits) / _LOOKS)
 
     def end(self) -> None:
-        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -139,7 +135,6 @@ class _Progress(NamedTuple):
 
 
 def _is_same(before: UnfinishedRequest, now: UnfinishedRequest) -> bool:
-    """Return whether both are the same request."""
     return (
         before.in_body == now.in_body
         and before.after == now.after

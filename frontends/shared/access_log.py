@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import invalid, unavailable
@@ -33,6 +34,7 @@ _END_S = 5.0  # for the last lines; a pipe that nobody reads must not keep the s
 _ATOMIC = 4096  # bytes that a pipe takes as one, whoever else writes to it
 
 
+@dataclass(slots=True, eq=False)
 class AccessLogEntry:
     """What a line says of one request. Filled by the frontend on the loop, then the writer's.
 
@@ -50,32 +52,20 @@ class AccessLogEntry:
     bytes_out         of the body or the message of the answer, or of all of them
     """
 
-    __slots__ = (
-        "began_ns",
-        "bytes_in",
-        "bytes_out",
-        "caller",
-        "client",
-        "ended_ns",
-        "id",
-        "method",
-        "model",
-        "path",
-        "protocol",
-        "status",
-        "trace",
-        "version",
-    )
-
-    def __init__(self, protocol: str, client: str, path: str, method: str = ""):
-        self.protocol = protocol
-        self.client = client
-        self.method = method
-        self.path = path
-        self.model = self.version = self.id = self.caller = self.trace = ""
-        self.began_ns = time.monotonic_ns()
-        self.ended_ns = 0
-        self.bytes_in = self.bytes_out = self.status = 0
+    protocol: str
+    client: str
+    path: str
+    method: str = ""
+    model: str = ""
+    version: str = ""
+    id: str = ""
+    caller: str = ""
+    trace: str = ""
+    began_ns: int = field(default_factory=time.monotonic_ns)
+    ended_ns: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    status: int = 0
 
     def belong(self, traceparent: str) -> None:
         """The request belongs to the trace that a header of the client names, if it names one."""
@@ -237,7 +227,6 @@ class AccessLog:
             self._told_lost = lost
 
     def _lines(self, count: int) -> list[bytes]:
-        """Return the next `count` lines."""
         epoch_ns = time.time_ns() - time.monotonic_ns()
         return [_encoded(self._waiting.popleft().line(epoch_ns)) for _ in range(count)]
 

@@ -164,7 +164,6 @@ def _holds(schema: Schema, value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return the name of a value's type in JSON."""
     return _SCALARS.get(type(value), "array" if type(value) is list else "object")
 
 

@@ -72,7 +72,6 @@ def stream_error(error: CoreError, id: str, model_name: str, version: str, final
 
 
 def stream_end(id: str, model_name: str, version: str) -> bytes:
-    """Return the empty final response on a stream."""
     return ModelStreamInferResponse(
         infer_response=_empty(id, model_name, version, True)
     ).SerializeToString()

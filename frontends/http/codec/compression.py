@@ -29,7 +29,6 @@ _PIECE = 256 * 1024
 
 
 def known(encoding: str | None) -> bool:
-    """Return whether a request may have that Content-Encoding."""
     return encoding is None or encoding == IDENTITY or encoding in _WINDOW
 
 

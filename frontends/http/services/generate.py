@@ -163,7 +163,6 @@ class _Events:
 
 
 async def _event(item: Item) -> tuple[int, bytes]:
-    """Return status and text of an event."""
     return await _written(item, b"data: ", b"\n\n")
 
 

@@ -43,7 +43,6 @@ class ActiveCall:
             self._allowance = caller.allowance
 
     def record(self, log: AccessLog, entry: AccessLogEntry) -> None:
-        """Write `entry` when the call ends."""
         self._log = log
         self.entry = entry
 

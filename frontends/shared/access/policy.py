@@ -127,7 +127,6 @@ class AccessPolicy:
         return bool(self._token_path) or self._issuer is not None
 
     def watch(self, files: WatchedFiles) -> None:
-        """Read tokens and keys again when their files change."""
         if self._token_path:
             files.add("--auth-tokens", [self._token_path], self._read_tokens)
         if self._issuer is not None:
@@ -209,5 +208,5 @@ def _issuer(options: SharedOptions) -> Issuer | None:
     """Return the issuer of JWT; None without --auth-jwks. Raises CoreError."""
     if not options.auth_jwks:
         return None
-    found: Issuer = import_module("frontends.shared.access.jwt").issuer(options)
+    found: Issuer = import_module("frontends.shared.access.jwt").Issuer(options)
     return found

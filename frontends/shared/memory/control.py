@@ -46,7 +46,6 @@ class MemoryControl(Area, name="memory"):
         return server.shared(_added)
 
     async def close(self) -> None:
-        """Forget all regions. The server calls it when it stops."""
         self.regions.close()
 
     @here("shared-memory")

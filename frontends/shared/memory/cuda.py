@@ -48,7 +48,6 @@ class DeviceRegion:
 
     @property
     def device(self) -> tuple[int, int]:
-        """DLDeviceType and number of the device."""
         return (dlpack.CUDA, self.status.device_id)
 
     def view(self, offset: int, byte_size: int) -> CudaPlace:
