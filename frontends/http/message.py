@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from core.config.model_version import parse_version
@@ -18,6 +19,7 @@ JSON_HEADERS = {"Content-Type": "application/json"}
 TEXT_HEADERS = {"Content-Type": "text/plain"}
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class HttpRequest:
     """One HTTP request, complete.
 
@@ -35,42 +37,17 @@ class HttpRequest:
     reply       its responses, if they can be ended before the last one (Reply.end); None if not
     """
 
-    __slots__ = (
-        "asked",
-        "body",
-        "came_ns",
-        "captures",
-        "headers",
-        "method",
-        "path",
-        "query",
-        "received",
-        "reply",
-        "share",
-    )
-
-    def __init__(
-        self,
-        method: str,
-        path: str,
-        captures: Mapping[str, Any],
-        headers: Mapping[str, str],
-        body: Buffer = b"",
-        received: tuple[int, int] | None = None,
-        came_ns: int = 0,
-        share: RequestShare | None = None,
-    ):
-        self.method = method
-        self.path = path
-        self.captures = captures
-        self.headers = headers
-        self.body = body
-        self.received = received
-        self.came_ns = came_ns or time.monotonic_ns()
-        self.share = boundless() if share is None else share
-        self.query = ""
-        self.asked: InferenceRequest | None = None
-        self.reply: Reply | None = None
+    method: str
+    path: str
+    captures: Mapping[str, Any]
+    headers: Mapping[str, str]
+    body: Buffer = b""
+    received: tuple[int, int] | None = None
+    came_ns: int = field(default_factory=time.monotonic_ns)
+    share: RequestShare = field(default_factory=boundless)
+    query: str = ""
+    asked: InferenceRequest | None = None
+    reply: Reply | None = None
 
     @property
     def model(self) -> str:

@@ -6,7 +6,7 @@
 thread or task of the program ─► Server ─► CallQueue ─► loop thread: InferenceServer ─► response
 """
 
-from frontends.in_process.functions import Spec
+from frontends.in_process.functions.specs import Spec
 from frontends.in_process.server import Server
 from frontends.in_process.streams import AsyncResponseStream, ResponseStream
 from frontends.in_process.values import Response, Timeout

@@ -19,7 +19,9 @@ from core.errors import CoreError, Kind, invalid, not_found
 from core.frontend import Frontend
 from core.options import Options
 from core.server import InferenceServer
-from frontends.in_process.functions import BoundFunction, FunctionRepository, backends_of
+from frontends.in_process.functions.backend import backends_of
+from frontends.in_process.functions.binding import BoundFunction
+from frontends.in_process.functions.repository import FunctionRepository
 from frontends.in_process.loop_thread import STOPPED
 from frontends.in_process.pending import Dispatcher
 

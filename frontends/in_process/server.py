@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import unavailable
 from core.request import InferenceRequest
-from core.server import InferenceServer
 from core.telemetry import log
 from frontends.in_process.control import ControlMethods
-from frontends.in_process.functions import FunctionSettings, Specs, bound_function
+from frontends.in_process.functions.binding import FunctionSettings, bound_function
+from frontends.in_process.functions.specs import Specs
 from frontends.in_process.lifetime import ServerLifetime, checked_ports
 from frontends.in_process.loop_thread import FORKED, STOPPED, LoopThread, would_deadlock
 from frontends.in_process.options import options_of
@@ -57,8 +57,8 @@ class Server(ControlMethods):
         self.options = options_of(options)
         self._logs = any(name.startswith("log_") for name in options)
         self._lock = threading.Lock()  # of start and stop
-        self._thread: LoopThread | None = None
-        self._closed = _NOT_STARTED  # why calls are refused
+        self._thread = None
+        self._closed = _NOT_STARTED
         self._ended = threading.Event()
 
     def start(self) -> Server:
@@ -266,15 +266,6 @@ class Server(ControlMethods):
         """
         ports = checked_ports({"http": http_port, "grpc": grpc_port, "metrics": metrics_port})
         return self._run(lambda: self._lifetime.serve(ports, address))
-
-    def _running_thread(self) -> LoopThread:
-        if (thread := self._thread) is None:
-            raise unavailable(self._closed)
-        return thread
-
-    @property
-    def _inner(self) -> InferenceServer:
-        return self._lifetime.server
 
     def _request(
         self, model: str, inputs: Inputs, timeout_s: float | None, fields: RequestFields

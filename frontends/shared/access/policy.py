@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ _MOST_CALLERS = 10_000  # in the cache
 _LONGEST_CACHED_S = 300.0  # then a token is verified again, even if it is valid for longer
 
 
+@dataclass(slots=True, eq=False)
 class Caller:
     """An identified caller.
 
@@ -38,43 +40,27 @@ class Caller:
     roles       none for a caller without a token
     known       whether the caller has shown a token
     text        the caller in an error: "caller 'conc'", "address '10.0.0.7'"
+    expires_s   seconds since 1970
+    generation  of the policy when the caller was verified
     allowance   limits of the caller; None for no limit
     """
 
-    __slots__ = (
-        "_expires_s",
-        "_generation",
-        "_policy",
-        "allowance",
-        "known",
-        "name",
-        "roles",
-        "text",
-    )
+    policy: AccessPolicy
+    name: str
+    roles: frozenset[str]
+    expires_s: float
+    known: bool
+    allowance: Allowance | None
+    generation: int
 
-    def __init__(
-        self,
-        policy: AccessPolicy,
-        name: str,
-        roles: frozenset[str],
-        expires_s: float,
-        *,
-        known: bool,
-    ):
-        self.name = name
-        self.roles = roles
-        self.known = known
-        self.text = f"{'caller' if known else 'address'} '{name}'"
-        self._policy = policy
-        self._generation = policy.generation
-        self.allowance: Allowance | None = None
-        self._expires_s = expires_s
+    @property
+    def text(self) -> str:
+        return f"{'caller' if self.known else 'address'} '{self.name}'"
 
     def is_valid(self) -> bool:
         """Return whether it has not expired, and no file was read again since."""
-        return (
-            self._generation == self._policy.generation and self._policy.now_s() < self._expires_s
-        )
+        policy = self.policy
+        return self.generation == policy.generation and policy.now_s() < self.expires_s
 
     def begin_call(self) -> ActiveCall:
         """Return a call of this caller, counted in its limits. Raises Exhausted if one is reached."""
@@ -183,9 +169,8 @@ class AccessPolicy:
     def _caller(
         self, name: str, roles: frozenset[str], limits: Limits, expires_s: float, *, known: bool
     ) -> Caller:
-        found = Caller(self, name, roles, expires_s, known=known)
-        found.allowance = self._allowances.of(name, limits, known=known)
-        return found
+        allowance = self._allowances.of(name, limits, known=known)
+        return Caller(self, name, roles, expires_s, known, allowance, self.generation)
 
     def _longest_s(self) -> float:
         return self.now_s() + _LONGEST_CACHED_S
