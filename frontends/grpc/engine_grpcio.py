@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import grpc
@@ -16,34 +15,20 @@ import grpc.aio
 
 from core import unix_sockets
 from core.errors import CoreError, unavailable
-from core.options import Options
-from core.system.account import MemoryAccount
 from core.system.heap import FreeMemoryWatch
 from frontends.grpc import transport
+from frontends.grpc.engine import Engine
 from frontends.grpc.grpcio_calls import MethodRouter
-from frontends.grpc.method import Method
-from frontends.shared.options import SharedOptions
 from frontends.shared.tls import Certificates
-from frontends.shared.watched_files import WatchedFiles
 
 logger = logging.getLogger("core")
 
 
-class GrpcioEngine:
-    """The Engine on grpcio; its methods are described there."""
+class GrpcioEngine(Engine):
+    """The engine on grpcio."""
 
-    def __init__(
-        self,
-        methods: Mapping[str, Method],
-        options: Options,
-        files: WatchedFiles,
-        account: MemoryAccount,
-    ):
-        self._options = transport.options_of(options)
-        self._socket_mode = SharedOptions.of(options).unix_socket_mode
-        self._account = account
-        self._files = files
-        self._methods = methods
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
         self._server: grpc.aio.Server | None = None
         self._certificates: NewCertificates | None = None  # those of a server with TLS
         self._file: unix_sockets.SocketFile | None = None  # of a Unix domain socket

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from typing import Any
 
 from core import unix_sockets
 from core.errors import unavailable
-from core.options import Options
-from core.system.account import MemoryAccount
 from frontends.grpc import transport
-from frontends.grpc.method import Method
+from frontends.grpc.engine import Engine
 from frontends.grpc.native.connection import Connection
 from frontends.grpc.native.engine_context import EngineContext
 from frontends.grpc.options import GrpcOptions
 from frontends.shared.connection_limit import BACKLOG, most_connections
-from frontends.shared.options import SharedOptions
 from frontends.shared.tls import Certificates, listening
-from frontends.shared.watched_files import WatchedFiles
 
 _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
 
@@ -39,21 +35,11 @@ class _Refused(asyncio.Protocol):
         transport.abort()
 
 
-class NativeEngine:
-    """The Engine on nghttp2; its methods are described there."""
+class NativeEngine(Engine):
+    """The engine on nghttp2."""
 
-    def __init__(
-        self,
-        methods: Mapping[str, Method],
-        options: Options,
-        files: WatchedFiles,
-        account: MemoryAccount,
-    ):
-        self._options = transport.options_of(options)
-        self._socket_mode = SharedOptions.of(options).unix_socket_mode
-        self._account = account
-        self._files = files
-        self._methods = methods
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
         self._port: EngineContext | None = None
         self._listeners: list[asyncio.Server] = []
         self._unix: unix_sockets.UnixListener | None = None
