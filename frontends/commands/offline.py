@@ -29,16 +29,12 @@ from frontends.commands.trial import try_ensemble, try_model
 
 @dataclass(frozen=True)
 class OfflineModel:
-    """One version, ready to be loaded.
-
-    config, signature   completed, normalised and validated
-    backend             already closed; None for an ensemble
-    """
+    """One version, ready to be loaded."""
 
     version: ModelVersion
-    config: ModelConfig
+    config: ModelConfig  # completed, normalised and validated
     signature: Signature
-    backend: Backend | None
+    backend: Backend | None  # already closed; None for an ensemble
 
 
 def offline_model(

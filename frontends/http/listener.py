@@ -43,10 +43,9 @@ from frontends.http.sending import response_of, send
 from frontends.http.services.generate import generate_stream
 from frontends.http.websocket import WebSocketSession, asked_for, refused
 from frontends.shared.access_log import GONE
-from frontends.shared.connection_limit import BACKLOG
+from frontends.shared.connection_limit import BACKLOG, end_unread
 from frontends.shared.context import context_of
 from frontends.shared.interceptors import caller_of
-from frontends.shared.tcp_user_timeout import end_unread
 from frontends.shared.tls import Certificates, listening
 
 logger = logging.getLogger("core")

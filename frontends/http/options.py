@@ -62,9 +62,7 @@ class HttpOptions(Section):
     def has_tls(self) -> bool:
         return self.http_use_ssl or self.http_use_ssl_mutual
 
-    @property
-    def reads_again(self) -> bool:
-        return self.has_tls
+    reads_again = has_tls  # certificates
 
     def listeners(self, options: Options) -> Sequence[Listener]:
         if not self.allow_http:

@@ -40,19 +40,13 @@ Item = InferenceResponse | CoreError | None
 
 
 class Dispatcher:
-    """Passes requests of this program to the server. Loop thread only, except `thread`.
-
-    thread    of the server's loop; any thread
-    server    takes the requests; None before the start
-    closed    why new requests are refused; empty while they are accepted
-    pending   the requests that have not received their last item
-    """
+    """Passes requests of this program to the server. Loop thread only, except `thread`."""
 
     def __init__(self, thread: LoopThread) -> None:
-        self.thread = thread
-        self.server: InferenceServer | None = None
-        self.closed = "the server is not started"
-        self.pending: set[PendingRequest] = set()
+        self.thread = thread  # of the server's loop; any thread
+        self.server: InferenceServer | None = None  # takes the requests; None before the start
+        self.closed = "the server is not started"  # why new requests are refused; "" if accepted
+        self.pending: set[PendingRequest] = set()  # have not received their last item
 
     def open(self, server: InferenceServer) -> None:
         self.server, self.closed = server, ""

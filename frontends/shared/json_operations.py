@@ -29,15 +29,10 @@ _PYTHON = {kind: (each,) for each, kind in _SCALARS.items()} | {"number": (float
 
 @dataclass(frozen=True)
 class JsonForm:
-    """Arguments and result of an operation as JSON.
+    """Arguments and result of an operation as JSON."""
 
-    arguments   name → schema
-    required    names of the arguments without a default
-    result      schema
-    """
-
-    arguments: Mapping[str, Schema]
-    required: Sequence[str]
+    arguments: Mapping[str, Schema]  # by name
+    required: Sequence[str]  # names of the arguments without a default
     result: Schema
 
 

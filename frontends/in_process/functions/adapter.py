@@ -39,15 +39,12 @@ def kind_of(function: Function) -> FunctionKind:
 
 
 class FunctionParameters:
-    """The parameters of a function, as far as Python can inspect them.
-
-    by_position   whether it takes no keywords (ufuncs of numpy, some compiled functions)
-    defaults      names of the parameters that have a default
-    """
+    """The parameters of a function, as far as Python can inspect them."""
 
     def __init__(self, function: Function):
+        # Whether it takes no keywords (ufuncs of numpy, some compiled functions).
         self.by_position = True
-        self.defaults: set[str] = set()
+        self.defaults: set[str] = set()  # names of the parameters that have a default
         self.names: list[str] = []
         self._takes_any = True
         try:
@@ -83,20 +80,13 @@ class FunctionParameters:
 
 @dataclass(frozen=True)
 class FunctionAdapter:
-    """Calls the functions of one model and checks their results.
+    """Calls the functions of one model and checks their results."""
 
-    model      name of the model, for errors
-    specs      of the outputs by name, in the order of a returned tuple
-    batches    whether the first dimension of arrays is the rows
-    positions  names of inputs in the order of positional arguments; empty if the functions take keywords
-    with_requests   whether the functions also get the requests
-    """
-
-    model: str
-    specs: Mapping[str, Spec]
-    batches: bool
-    positions: Sequence[str]
-    with_requests: bool
+    model: str  # for errors
+    specs: Mapping[str, Spec]  # of the outputs by name, in the order of a returned tuple
+    batches: bool  # whether the first dimension of arrays is the rows
+    positions: Sequence[str]  # inputs in the order of positional arguments; () for keywords
+    with_requests: bool  # whether the functions also get the requests
 
     def call(
         self,

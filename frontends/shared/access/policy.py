@@ -34,27 +34,19 @@ _LONGEST_CACHED_S = 300.0  # then a token is verified again, even if it is valid
 
 @dataclass(slots=True, eq=False)
 class Caller:
-    """An identified caller.
-
-    name        of the caller, for logs; the address of a caller without a token
-    roles       none for a caller without a token
-    known       whether the caller has shown a token
-    text        the caller in an error: "caller 'conc'", "address '10.0.0.7'"
-    expires_s   seconds since 1970
-    generation  of the policy when the caller was verified
-    allowance   limits of the caller; None for no limit
-    """
+    """An identified caller."""
 
     policy: AccessPolicy
-    name: str
-    roles: frozenset[str]
-    expires_s: float
-    known: bool
-    allowance: Allowance | None
-    generation: int
+    name: str  # for logs; the address of a caller without a token
+    roles: frozenset[str]  # none for a caller without a token
+    expires_s: float  # seconds since 1970
+    known: bool  # whether the caller has shown a token
+    allowance: Allowance | None  # limits of the caller; None for no limit
+    generation: int  # of the policy when the caller was verified
 
     @property
     def text(self) -> str:
+        """Return the caller in an error: "caller 'conc'", "address '10.0.0.7'"."""
         return f"{'caller' if self.known else 'address'} '{self.name}'"
 
     def is_valid(self) -> bool:
@@ -70,11 +62,7 @@ class Caller:
 
 
 class AccessPolicy:
-    """The tokens, issuers and limits of one server. Made by `of`.
-
-    generation   changes when a file was read again: callers are verified again then
-    now_s        seconds since 1970, against which expiry is checked
-    """
+    """The tokens, issuers and limits of one server. Made by `of`."""
 
     def __init__(
         self,
@@ -88,11 +76,13 @@ class AccessPolicy:
 
         table   opens the memory in which all workers count together; None: this process counts alone
         """
-        self.generation = 0
-        self.now_s = now
+        self.generation = 0  # changes when a file was read again: callers are verified again then
+        self.now_s = now  # seconds since 1970, against which expiry is checked
         self._token_path = options.auth_tokens
         self._tokens = token_file(self._token_path) if self._token_path else {}
-        self._issuer = _issuer(options)
+        self._issuer: Issuer | None = None
+        if options.auth_jwks:
+            self._issuer = import_module("frontends.shared.access.jwt").Issuer(options)
         self._open = frozenset(options.auth_open if self._knows_callers else CATEGORIES)
         self._limits = Limits(options.limit_rate, options.limit_burst, options.limit_concurrency)
         self._allowances = Allowances(clock, table())
@@ -187,11 +177,3 @@ class AccessPolicy:
     def _forget(self) -> None:
         self._callers.clear()
         self.generation += 1
-
-
-def _issuer(options: SharedOptions) -> Issuer | None:
-    """Return the issuer of JWT; None without --auth-jwks. Raises CoreError."""
-    if not options.auth_jwks:
-        return None
-    found: Issuer = import_module("frontends.shared.access.jwt").Issuer(options)
-    return found
