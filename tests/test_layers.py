@@ -243,7 +243,7 @@ def test_a_frontend_imports_no_other_frontend():
     assert across == {
         *(
             ("frontends.metrics.frontend", f"frontends.http.{name}")
-            for name in ("frontend", "interceptors", "listener", "message", "options", "router")
+            for name in ("interceptors", "listener", "message", "options", "router")
         ),
         ("frontends.metrics.options", "frontends.http.options"),
         ("frontends.pages", "frontends.flags"),

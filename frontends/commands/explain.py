@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from core import plugins
 from core.backend import Backend, Model, implements
 from core.caches import open_cache
-from core.config import ModelConfig
+from core.config import InputSpec, ModelConfig, OutputSpec
 from core.options import Options
 from core.pipeline import Chain
 from core.pipeline.batching.batcher import Batcher
@@ -140,12 +140,10 @@ def _tensors(model: OfflineModel) -> str:
     signature = model.signature
     batch = (-1,) if signature.max_batch_size else ()
 
-    def shown(name: str, dtype: str, dims: tuple[int, ...]) -> str:
-        return f"{name} {dtype}{[*batch, *dims]}"
+    def shown(specs: Iterable[InputSpec | OutputSpec]) -> str:
+        return ", ".join(f"{each.name} {each.dtype.name}{[*batch, *each.dims]}" for each in specs)
 
-    inputs = (shown(each.name, each.dtype.name, each.dims) for each in signature.inputs.values())
-    outputs = (shown(each.name, each.dtype.name, each.dims) for each in signature.outputs.values())
-    return f"{', '.join(inputs)} → {', '.join(outputs)}"
+    return f"{shown(signature.inputs.values())} → {shown(signature.outputs.values())}"
 
 
 def _ensemble(model: OfflineModel) -> Iterator[Line]:

@@ -53,7 +53,6 @@ class ModelCommand:
         return 0
 
     def text(self, model: OfflineModel, options: Options, namespace: argparse.Namespace) -> str:
-        """Return the text to print about the model."""
         raise NotImplementedError
 
 

@@ -29,16 +29,12 @@ from frontends.commands.trial import try_ensemble, try_model
 
 @dataclass(frozen=True)
 class OfflineModel:
-    """One version, ready to be loaded.
-
-    config, signature   completed, normalised and validated
-    backend             already closed; None for an ensemble
-    """
+    """One version, ready to be loaded."""
 
     version: ModelVersion
-    config: ModelConfig
+    config: ModelConfig  # completed, normalised and validated
     signature: Signature
-    backend: Backend | None
+    backend: Backend | None  # already closed; None for an ensemble
 
 
 def offline_model(
@@ -65,7 +61,6 @@ class _Offline:
         self._repository = Path()
 
     def model(self, folder: Path, number: int | None) -> OfflineModel:
-        """Return the version of a folder; see `offline_model`."""
         self._repository = folder.absolute().parent
         source = _source(folder, self._options)
         if not source.agents:

@@ -55,36 +55,30 @@ async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: MessageMem
     """
     unpacking = _Unpacking(data, encoding, most_bytes)
     try:
-        return await _unpacked(unpacking, data, most_bytes, ledger)
+        paid = PAID_BYTES + PAID_RATIO * len(data)
+        bound = min(_AT_ONCE_BYTES, most_bytes)
+        held = unpaid = 0
+        over = unpacking.reach(bound)
+        while not over:
+            # Twice as much, but first all that is paid for and then in steps.
+            bound = min(bound * 2, paid) if bound < paid else bound + _STEP_BYTES
+            bound = min(bound, most_bytes)
+            ledger.hold(bound - held, "a decompressed message")
+            held = bound
+            if bound > paid + unpaid:
+                ledger.hold_unpaid(bound - paid - unpaid, "a compressed message")
+                unpaid = bound - paid
+            over = await _elsewhere(lambda: unpacking.reach(bound))  # noqa: B023 (it is awaited)
+        if held < unpacking.size:
+            ledger.hold(unpacking.size - held, "a decompressed message")
+        elif held > unpacking.size:
+            ledger.release(held - unpacking.size)
+        if unpaid:
+            ledger.release_unpaid(unpaid - max(0, unpacking.size - paid))
+        return unpacking.result()
     except BaseException:
-        unpacking.drop()  # who keeps the error does not keep what was made
+        unpacking.pieces.clear()  # who keeps the error does not keep what was made
         raise
-
-
-async def _unpacked(
-    unpacking: _Unpacking, data: bytes, most_bytes: int, ledger: MessageMemory
-) -> bytes:
-    paid = PAID_BYTES + PAID_RATIO * len(data)
-    bound = min(_AT_ONCE_BYTES, most_bytes)
-    held = unpaid = 0
-    over = unpacking.reach(bound)
-    while not over:
-        # Twice as much, but first all that is paid for and then in steps.
-        bound = min(bound * 2, paid) if bound < paid else bound + _STEP_BYTES
-        bound = min(bound, most_bytes)
-        ledger.hold(bound - held, "a decompressed message")
-        held = bound
-        if bound > paid + unpaid:
-            ledger.hold_unpaid(bound - paid - unpaid, "a compressed message")
-            unpaid = bound - paid
-        over = await _elsewhere(lambda: unpacking.reach(bound))  # noqa: B023 (it is awaited)
-    if held < unpacking.size:
-        ledger.hold(unpacking.size - held, "a decompressed message")
-    elif held > unpacking.size:
-        ledger.release(held - unpacking.size)
-    if unpaid:
-        ledger.release_unpaid(unpaid - max(0, unpacking.size - paid))
-    return unpacking.result()
 
 
 def unpaid_bytes(data: bytes, unpacked: bytes) -> int:
@@ -95,14 +89,15 @@ def unpaid_bytes(data: bytes, unpacked: bytes) -> int:
 class _Unpacking:
     """A message that is unpacked piece by piece. One thread at a time.
 
-    size   bytes that were made
+    pieces   what was made
+    size     its bytes
     """
 
     def __init__(self, data: bytes, encoding: int, most_bytes: int):
         self._unpacker = zlib.decompressobj(_WINDOW_BITS[encoding])
         self._rest = data
         self._most = most_bytes
-        self._pieces: list[bytes] = []
+        self.pieces: list[bytes] = []
         self.size = 0
 
     def reach(self, bound: int) -> bool:
@@ -118,7 +113,7 @@ class _Unpacking:
                     Code.INTERNAL, f"a compressed message is broken: {error}"
                 ) from None
             self._rest = unpacker.unconsumed_tail
-            self._pieces.append(piece)
+            self.pieces.append(piece)
             self.size += len(piece)
             if len(piece) < wanted:
                 break
@@ -133,12 +128,8 @@ class _Unpacking:
             raise Unreadable(Code.INTERNAL, "a compressed message does not end where it should")
         return True
 
-    def drop(self) -> None:
-        """Forget what was made."""
-        self._pieces = []
-
     def result(self) -> bytes:
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
 
 
 async def pack(message: Message, encoding: int, level: int) -> tuple[Message, bool]:

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Protocol
 
 from core.errors import unavailable
 from core.options import Options
 from core.system.account import MemoryAccount
+from frontends.grpc import transport
 from frontends.grpc.method import Method
 from frontends.grpc.options import GrpcOptions
+from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 
 
-class Engine(Protocol):
-    """Serves a table of methods. Loop thread only."""
+class Engine(ABC):
+    """Serves a table of methods. Loop thread only.
 
+    files     watches certificates
+    account   of the bytes that calls hold
+    """
+
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        options: Options,
+        files: WatchedFiles,
+        account: MemoryAccount,
+    ):
+        self._options = transport.options_of(options)
+        self._socket_mode = SharedOptions.of(options).unix_socket_mode
+        self._account = account
+        self._files = files
+        self._methods = methods
+
+    @abstractmethod
     async def start(self) -> int:
         """Listen; the port, which the system chose if the option is 0.
 
@@ -24,6 +44,7 @@ class Engine(Protocol):
         the address is taken.
         """
 
+    @abstractmethod
     async def stop(self, grace_s: float) -> None:
         """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
 
@@ -32,9 +53,6 @@ def engine(
     methods: Mapping[str, Method], options: Options, files: WatchedFiles, account: MemoryAccount
 ) -> Engine:
     """The engine that the options ask for, not started; the other one is not imported.
-
-    files     watches certificates
-    account   of the bytes that calls hold
 
     Raises CoreError(UNAVAILABLE) for one that is asked for by name and is not there.
     """

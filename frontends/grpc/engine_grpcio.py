@@ -8,43 +8,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import grpc
 import grpc.aio
 
 from core.errors import CoreError, unavailable
-from core.options import Options
-from core.system.account import MemoryAccount
 from core.system.heap import FreeMemoryWatch
 from frontends.grpc import transport
+from frontends.grpc.engine import Engine
 from frontends.grpc.grpcio_calls import MethodRouter
-from frontends.grpc.method import Method
-from frontends.grpc.options import GrpcOptions
 from frontends.shared import unix_sockets
-from frontends.shared.options import SharedOptions
 from frontends.shared.tls import Certificates
-from frontends.shared.watched_files import WatchedFiles
 
 logger = logging.getLogger("core")
 
 
-class GrpcioEngine:
-    """A grpcio server for a table of methods. Loop thread only."""
+class GrpcioEngine(Engine):
+    """The engine on grpcio."""
 
-    def __init__(
-        self,
-        methods: Mapping[str, Method],
-        options: Options,
-        files: WatchedFiles,
-        account: MemoryAccount,
-    ):
-        self._options = transport.options_of(options)
-        self._socket_mode = SharedOptions.of(options).unix_socket_mode
-        self._account = account
-        self._files = files
-        self._methods = methods
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
         self._server: grpc.aio.Server | None = None
         self._certificates: NewCertificates | None = None  # those of a server with TLS
         self._file: unix_sockets.SocketFile | None = None  # of a Unix domain socket
@@ -53,13 +37,11 @@ class GrpcioEngine:
         self._memory = FreeMemoryWatch()
 
     async def start(self) -> int:
-        """Listen; the port, which the system chose if the option is 0.
-
-        Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
-        the address is taken.
-        """
         address = transport.address(self._options)
-        self._certificates = _certificates(self._options, self._files)
+        if self._options.has_tls:
+            certificates = Certificates.of("grpc", self._options)
+            self._certificates = NewCertificates(certificates)
+            self._files.add(certificates.what, certificates.paths, self._certificates.renew)
         port = await self._serve(address)
         # Where it begins again, should it have to: the system must not choose another port then.
         bound = address
@@ -75,7 +57,9 @@ class GrpcioEngine:
         certificates = None if self._certificates is None else self._certificates.credentials()
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
         server = grpc.aio.server(options=transport.channel_arguments(options))
-        router = MethodRouter(self._methods, transport.compresses(options), self._account)
+        router = MethodRouter(
+            self._methods, bool(transport.compression_level(options)), self._account
+        )
         server.add_generic_rpc_handlers((router,))
         if unix_sockets.is_unix(address):
             self._file = _bind_at(server, address, certificates, self._socket_mode)
@@ -87,7 +71,6 @@ class GrpcioEngine:
         return port
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
         self._stopping = True
         self._memory.stop()
         if self._server is not None:
@@ -188,16 +171,6 @@ class NewCertificates:
         chain = [(files.pem("server-key", files.key), files.pem("server-cert", files.certificate))]
         root = files.pem("root-cert", files.root) if files.mutual or files.root else None
         return grpc.ssl_server_certificate_configuration(chain, root)
-
-
-def _certificates(options: GrpcOptions, watched: WatchedFiles) -> NewCertificates | None:
-    """Those of a TLS server, None for one without TLS; raises as Certificates.context."""
-    files = transport.certificates(options)
-    if files is None:
-        return None
-    newer = NewCertificates(files)
-    watched.add(files.what, files.paths, newer.renew)
-    return newer
 
 
 def _worth_logging(record: logging.LogRecord) -> bool:

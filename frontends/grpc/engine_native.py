@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from typing import Any
 
 from core.errors import unavailable
-from core.options import Options
-from core.system.account import MemoryAccount
 from frontends.grpc import transport
-from frontends.grpc.method import Method
+from frontends.grpc.engine import Engine
 from frontends.grpc.native.connection import Connection
 from frontends.grpc.native.engine_context import EngineContext
 from frontends.grpc.options import GrpcOptions
 from frontends.shared import unix_sockets
 from frontends.shared.connection_limit import BACKLOG, most_connections
-from frontends.shared.options import SharedOptions
-from frontends.shared.tls import listening
-from frontends.shared.watched_files import WatchedFiles
+from frontends.shared.tls import Certificates, listening
 
 _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
 
@@ -39,33 +35,19 @@ class _Refused(asyncio.Protocol):
         transport.abort()
 
 
-class NativeEngine:
-    """A server for a table of methods. Loop thread only."""
+class NativeEngine(Engine):
+    """The engine on nghttp2."""
 
-    def __init__(
-        self,
-        methods: Mapping[str, Method],
-        options: Options,
-        files: WatchedFiles,
-        account: MemoryAccount,
-    ):
-        self._options = transport.options_of(options)
-        self._socket_mode = SharedOptions.of(options).unix_socket_mode
-        self._account = account
-        self._files = files
-        self._methods = methods
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
         self._port: EngineContext | None = None
         self._listeners: list[asyncio.Server] = []
         self._unix: unix_sockets.UnixListener | None = None
 
     async def start(self) -> int:
-        """Listen; the port, which the system chose if the option is 0.
-
-        Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
-        the address is taken.
-        """
         options = self._options
-        secure = listening(transport.certificates(options), "h2", self._files)
+        certificates = Certificates.of("grpc", options) if options.has_tls else None
+        secure = listening(certificates, "h2", self._files)
         loop = asyncio.get_running_loop()
         port = EngineContext(
             self._methods,
@@ -99,7 +81,6 @@ class NativeEngine:
         return int(sockets[0].getsockname()[1])
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
         port, self._port = self._port, None
         if port is None:
             return

@@ -24,7 +24,6 @@ PREFIX = "triton-grpc-protocol-"
 
 
 def restrictions(required: dict[str, tuple[str, str]]) -> Restrictions:
-    """Return the restrictions of --grpc-restricted-protocol."""
     prefixed = {category: (PREFIX + key, secret) for category, (key, secret) in required.items()}
     return Restrictions(prefixed, _restricted)
 

@@ -28,29 +28,24 @@ StreamFunction = Callable[[AsyncIterator[bytes], GrpcCall], AsyncGenerator[bytes
 class UnaryMethod:
     """A method with one request and one response.
 
-    path       /package.Service/Method, as on the wire
-    category   which --grpc-restricted-protocol it belongs to
-    operations names of the control operations that it calls
     changes    whether it may change the server, or a function of its request that says so; only a row of the
                table that says otherwise is for those who may only look
-    compress   whether --grpc-infer-response-compression-level is for its responses
     enter      checks a call when its headers are here, before anything of its message is taken: the engine
                calls it once, keeps the result in `call.active`, and refuses the call if it raises CoreError;
                None if every call may go on
-    received   the engine calls it with each message, unpacked; None for none
     begin      the same as `function` without a task: `begin(request, call, done)` calls `done` once,
                on the loop, perhaps before it returns, and raises nothing; None if there is no such way
     """
 
-    path: str
-    category: str
+    path: str  # /package.Service/Method, as on the wire
+    category: str  # which --grpc-restricted-protocol it belongs to
     function: UnaryFunction
-    compress: bool = False
+    compress: bool = False  # --grpc-infer-response-compression-level is for its responses
     begin: BeginFunction | None = None
-    operations: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()  # names of the control operations that it calls
     changes: bool | Callable[[bytes], bool] = True
     enter: EnterFunction | None = None
-    received: ReceivedFunction | None = None
+    received: ReceivedFunction | None = None  # gets each message, unpacked
 
 
 @dataclass(frozen=True)

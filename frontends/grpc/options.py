@@ -17,8 +17,6 @@ _ONE_LOOP = "one event loop serves all connections"
 
 @dataclass(kw_only=True)
 class GrpcOptions(Section):
-    """The flags of the gRPC frontend."""
-
     # fmt: off
     allow_grpc: bool = _grpc(BOOL, True,
         "Serve gRPC.")
@@ -79,16 +77,11 @@ class GrpcOptions(Section):
 
     @property
     def has_tls(self) -> bool:
-        """Whether clients connect over TLS."""
         return self.grpc_use_ssl or self.grpc_use_ssl_mutual
 
-    @property
-    def reads_again(self) -> bool:
-        """Whether there are certificates."""
-        return self.has_tls
+    reads_again = has_tls  # certificates
 
     def listeners(self, options: Options) -> Sequence[Listener]:
-        """Return the port of gRPC."""
         if not self.allow_grpc:
             return ()
         return (

@@ -45,7 +45,6 @@ CODES = {
 
 
 def code_of(error: CoreError) -> Code:
-    """Return the status code of an error."""
     return CODES[error.kind]
 
 

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
+from google.protobuf.message import Message
+
 from core.control import OPERATIONS
+from core.errors import unsupported
 from core.server import InferenceServer
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.interceptors import intercepted, naming_caller, restrictions
 from frontends.grpc.method import Method, StreamMethod, UnaryFunction, UnaryMethod
 from frontends.grpc.options import GrpcOptions
+from frontends.grpc.protocol import messages
+from frontends.grpc.protocol.decode import decode
+from frontends.grpc.protocol.health_messages import HealthCheckRequest
 from frontends.grpc.requests_in_flight import RequestsInFlight
-from frontends.grpc.services.control import ControlService, path_of
-from frontends.grpc.services.health import HealthService
+from frontends.grpc.services import control, health, metadata, repository, settings, shared_memory
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
-from frontends.grpc.services.log import LogService
-from frontends.grpc.services.metadata import MetadataService
-from frontends.grpc.services.repository import RepositoryService
-from frontends.grpc.services.shared_memory import CudaMemoryService, SystemMemoryService
-from frontends.grpc.services.statistics import StatisticsService
 from frontends.grpc.services.stream import StreamService
-from frontends.grpc.services.trace import TraceService
-from frontends.grpc.services.unsupported import refusing_stream
 from frontends.shared.context import context_of
 from frontends.shared.interceptors import Interceptors
 from frontends.shared.json_operations import offered
+
+Service = Callable[[InferenceServer, Any], Awaitable[Message]]
+"""What answers a decoded request."""
 
 _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
@@ -44,64 +47,71 @@ def _operation(path: str, names: str, function: UnaryFunction, **more: Any) -> U
     return UnaryMethod(path, operation.category, function, operations=operations, **known)
 
 
+def _decoding(
+    server: InferenceServer, request_class: type[Message], service: Service
+) -> UnaryFunction:
+    """Return the function that decodes a request, calls `service`, and encodes its response."""
+
+    async def answer(data: bytes, call: GrpcCall) -> bytes:
+        return (await service(server, decode(request_class, data))).SerializeToString()
+
+    return answer
+
+
 def _generic(server: InferenceServer, rows: Iterable[Method]) -> tuple[Method, ...]:
     """Return methods for the control operations that the protocol has none for."""
     areas = server.control.areas
     served = {name for row in rows if isinstance(row, UnaryMethod) for name in row.operations}
     return tuple(
-        _operation(path_of(each), each.name, ControlService(areas, each).call)
+        _operation(control.path_of(each), each.name, control.service(areas, each))
         for each in offered(areas.values(), served)
     )
+
+
+def _refuse_watch(requests: AsyncIterator[bytes], call: GrpcCall) -> AsyncGenerator[bytes, None]:
+    raise unsupported("Health/Watch is not supported; call Health/Check.")
 
 
 def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Method]:
     """Return path → method, behind the interceptors of the server."""
     context = context_of(server)
-    health = HealthService(server)
-    metadata = MetadataService(server)
-    statistics = StatisticsService(server)
-    repository = RepositoryService(server)
-    log = LogService(server)
     inbound = Inbound(server)
     infer = InferService(server, inbound, intake)
     stream = StreamService(server, inbound, intake, context.access_log)
-    system, cuda = SystemMemoryService(server), CudaMemoryService(server)
-    trace = TraceService(server)
-    no_watch = refusing_stream("Health/Watch is not supported; call Health/Check.")
+
+    def v2(name: str, subject: str, service: Service, **more: Any) -> UnaryMethod:
+        """Return the method of that name: of control operations, or of a category."""
+        function = _decoding(server, getattr(messages, f"{name}Request"), service)
+        if "." in subject:
+            return _operation(_V2 + name, subject, function, **more)
+        return UnaryMethod(_V2 + name, subject, function)
+
     # fmt: off
     rows: tuple[Method, ...] = (
-        _operation(_HEALTH + "Check", "health.ready", health.check),
-        StreamMethod(_HEALTH + "Watch", "health", no_watch),
-        _operation(_V2 + "ServerLive", "health.live", health.server_live),
-        _operation(_V2 + "ServerReady", "health.ready", health.server_ready),
-        _operation(_V2 + "ModelReady", "health.model_ready", health.model_ready),
-        UnaryMethod(_V2 + "ServerMetadata", "metadata", metadata.server_metadata),
-        UnaryMethod(_V2 + "ModelMetadata", "metadata", metadata.model_metadata),
-        UnaryMethod(_V2 + "ModelConfig", "model-config", metadata.model_config),
-        _operation(_V2 + "ModelStatistics", "health.statistics", statistics.model_statistics),
+        _operation(_HEALTH + "Check", "health.ready", _decoding(server, HealthCheckRequest, health.check)),
+        StreamMethod(_HEALTH + "Watch", "health", _refuse_watch),
+        v2("ServerLive", "health.live", health.server_live),
+        v2("ServerReady", "health.ready", health.server_ready),
+        v2("ModelReady", "health.model_ready", health.model_ready),
+        v2("ServerMetadata", "metadata", metadata.server_metadata),
+        v2("ModelMetadata", "metadata", metadata.model_metadata),
+        v2("ModelConfig", "model-config", metadata.model_config),
+        v2("ModelStatistics", "health.statistics", metadata.model_statistics),
         UnaryMethod(_V2 + "ModelInfer", "inference", infer.model_infer, compress=True, begin=infer.begin),
         StreamMethod(_V2 + "ModelStreamInfer", "inference", stream.model_stream_infer, compress=True),
-        _operation(_V2 + "RepositoryIndex", "repository.index", repository.index),
-        _operation(_V2 + "RepositoryModelLoad", "repository.load", repository.load),
-        _operation(_V2 + "RepositoryModelUnload", "repository.unload", repository.unload),
-        _operation(_V2 + "SystemSharedMemoryStatus", "memory.status", system.status),
-        _operation(_V2 + "SystemSharedMemoryRegister", "memory.register", system.register),
-        _operation(_V2 + "SystemSharedMemoryUnregister", "memory.unregister", system.unregister),
-        _operation(_V2 + "CudaSharedMemoryStatus", "memory.cuda_status", cuda.status),
-        _operation(_V2 + "CudaSharedMemoryRegister", "memory.register_cuda", cuda.register),
-        _operation(_V2 + "CudaSharedMemoryUnregister", "memory.unregister_cuda", cuda.unregister),
-        _operation(
-            _V2 + "TraceSetting",
-            "settings.change_trace_settings settings.trace_settings",
-            trace.trace_setting,
-            changes=trace.changes,
-        ),
-        _operation(
-            _V2 + "LogSettings",
-            "settings.change_log_settings settings.log_settings",
-            log.log_settings,
-            changes=log.changes,
-        ),
+        v2("RepositoryIndex", "repository.index", repository.index),
+        v2("RepositoryModelLoad", "repository.load", repository.load),
+        v2("RepositoryModelUnload", "repository.unload", repository.unload),
+        v2("SystemSharedMemoryStatus", "memory.status", shared_memory.system_status),
+        v2("SystemSharedMemoryRegister", "memory.register", shared_memory.system_register),
+        v2("SystemSharedMemoryUnregister", "memory.unregister", shared_memory.system_unregister),
+        v2("CudaSharedMemoryStatus", "memory.cuda_status", shared_memory.cuda_status),
+        v2("CudaSharedMemoryRegister", "memory.register_cuda", shared_memory.cuda_register),
+        v2("CudaSharedMemoryUnregister", "memory.unregister_cuda", shared_memory.cuda_unregister),
+        v2("TraceSetting", "settings.change_trace_settings settings.trace_settings", settings.trace,
+            changes=partial(settings.changes, messages.TraceSettingRequest)),
+        v2("LogSettings", "settings.change_log_settings settings.log_settings", settings.log,
+            changes=partial(settings.changes, messages.LogSettingsRequest)),
     )
     # fmt: on
     interceptors = Interceptors(context)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from core.options import Options
 from frontends.grpc.options import GrpcOptions
 from frontends.shared import unix_sockets
-from frontends.shared.tls import Certificates
 
 ChannelArguments = list[tuple[str, int]]
 
@@ -54,11 +53,6 @@ def channel_arguments(options: GrpcOptions) -> ChannelArguments:
     return arguments
 
 
-def compresses(options: GrpcOptions) -> bool:
-    """Whether responses of inference are compressed."""
-    return options.grpc_infer_response_compression_level != "none"
-
-
 def compression_level(options: GrpcOptions) -> int:
     """zlib's level for responses of inference; 0 if they are not compressed."""
     return _ZLIB_LEVELS[options.grpc_infer_response_compression_level]
@@ -72,16 +66,3 @@ def address(options: GrpcOptions) -> str:
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     return f"{host}:{options.grpc_port}"
-
-
-def certificates(options: GrpcOptions) -> Certificates | None:
-    """What a TLS server is made with, None for one without TLS."""
-    if not options.has_tls:
-        return None
-    return Certificates(
-        "grpc",
-        certificate=options.grpc_server_cert,
-        key=options.grpc_server_key,
-        root=options.grpc_root_cert,
-        mutual=options.grpc_use_ssl_mutual,
-    )

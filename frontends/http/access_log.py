@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from json import JSONDecoder
-from typing import Any, Protocol
+from typing import Any
 
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
@@ -16,12 +16,6 @@ MOST_SCANNED = 4096  # bytes of a refused body that are searched for its id
 _DECODER = JSONDecoder()
 
 
-class Names(Protocol):
-    """Maps the named parts of a path to the model and the version."""
-
-    def captures(self, method: str, path: str) -> Mapping[str, Any]: ...
-
-
 def entry_of(request: web.BaseRequest) -> AccessLogEntry:
     """Return the entry of a request that has begun."""
     client, path = client_of(request.transport), plain_path(request.raw_path)
@@ -30,12 +24,12 @@ def entry_of(request: web.BaseRequest) -> AccessLogEntry:
     return entry
 
 
-def complete(entry: AccessLogEntry, names: Names, call: HttpRequest | None) -> None:
+def complete(entry: AccessLogEntry, named: Mapping[str, Any], call: HttpRequest | None) -> None:
     """Complete an entry with the model, version and id that its request names.
 
-    call   None for a request that reached no service
+    named   parts of the path
+    call    None for a request that reached no service
     """
-    named = names.captures(entry.method, entry.path) if call is None else call.captures
     entry.model = named.get("model") or ""
     entry.version = named.get("version") or ""
     if call is None:

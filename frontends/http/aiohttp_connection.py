@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from core.system.account import Share
 from frontends.http.access_log import write_malformed
@@ -14,36 +14,17 @@ from frontends.http.native.framing import Framing
 from frontends.http.request_timeouts import TOO_SLOW, UnfinishedRequest
 from frontends.http.sending import response_of
 from frontends.shared.access import ActiveCall
-from frontends.shared.access_log import AccessLog
+
+if TYPE_CHECKING:
+    from frontends.http.connections import Connections
 
 logger = logging.getLogger("core")
-
-
-class ConnectionOwner(Protocol):
-    """All connections of a port, as far as one of them asks.
-
-    finishing    whether the server is stopping
-    access_log   for malformed HTTP; None for none
-    """
-
-    finishing: bool
-    access_log: AccessLog | None
 
 
 class AiohttpConnection(web.RequestHandler):
     """One connection. Malformed HTTP is refused in the form of the protocol's errors.
 
-    manager      a ConnectionOwner
     is_fallback  whether it is behind the fast path, which counts its memory and looks after its framing
-
-    busy   whether it has a request without a response
-    used   time.monotonic() when its last request ended; 0.0 before
-    call   the request that is being answered; None for none
-    active  call that is being answered; None for none, and without an access policy
-    came   bytes received
-    heard  of these, the bytes received when its last request ended
-    share  its part of the memory that all connections may hold
-    drops_followers  whether it had a request with a body after which the engine drops all further data
     """
 
     __slots__ = (
@@ -62,16 +43,18 @@ class AiohttpConnection(web.RequestHandler):
 
     def __init__(self, manager: web.Server, share: Share, *, is_fallback: bool, **options: Any):
         super().__init__(manager, **options)
-        self.share = share
+        self.share = share  # its part of the memory that all connections may hold
         self.is_fallback = is_fallback
+        # Whether it had a request with a body after which the engine drops all further data.
         self.drops_followers = False
         self._framing = Framing()  # the fast path does the same for a fallback connection
         self._unread = 0  # bytes counted for the write buffer of the transport
-        self.busy = False
-        self.used = 0.0
-        self.call: HttpRequest | None = None
-        self.active: ActiveCall | None = None
-        self.came = self.heard = 0
+        self.busy = False  # whether it has a request without a response
+        self.used = 0.0  # time.monotonic() when its last request ended; 0.0 before
+        self.call: HttpRequest | None = None  # that is being answered
+        self.active: ActiveCall | None = None  # that is being answered, with an access policy
+        self.came = 0  # bytes received
+        self.heard = 0  # of these, those received when its last request ended
 
     def data_received(self, data: bytes) -> None:
         self.came += len(data)
@@ -98,7 +81,7 @@ class AiohttpConnection(web.RequestHandler):
             body.set_exception(web.RequestPayloadError(messages[-1][0].message))
 
     @property
-    def _owner(self) -> ConnectionOwner | None:
+    def _owner(self) -> Connections | None:
         owner: Any = self._manager  # None when the connection is lost
         return owner  # type: ignore[no-any-return]
 
@@ -194,7 +177,6 @@ class AiohttpConnection(web.RequestHandler):
 
 
 def connection_of(request: web.BaseRequest) -> AiohttpConnection:
-    """Return the connection of a request."""
     connection = request.protocol
     assert isinstance(connection, AiohttpConnection)
     return connection

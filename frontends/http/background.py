@@ -13,9 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-LARGE_BYTES = (
-    256 * 1024
-)  # of JSON, or of a tensor: above this, reading and writing take milliseconds
+# Of JSON, or of a tensor: above this, reading and writing take milliseconds.
+LARGE_BYTES = 256 * 1024
 
 # Bodies unpacked and read at a time: each may take a multiple of the bytes sent for it.
 MOST_READ = max(2, min(8, (os.cpu_count() or 2) // 2))

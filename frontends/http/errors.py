@@ -32,14 +32,12 @@ LONGEST_TEXT = 64 * 1024  # characters
 
 
 def status_of(error: CoreError) -> int:
-    """Return the status of a response with this error."""
     if isinstance(error, MemoryExhausted):
         return 503
     return STATUS[error.kind]
 
 
 def error_answer(error: CoreError) -> HttpResponse:
-    """Return the response for an error of a service."""
     answer = refusal(status_of(error), error.message)
     if more := refusal_headers(error):
         answer.headers = {**answer.headers, **more}

@@ -27,26 +27,11 @@ class HttpFrontend(HttpListener):
             options.http_address,
             options.http_port,
             reuse_port=options.reuse_http_port or server.options.workers > 1,
-            lane=_has_lane(options),
-            certificates=certificates(options) if options.has_tls else None,
+            # The fast path knows no other headers than its own.
+            lane=options.http_lane == "auto" and not options.http_header_forward_pattern,
+            certificates=Certificates.of("http", options) if options.has_tls else None,
         )
 
     @property
     def enabled(self) -> bool:
         return HttpOptions.of(self._server.options).allow_http
-
-
-def _has_lane(options: HttpOptions) -> bool:
-    """Return whether requests may bypass aiohttp: not if options need headers beyond the fast path's."""
-    return options.http_lane == "auto" and not options.http_header_forward_pattern
-
-
-def certificates(options: HttpOptions) -> Certificates:
-    """Return the certificates of HTTP, which the port of metrics has too."""
-    return Certificates(
-        "http",
-        certificate=options.http_server_cert,
-        key=options.http_server_key,
-        root=options.http_root_cert,
-        mutual=options.http_use_ssl_mutual,
-    )

@@ -23,7 +23,6 @@ _INFERENCE = requirement("inference", changes=True)
 
 
 def restrictions(required: Mapping[str, tuple[str, str]]) -> Restrictions:
-    """Return the restrictions of --http-restricted-api."""
     return Restrictions(required, _restricted)
 
 
@@ -110,7 +109,6 @@ class Authorization:
         self._caller = caller
 
     def is_valid(self) -> bool:
-        """Return whether this authorization is still valid."""
         return self._caller is None or self._caller.is_valid()
 
     def begin_call(self) -> ActiveCall | None:

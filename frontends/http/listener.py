@@ -43,10 +43,9 @@ from frontends.http.services.generate import generate_stream
 from frontends.http.websocket import WebSocketSession, asked_for, refused
 from frontends.shared import unix_sockets
 from frontends.shared.access_log import GONE
-from frontends.shared.connection_limit import BACKLOG
+from frontends.shared.connection_limit import BACKLOG, end_unread
 from frontends.shared.context import context_of
 from frontends.shared.interceptors import caller_of
-from frontends.shared.tcp_user_timeout import end_unread
 from frontends.shared.tls import Certificates, listening
 
 logger = logging.getLogger("core")
@@ -181,7 +180,12 @@ class HttpListener:
         finally:
             connection.active = None
             if active.entry is not None:
-                complete(active.entry, self._router, connection.call)
+                call = connection.call
+                path = active.entry.path
+                named = (
+                    self._router.captures(request.method, path) if call is None else call.captures
+                )
+                complete(active.entry, named, call)
             active.end(status, size)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -252,7 +256,6 @@ class HttpListener:
         return self._most_body, body_too_large
 
     def _caller(self, request: web.BaseRequest) -> str:
-        """Return who has sent a request, for the audit."""
         description = HttpCallDescription(request.headers, request.transport)
         return caller_of(connection_of(request).active, description)
 

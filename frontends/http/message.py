@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from core.config.model_version import parse_version
@@ -18,59 +19,25 @@ JSON_HEADERS = {"Content-Type": "application/json"}
 TEXT_HEADERS = {"Content-Type": "text/plain"}
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class HttpRequest:
     """One HTTP request, complete.
 
-    method      in capitals
-    path        as received, without the query; not percent-decoded
-    captures    the named parts of the path, by the route's pattern; None for an absent part
-    headers     a mapping that ignores the case of its keys; `items()` keeps repeated headers
-    body        contiguous bytes, b"" for none; still compressed
-    received    time.monotonic_ns() before and after the body was read, for a server that traces
-    came_ns     time.monotonic_ns() when its head was complete
-    share       the request's part of its connection's memory. A service takes the memory that it keeps for
-                the request, beyond the body; all of it is released when the response has been sent
-    asked       the inference request that a service has read from it; None for none
-    query       of the path, as received; only of GET
-    reply       its responses, if they can be ended before the last one (Reply.end); None if not
+    A service takes the memory that it keeps for the request, beyond the body, from `share`. All of it is
+    released when the response has been sent.
     """
 
-    __slots__ = (
-        "asked",
-        "body",
-        "came_ns",
-        "captures",
-        "headers",
-        "method",
-        "path",
-        "query",
-        "received",
-        "reply",
-        "share",
-    )
-
-    def __init__(
-        self,
-        method: str,
-        path: str,
-        captures: Mapping[str, Any],
-        headers: Mapping[str, str],
-        body: Buffer = b"",
-        received: tuple[int, int] | None = None,
-        came_ns: int = 0,
-        share: RequestShare | None = None,
-    ):
-        self.method = method
-        self.path = path
-        self.captures = captures
-        self.headers = headers
-        self.body = body
-        self.received = received
-        self.came_ns = came_ns or time.monotonic_ns()
-        self.share = boundless() if share is None else share
-        self.query = ""
-        self.asked: InferenceRequest | None = None
-        self.reply: Reply | None = None
+    method: str  # in capitals
+    path: str  # as received, without the query; not percent-decoded
+    captures: Mapping[str, Any]  # the named parts of the path; None for an absent part
+    headers: Mapping[str, str]  # ignores the case of its keys; `items()` keeps repeated headers
+    body: Buffer = b""  # contiguous bytes; still compressed
+    received: tuple[int, int] | None = None  # monotonic_ns() around reading the body, for traces
+    came_ns: int = field(default_factory=time.monotonic_ns)  # when its head was complete
+    share: RequestShare = field(default_factory=boundless)  # of its connection's memory
+    query: str = ""  # of the path, as received; only of GET
+    asked: InferenceRequest | None = None  # that a service has read from it
+    reply: Reply | None = None  # its responses, if they can be ended early (Reply.end)
 
     @property
     def model(self) -> str:
@@ -102,28 +69,15 @@ class Parts(Protocol):
     async def aclose(self) -> None: ...
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class HttpResponse:
-    """Status, headers and body of an HTTP response.
+    """Status, headers and body of an HTTP response."""
 
-    body   the whole body, or its beginning if `more` follows
-    more   the rest, each piece sent at once; None for none
-    trace  of the request, held until the response is sent; None for no trace
-    """
-
-    __slots__ = ("body", "headers", "more", "status", "trace")
-
-    def __init__(
-        self,
-        status: int = 200,
-        headers: Mapping[str, str] = TEXT_HEADERS,
-        body: bytes = b"",
-        more: Parts | None = None,
-    ):
-        self.status = status
-        self.headers = headers
-        self.body = body
-        self.more = more
-        self.trace: Trace | None = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=lambda: TEXT_HEADERS)
+    body: bytes = b""  # the whole body, or its beginning if `more` follows
+    more: Parts | None = None  # the rest, each piece sent at once
+    trace: Trace | None = None  # of the request, held until the response is sent
 
     def __repr__(self) -> str:
         return f"HttpResponse({self.status}, {dict(self.headers)}, {self.body[:200]!r})"

@@ -60,16 +60,11 @@ class HttpOptions(Section):
 
     @property
     def has_tls(self) -> bool:
-        """Whether clients connect over TLS."""
         return self.http_use_ssl or self.http_use_ssl_mutual
 
-    @property
-    def reads_again(self) -> bool:
-        """Whether there are certificates."""
-        return self.has_tls
+    reads_again = has_tls  # certificates
 
     def listeners(self, options: Options) -> Sequence[Listener]:
-        """Return the port of HTTP."""
         if not self.allow_http:
             return ()
         return (

@@ -12,18 +12,14 @@ from core.system.account import UNCOUNTED, MemoryAccount, Share
 
 
 class RequestShare:
-    """The memory that one request holds. Not thread-safe: call from the event loop only.
-
-    held     bytes taken and not given back
-    unpaid   bytes of decompressed data taken beyond those that its compressed bytes paid for
-    """
+    """The memory that one request holds. Not thread-safe: call from the event loop only."""
 
     __slots__ = ("_share", "held", "unpaid")
 
     def __init__(self, share: Share):
         self._share = share
-        self.held = 0
-        self.unpaid = 0
+        self.held = 0  # bytes taken and not given back
+        self.unpaid = 0  # decompressed bytes taken beyond those that compressed bytes paid for
 
     def take(self, size: int, what: str) -> None:
         """Take `size` bytes for `what`, which the error names. Raises MemoryExhausted."""
@@ -36,7 +32,6 @@ class RequestShare:
             self.take(size, what)
 
     def give(self, size: int) -> None:
-        """Give back `size` bytes that were taken."""
         self._share.give(size)
         self.held -= size
 
@@ -48,17 +43,13 @@ class RequestShare:
         self._share.take_unpaid(size, what)
         self.unpaid += size
 
-    def give_unpaid(self, size: int) -> None:
-        """Give back `size` bytes that `take_unpaid` took."""
-        self._share.give_unpaid(size)
-        self.unpaid -= size
-
     def close(self) -> None:
         """Give back everything. Idempotent."""
         if self.held:
             self.give(self.held)
         if self.unpaid:
-            self.give_unpaid(self.unpaid)
+            self._share.give_unpaid(self.unpaid)
+            self.unpaid = 0
 
 
 def boundless() -> RequestShare:

@@ -32,21 +32,14 @@ TOO_MANY = _cut(503, "the server has too many connections; try again, or keep on
 
 
 class UnfinishedRequest(NamedTuple):
-    """A request of which a part is missing.
+    """A request of which a part is missing."""
 
-    in_body    whether its headers are complete
-    after      when the request before it ended: identifies it on its connection
-    received   bytes of it, which only grow while it is the same request
-    """
-
-    in_body: bool
-    after: float
-    received: int
+    in_body: bool  # whether its headers are complete
+    after: float  # when the request before it ended: identifies it on its connection
+    received: int  # bytes of it, which only grow while it is the same request
 
 
 class TimedConnection(Protocol):
-    """A connection."""
-
     def unfinished(self) -> UnfinishedRequest | None:
         """Return the request that the client has begun and the server waits for; None for none."""
 
@@ -81,13 +74,11 @@ class RequestTimeouts:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Check all connections from now on."""
         limits = [limit for limit in self._limits.values() if limit]
         if limits:
             self._plan(loop, min(limits) / _LOOKS)
 
     def end(self) -> None:
-        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -126,20 +117,14 @@ class RequestTimeouts:
 
 
 class _Progress(NamedTuple):
-    """A request that was unfinished at an earlier check.
+    """A request that was unfinished at an earlier check."""
 
-    found        its state at `progress_s`
-    progress_s   last time when PROGRESS more bytes of it had come
-    begun_s      when it was first seen
-    """
-
-    found: UnfinishedRequest
-    progress_s: float
-    begun_s: float
+    found: UnfinishedRequest  # its state at `progress_s`
+    progress_s: float  # last time when PROGRESS more bytes of it had come
+    begun_s: float  # when it was first seen
 
 
 def _is_same(before: UnfinishedRequest, now: UnfinishedRequest) -> bool:
-    """Return whether both are the same request."""
     return (
         before.in_body == now.in_body
         and before.after == now.after

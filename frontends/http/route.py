@@ -14,23 +14,18 @@ Service = Callable[[InferenceServer, HttpRequest], Awaitable[HttpResponse]]
 
 
 class Route(NamedTuple):
-    """One row of the table.
-
-    category   of --http-restricted-api, and of the roles that callers need
-    operation  name of its control operation, "" for none
-    looks      whether it changes nothing, with any method; otherwise only GET changes nothing
-    brings_files   whether its body may be as large as one for inference
-    is_generic     whether it is derived from its operation (services/control.py), not of the protocol
-    """
+    """One row of the table."""
 
     methods: frozenset[str]
     path: re.Pattern[str]
-    category: str
+    category: str  # of --http-restricted-api, and of the roles that callers need
     service: Service
-    operation: str = ""
-    looks: bool = False
-    brings_files: bool = False
-    is_generic: bool = False
+    operation: str = ""  # name of its control operation
+    looks: bool = (
+        False  # whether it changes nothing, with any method; else only GET changes nothing
+    )
+    brings_files: bool = False  # whether its body may be as large as one for inference
+    is_generic: bool = False  # whether it is derived from its operation, not of the protocol
 
     @property
     def takes_body(self) -> bool:

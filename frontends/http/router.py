@@ -21,7 +21,7 @@ from frontends.http.openapi import description
 from frontends.http.route import Route as Route
 from frontends.http.route import Service as Service
 from frontends.http.route import row as row
-from frontends.http.services import control, health, log, metadata, repository, shared_memory, trace
+from frontends.http.services import control, health, metadata, repository, settings, shared_memory
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
 from frontends.shared.access import Requirement, requirement
@@ -67,10 +67,10 @@ _ROWS = (
         "repository.unload",
         repository.unload,
     ),
-    row("POST", _TRACE, "settings.change_trace_settings", trace.change),
-    row("GET", _TRACE, "settings.trace_settings", trace.settings),
-    row("POST", "/v2/logging", "settings.change_log_settings", log.change),
-    row("GET", "/v2/logging", "settings.log_settings", log.settings),
+    row("POST", _TRACE, "settings.change_trace_settings", settings.change_trace),
+    row("GET", _TRACE, "settings.trace_settings", settings.trace),
+    row("POST", "/v2/logging", "settings.change_log_settings", settings.change_log),
+    row("GET", "/v2/logging", "settings.log_settings", settings.log),
     row("GET", f"{_SYSTEM}/status", "memory.status", shared_memory.status),
     row("GET", f"{_CUDA}/status", "memory.cuda_status", shared_memory.status),
     row("POST", f"{_SYSTEM}/register", "memory.register", shared_memory.register),

@@ -39,7 +39,6 @@ async def send(
 
 
 def response_of(answer: HttpResponse, request: web.BaseRequest) -> web.Response:
-    """Return the response as a response of aiohttp."""
     response = web.Response(
         status=answer.status, headers={**answer.headers, "Server": "core"}, body=answer.body
     )

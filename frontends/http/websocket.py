@@ -123,7 +123,6 @@ class WebSocketSession:
         return None
 
     def replies(self) -> list[Reply]:
-        """Return the replies of the running requests."""
         return [call.reply for call in self._running.values() if call.reply is not None]
 
     def finish(self) -> None:

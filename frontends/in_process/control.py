@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from core.errors import CoreError
+from core.errors import CoreError, unavailable
 from core.request import NEWEST
 from core.server import InferenceServer
 from core.telemetry.families import Family
+from frontends.in_process.lifetime import ServerLifetime
 from frontends.in_process.loop_thread import LoopThread
 
 T = TypeVar("T")
@@ -21,6 +22,10 @@ class ControlMethods:
     Call `load`, `unload` and `index` from any thread except the server's, all others from any thread.
     All raise CoreError(UNAVAILABLE) before the start and after the end of the server.
     """
+
+    _thread: LoopThread | None
+    _closed: str  # why calls are refused
+    _lifetime: ServerLifetime
 
     def load(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
         """Load or reload a model of a repository; needs model_control_mode="explicit".
@@ -81,18 +86,15 @@ class ControlMethods:
         """Return every metric family with its current samples."""
         return self._call(lambda: self._inner.control.health.metrics_here())
 
-    # The subclass implements these two. -------------------------------------------
-
     @property
     def _inner(self) -> InferenceServer:
-        """Return the server on the loop."""
-        raise NotImplementedError
+        return self._lifetime.server
 
     def _running_thread(self) -> LoopThread:
         """Return the thread of the loop. Raises CoreError(UNAVAILABLE) if the server does not run."""
-        raise NotImplementedError
-
-    # -------------------------------------------------------------------------------
+        if (thread := self._thread) is None:
+            raise unavailable(self._closed)
+        return thread
 
     def _run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine on the loop and wait for its result."""

@@ -19,7 +19,9 @@ from core.errors import CoreError, Kind, invalid, not_found
 from core.frontend import Frontend
 from core.options import Options
 from core.server import InferenceServer
-from frontends.in_process.functions import BoundFunction, FunctionRepository, backends_of
+from frontends.in_process.functions.backend import backends_of
+from frontends.in_process.functions.binding import BoundFunction
+from frontends.in_process.functions.repository import FunctionRepository
 from frontends.in_process.loop_thread import STOPPED
 from frontends.in_process.pending import Dispatcher
 
@@ -98,9 +100,13 @@ class ServerLifetime:
         Raises CoreError if one is not installed, is already open, or cannot listen; then all of them
         are closed.
         """
+        installed = plugins.frontends()
         for name in ports:
             if name in self._frontends:
                 raise invalid(f"frontend '{name}' is open already")
+            if name not in installed:
+                known = ", ".join(installed) or "none"
+                raise not_found(f"no frontend named '{name}' (installed: {known})")
         changes: dict[str, Any] = {f"{name}_address": address for name in ports}
         changes |= {f"{name}_port": port for name, port in ports.items() if port is not None}
         changes |= {f"allow_{name}": True for name in ports}
@@ -109,7 +115,7 @@ class ServerLifetime:
         opened: dict[str, Frontend] = {}
         try:
             for name in ports:
-                opened[name] = self._frontend(name)
+                opened[name] = installed[name].load()(self.server)
                 await opened[name].start()
         except BaseException:
             for frontend in opened.values():
@@ -118,15 +124,6 @@ class ServerLifetime:
             raise
         self._frontends |= opened
         return {name: int(getattr(each, "port", 0)) for name, each in opened.items()}
-
-    def _frontend(self, name: str) -> Frontend:
-        installed = plugins.frontends()
-        if name not in installed:
-            raise not_found(
-                f"no frontend named '{name}' (installed: {', '.join(installed) or 'none'})"
-            )
-        made: Frontend = installed[name].load()(self.server)
-        return made
 
     async def stop(self, timeout_s: float) -> bool:
         """Refuse new requests, finish the accepted ones, unload all models. Return whether all ended.

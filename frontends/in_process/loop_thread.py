@@ -27,10 +27,7 @@ _CANCEL_TIMEOUT_S = 1.0  # for the last tasks of a loop
 
 
 class CallQueue:
-    """Calls for one event loop, in order. Any thread may add one.
-
-    loop   runs the calls
-    """
+    """Calls for one event loop, which runs them in order. Any thread may add one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self.loop = loop

@@ -55,7 +55,9 @@ def _value(flag: Flag, value: Any) -> Any:
         if flag.form.repeats:
             return _merged(flag, value)
         if not flag.form.metavar or isinstance(flag.default, bool):
-            return _truth(flag, value)
+            if not isinstance(value, bool):
+                raise _wrong(flag, value)
+            return value
         if isinstance(flag.default, tuple) and _are_names(value):
             value = ",".join(value) or "none"
         if isinstance(value, bool) or not isinstance(value, int | float | str | os.PathLike):
@@ -83,12 +85,6 @@ def _merged(flag: Flag, value: Any) -> Any:
     for text in _listed(value):
         merged = flag.form.merge(merged, flag.form.read(flag.name, text))
     return merged
-
-
-def _truth(flag: Flag, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(flag, value)
-    return value
 
 
 def _wrong(flag: Flag, value: Any) -> CoreError:

@@ -40,26 +40,18 @@ Item = InferenceResponse | CoreError | None
 
 
 class Dispatcher:
-    """Passes requests of this program to the server. Loop thread only, except `thread`.
-
-    thread    of the server's loop; any thread
-    server    takes the requests; None before the start
-    closed    why new requests are refused; empty while they are accepted
-    pending   the requests that have not received their last item
-    """
+    """Passes requests of this program to the server. Loop thread only, except `thread`."""
 
     def __init__(self, thread: LoopThread) -> None:
-        self.thread = thread
-        self.server: InferenceServer | None = None
-        self.closed = "the server is not started"
-        self.pending: set[PendingRequest] = set()
+        self.thread = thread  # of the server's loop; any thread
+        self.server: InferenceServer | None = None  # takes the requests; None before the start
+        self.closed = "the server is not started"  # why new requests are refused; "" if accepted
+        self.pending: set[PendingRequest] = set()  # have not received their last item
 
     def open(self, server: InferenceServer) -> None:
-        """Accept requests for `server`."""
         self.server, self.closed = server, ""
 
     def close(self, reason: str) -> None:
-        """Refuse new requests."""
         self.closed = reason
 
     def fail_pending(self, reason: str) -> None:
@@ -194,12 +186,10 @@ class BlockingRequest(_SingleResponseRequest):
                 pass
             return True
         end_s = time.monotonic() + timeout_s
-        while not self._finished.acquire(
-            timeout=max(0.0, min(SIGNAL_CHECK_S, end_s - time.monotonic()))
-        ):
-            if time.monotonic() >= end_s:
-                return False
-        return True
+        while (left_s := end_s - time.monotonic()) > 0:
+            if self._finished.acquire(timeout=min(SIGNAL_CHECK_S, left_s)):
+                return True
+        return self._finished.acquire(blocking=False)
 
 
 class AsyncRequest(_SingleResponseRequest):
@@ -207,9 +197,7 @@ class AsyncRequest(_SingleResponseRequest):
 
     def __init__(self, dispatcher: Dispatcher, request: InferenceRequest):
         super().__init__(dispatcher, request)
-        self._calls: CallQueue | None = (
-            None  # of the coroutine's loop, None if that is the server's
-        )
+        self._calls: CallQueue | None = None  # of the coroutine's loop; None: the server's
         self._future: asyncio.Future[None] | None = None
 
     def wake(self) -> None:
@@ -251,10 +239,8 @@ class AsyncRequest(_SingleResponseRequest):
         return self._result()
 
 
-def set_deadline(request: InferenceRequest, timeout_s: float | None) -> None:
+def set_deadline(request: InferenceRequest, timeout_s: float) -> None:
     """Set the deadline of a request that starts now. Raises CoreError(INVALID) for a bad timeout."""
-    if timeout_s is None:
-        return
     if not isinstance(timeout_s, Real) or not 0 < timeout_s <= MAX_TIMEOUT_S:
         raise CoreError(Kind.INVALID, f"timeout={timeout_s!r}: give seconds above 0, or None")
     request.deadline_ns = time.monotonic_ns() + int(timeout_s * 1e9)

@@ -17,10 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from core.errors import unavailable
-from core.server import InferenceServer
+from core.request import InferenceRequest
 from core.telemetry import log
 from frontends.in_process.control import ControlMethods
-from frontends.in_process.functions import FunctionSettings, Specs, bound_function
+from frontends.in_process.functions.binding import FunctionSettings, bound_function
+from frontends.in_process.functions.specs import Specs
 from frontends.in_process.lifetime import ServerLifetime, checked_ports
 from frontends.in_process.loop_thread import FORKED, STOPPED, LoopThread, would_deadlock
 from frontends.in_process.options import options_of
@@ -56,8 +57,8 @@ class Server(ControlMethods):
         self.options = options_of(options)
         self._logs = any(name.startswith("log_") for name in options)
         self._lock = threading.Lock()  # of start and stop
-        self._thread: LoopThread | None = None
-        self._closed = _NOT_STARTED  # why calls are refused
+        self._thread = None
+        self._closed = _NOT_STARTED
         self._ended = threading.Event()
 
     def start(self) -> Server:
@@ -150,11 +151,7 @@ class Server(ControlMethods):
         Raises the CoreError of the model or the server. KeyboardInterrupt cancels the request. Requests
         of several threads share batches.
         """
-        dispatcher = self._open_dispatcher()
-        request = request_of(model, inputs, **fields)
-        if timeout is not None:
-            set_deadline(request, timeout)
-        return BlockingRequest(dispatcher, request).wait(timeout)
+        return BlockingRequest(*self._request(model, inputs, timeout, fields)).wait(timeout)
 
     async def infer_async(
         self,
@@ -165,11 +162,7 @@ class Server(ControlMethods):
         **fields: Unpack[RequestFields],
     ) -> Response:
         """Like `infer`, for a coroutine on any loop. Cancelling its task cancels the request."""
-        dispatcher = self._open_dispatcher()
-        request = request_of(model, inputs, **fields)
-        if timeout is not None:
-            set_deadline(request, timeout)
-        return await AsyncRequest(dispatcher, request).wait(timeout)
+        return await AsyncRequest(*self._request(model, inputs, timeout, fields)).wait(timeout)
 
     def stream(
         self,
@@ -185,10 +178,7 @@ class Server(ControlMethods):
         The model waits for a slow reader. A reader that takes nothing for a minute while the model waits
         loses the rest. The first `next` raises the error of a refused request.
         """
-        dispatcher = self._open_dispatcher()
-        request = request_of(model, inputs, **fields)
-        set_deadline(request, timeout)
-        return ResponseStream(dispatcher, request, timeout)
+        return ResponseStream(*self._request(model, inputs, timeout, fields), timeout)
 
     def stream_async(
         self,
@@ -199,10 +189,7 @@ class Server(ControlMethods):
         **fields: Unpack[RequestFields],
     ) -> AsyncResponseStream:
         """Like `stream`, for `async for`. Call it on the event loop that reads the stream."""
-        dispatcher = self._open_dispatcher()
-        request = request_of(model, inputs, **fields)
-        set_deadline(request, timeout)
-        return AsyncResponseStream(dispatcher, request, timeout)
+        return AsyncResponseStream(*self._request(model, inputs, timeout, fields), timeout)
 
     def bind(
         self,
@@ -280,20 +267,17 @@ class Server(ControlMethods):
         ports = checked_ports({"http": http_port, "grpc": grpc_port, "metrics": metrics_port})
         return self._run(lambda: self._lifetime.serve(ports, address))
 
-    def _running_thread(self) -> LoopThread:
-        if (thread := self._thread) is None:
-            raise unavailable(self._closed)
-        return thread
-
-    @property
-    def _inner(self) -> InferenceServer:
-        return self._lifetime.server
-
-    def _open_dispatcher(self) -> Dispatcher:
+    def _request(
+        self, model: str, inputs: Inputs, timeout_s: float | None, fields: RequestFields
+    ) -> tuple[Dispatcher, InferenceRequest]:
+        """Return a request, whose time begins now, and what passes it to the server."""
         own: Dispatcher | None = getattr(self, "_dispatcher", None)
         if own is None or (self._thread is None and current_dispatcher.get() is not own):
             raise unavailable(self._closed)
-        return own
+        request = request_of(model, inputs, **fields)
+        if timeout_s is not None:
+            set_deadline(request, timeout_s)
+        return own, request
 
     def _abandon(self) -> None:
         """Refuse all calls: this process is a forked child of the server's process."""
@@ -304,9 +288,8 @@ class Server(ControlMethods):
             thread.abandon(FORKED)
 
 
-_started: set[Server] = (
-    set()
-)  # a reference to each, so that a server without other references stops too
+# A reference to each, so that a server without other references stops too.
+_started: set[Server] = set()
 
 
 def _stop_all() -> None:

@@ -69,7 +69,6 @@ class _StreamRequest(PendingRequest):
         self.put((item, final))
 
     def put(self, queued: _QueuedItem) -> None:
-        """Pass one item to the reader."""
         raise NotImplementedError
 
     def fail(self, error: CoreError) -> None:
@@ -274,7 +273,6 @@ class AsyncResponseStream(_Reader):
             raise
 
     async def aclose(self) -> None:
-        """Stop reading. A second call does nothing."""
         self._close()
 
     async def __aenter__(self) -> AsyncResponseStream:

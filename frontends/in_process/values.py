@@ -249,12 +249,10 @@ class Response(Mapping[str, Any]):
 
     @property
     def id(self) -> str:
-        """Return the id of the request."""
         return self._response.id
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """Return the parameters that the model returned with the tensors."""
         return self._response.parameters
 
     def __repr__(self) -> str:

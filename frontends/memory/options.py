@@ -18,8 +18,6 @@ _NUMBERS = Form("<integer>", read_int, lambda numbers, new: sorted({*numbers, ne
 
 @dataclass(kw_only=True)
 class MemoryOptions(Section):
-    """The flags of the memory frontend."""
-
     # fmt: off
     shared_memory_socket: str = _memory(STRING, "",
         "Path of a Unix domain socket on which clients send descriptors of shared memory. It is released "
@@ -29,7 +27,6 @@ class MemoryOptions(Section):
     # fmt: on
 
     def listeners(self, options: Options) -> Sequence[Listener]:
-        """Return the socket on which clients send descriptors."""
         if not self.shared_memory_socket:
             return ()
         return (

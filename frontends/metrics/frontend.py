@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from core.server import InferenceServer
-from frontends.http.frontend import certificates
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.message import HttpRequest, HttpResponse
@@ -13,6 +12,7 @@ from frontends.http.options import HttpOptions
 from frontends.http.router import Router, row
 from frontends.metrics.options import MetricsOptions
 from frontends.metrics.text import CONTENT_TYPE, render
+from frontends.shared.tls import Certificates
 
 _HEADERS = {"Content-Type": CONTENT_TYPE}
 
@@ -47,7 +47,7 @@ class MetricsFrontend(HttpListener):
             options.metrics_address,
             options.metrics_port,
             reuse_port=server.options.workers > 1,
-            certificates=certificates(http) if options.metrics_use_ssl else None,
+            certificates=Certificates.of("http", http) if options.metrics_use_ssl else None,
             logged=False,  # no access log lines for scrapes
         )
 

@@ -16,8 +16,6 @@ _metrics = group("Metrics")
 
 @dataclass(kw_only=True)
 class MetricsOptions(Section):
-    """The flags of the metrics frontend."""
-
     # fmt: off
     metrics_address: str = _metrics(STRING, "",
         "Address of the metrics; by default --http-address, or 127.0.0.1 if that is a Unix domain socket.")
@@ -28,7 +26,6 @@ class MetricsOptions(Section):
 
     @property
     def reads_again(self) -> bool:
-        """Whether there are certificates."""
         return self.metrics_use_ssl
 
     def resolve(self, options: Options) -> None:
@@ -46,7 +43,6 @@ class MetricsOptions(Section):
             )
 
     def listeners(self, options: Options) -> Sequence[Listener]:
-        """Return the port of metrics."""
         if not options.allow_metrics:
             return ()
         return (

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import invalid, unavailable
@@ -33,49 +34,24 @@ _END_S = 5.0  # for the last lines; a pipe that nobody reads must not keep the s
 _ATOMIC = 4096  # bytes that a pipe takes as one, whoever else writes to it
 
 
+@dataclass(slots=True, eq=False)
 class AccessLogEntry:
-    """What a line says of one request. Filled by the frontend on the loop, then the writer's.
+    """What a line says of one request. Filled by the frontend on the loop, then the writer's."""
 
-    protocol          "http" or "grpc"
-    client            address and port, "" for one that has none
-    method            of HTTP, "" for gRPC
-    path              without the query; of gRPC the method's
-    model, version    as the client wrote them, "" for none
-    id                the client's name for the request
-    caller            the name that the client has shown to have, "" for a client that nobody knows
-    trace             32 digits of the trace that the request belongs to, "" for none
-    began_ns          time.monotonic_ns() when the request was there
-    bytes_in          of its body or message, as the frontend got it
-    status            of HTTP, or the code of gRPC
-    bytes_out         of the body or the message of the answer, or of all of them
-    """
-
-    __slots__ = (
-        "began_ns",
-        "bytes_in",
-        "bytes_out",
-        "caller",
-        "client",
-        "ended_ns",
-        "id",
-        "method",
-        "model",
-        "path",
-        "protocol",
-        "status",
-        "trace",
-        "version",
-    )
-
-    def __init__(self, protocol: str, client: str, path: str, method: str = ""):
-        self.protocol = protocol
-        self.client = client
-        self.method = method
-        self.path = path
-        self.model = self.version = self.id = self.caller = self.trace = ""
-        self.began_ns = time.monotonic_ns()
-        self.ended_ns = 0
-        self.bytes_in = self.bytes_out = self.status = 0
+    protocol: str  # "http" or "grpc"
+    client: str  # address and port, "" for one that has none
+    path: str  # without the query; of gRPC the method's
+    method: str = ""  # of HTTP, "" for gRPC
+    model: str = ""  # as the client wrote it, "" for none
+    version: str = ""  # as the client wrote it, "" for none
+    id: str = ""  # the client's name for the request
+    caller: str = ""  # the name that the client has shown to have, "" for an unknown client
+    trace: str = ""  # 32 digits of the trace that the request belongs to, "" for none
+    began_ns: int = field(default_factory=time.monotonic_ns)  # when the request was there
+    ended_ns: int = 0
+    bytes_in: int = 0  # of its body or message, as the frontend got it
+    bytes_out: int = 0  # of the body or the message of the answer, or of all of them
+    status: int = 0  # of HTTP, or the code of gRPC
 
     def belong(self, traceparent: str) -> None:
         """The request belongs to the trace that a header of the client names, if it names one."""
@@ -110,20 +86,14 @@ class AccessLogEntry:
 
 
 class AccessLog:
-    """Writes entries, from a thread of its own. Loop thread, but for what is below `_serve`.
-
-    path      of the file that lines are appended to; "-" for standard output
-    rate      one of so many requests is written; those that failed always are
-    most      entries that may wait
-    dropped   entries that were lost since the start
-    """
+    """Writes entries, from a thread of its own. Loop thread, but for what is below `_serve`."""
 
     def __init__(self, path: str, rate: int = 1, most: int = MOST_WAITING):
         """Raises CoreError(UNAVAILABLE) for a file that cannot be opened."""
-        self.dropped = 0
-        self._path = path
-        self._rate = rate
-        self._most = most
+        self.dropped = 0  # entries that were lost since the start
+        self._path = path  # of the file that lines are appended to; "-" for standard output
+        self._rate = rate  # one of so many requests is written; those that failed always are
+        self._most = most  # entries that may wait
         self._passed = 0  # since the last that was written
         self._waiting: deque[AccessLogEntry] = deque()
         # Written by the loop and by the writer; what is missed waits a pause more.
@@ -237,7 +207,6 @@ class AccessLog:
             self._told_lost = lost
 
     def _lines(self, count: int) -> list[bytes]:
-        """Return the next `count` lines."""
         epoch_ns = time.time_ns() - time.monotonic_ns()
         return [_encoded(self._waiting.popleft().line(epoch_ns)) for _ in range(count)]
 

@@ -1,7 +1,9 @@
-"""How many clients a port has at a time."""
+"""How many clients a port has at a time, and how long one may not read what it asked for."""
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import sys
 
 try:
@@ -10,6 +12,7 @@ except ImportError:  # Windows: nothing says how many files may be open
     resource = None  # type: ignore[assignment]
 
 BACKLOG = 1024  # connections of one port that the system keeps until they are accepted
+_TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)  # of Linux
 _SPARE_FILES = 256  # of those that the process may open: for models, logs and the other ports
 
 
@@ -23,3 +26,17 @@ def most_connections(wanted: int) -> int:
     if files == resource.RLIM_INFINITY:
         return sys.maxsize
     return max(files - _SPARE_FILES, files // 2)
+
+
+def end_unread(listener: asyncio.AbstractServer, seconds: int) -> None:
+    """Let connections end whose peer takes nothing for so long of what waits for it; 0 for never.
+
+    Connections inherit it from the sockets that listen (RFC 5482; tcp(7): bytes that are sent and not
+    acknowledged, or that a closed window holds back). Who reads a little now and then goes on. Elsewhere
+    than on Linux nothing happens.
+    """
+    if not seconds or _TCP_USER_TIMEOUT is None:
+        return
+    for each in getattr(listener, "sockets", ()):
+        if each.family != socket.AF_UNIX:
+            each.setsockopt(socket.IPPROTO_TCP, _TCP_USER_TIMEOUT, seconds * 1000)

@@ -15,22 +15,17 @@ from frontends.shared.watched_files import WatchedFiles
 
 
 class FrontendContext:
-    """What the frontends of one server share. Loop thread only.
-
-    options      flags that all frontends share
-    policy       every call is checked against it; None: every caller may do everything
-    access_log   gets a line for every request; None without --access-log
-    files        certificates, tokens and keys, which are read again when they change
-    """
+    """What the frontends of one server share. Loop thread only."""
 
     def __init__(self, server: InferenceServer):
         """Raises CoreError for options, tokens and keys that cannot be used."""
         options = self.options = SharedOptions.of(server.options)
-        self.files = WatchedFiles(options.reload_secs)
+        self.files = WatchedFiles(options.reload_secs)  # certificates, tokens and keys
+        # Every call is checked against it; None: every caller may do everything.
         self.policy = AccessPolicy.of(options, lambda: server.shared_table("limits"))
         if self.policy is not None:
             self.policy.watch(self.files)
-        self.access_log = AccessLog.of(options)
+        self.access_log = AccessLog.of(options)  # gets a line for every request
         server.on_reload(self.reload)
 
     def reload(self) -> None:

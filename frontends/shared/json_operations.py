@@ -29,15 +29,10 @@ _PYTHON = {kind: (each,) for each, kind in _SCALARS.items()} | {"number": (float
 
 @dataclass(frozen=True)
 class JsonForm:
-    """Arguments and result of an operation as JSON.
+    """Arguments and result of an operation as JSON."""
 
-    arguments   name → schema
-    required    names of the arguments without a default
-    result      schema
-    """
-
-    arguments: Mapping[str, Schema]
-    required: Sequence[str]
+    arguments: Mapping[str, Schema]  # by name
+    required: Sequence[str]  # names of the arguments without a default
     result: Schema
 
 
@@ -65,7 +60,7 @@ def offered(areas: Iterable[Area | type[Area]], served: Collection[str]) -> tupl
         each
         for area in areas
         for each in area.operations
-        if not (each.internal or each.name in served or json_form(each) is None)
+        if each.name not in served and not each.internal and json_form(each) is not None
     )
 
 
@@ -164,7 +159,6 @@ def _holds(schema: Schema, value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return the name of a value's type in JSON."""
     return _SCALARS.get(type(value), "array" if type(value) is list else "object")
 
 

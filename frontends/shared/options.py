@@ -25,8 +25,6 @@ _security = group("Security")
 
 @dataclass(kw_only=True)
 class SharedOptions(Section):
-    """The flags of all frontends together."""
-
     # fmt: off
     unix_socket_mode: str = _server(MODE, "0600",
         "Permissions of the Unix domain sockets on which the server listens.")

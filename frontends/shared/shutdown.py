@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from core.errors import CoreError, unavailable
 
-GOODBYE_S = (
-    1.0  # for the last bytes of streams that are ended; a client that does not read loses them
-)
+# For the last bytes of streams that are ended; a client that does not read loses them.
+GOODBYE_S = 1.0
 
 
 def not_done(timeout_s: float) -> CoreError:

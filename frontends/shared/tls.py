@@ -19,20 +19,13 @@ _GOODBYE_S = 2.0
 
 @dataclass(frozen=True)
 class Certificates:
-    """The PEM files that the options of one frontend name.
+    """The PEM files that the options of one frontend name."""
 
-    frontend      the beginning of its options, as errors name them: "http"
-    certificate   file with the server's certificate, and those between it and its root
-    key           file with its key, without a password
-    root          file with the certificates that clients' certificates are checked against, or ""
-    mutual        whether clients must show one
-    """
-
-    frontend: str
-    certificate: str
-    key: str
-    root: str
-    mutual: bool
+    frontend: str  # the beginning of its options, as errors name them: "http"
+    certificate: str  # the server's certificate, and those between it and its root
+    key: str  # of the server, without a password
+    root: str  # certificates that clients' certificates are checked against, or ""
+    mutual: bool  # whether clients must show one
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -43,6 +36,12 @@ class Certificates:
     def what(self) -> str:
         """They, for the log."""
         return f"certificates of {self.frontend}"
+
+    @classmethod
+    def of(cls, frontend: str, options: Any) -> Certificates:
+        """Return the files that the flags of a frontend name."""
+        flags = ("server_cert", "server_key", "root_cert", "use_ssl_mutual")
+        return cls(frontend, *(getattr(options, f"{frontend}_{flag}") for flag in flags))
 
     def context(self, protocol: str) -> ssl.SSLContext:
         """The files, read and checked, for a server that speaks `protocol` (a name of ALPN).

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 
 from core.errors import internal, invalid
 from core.request import Parameter
-from frontends.grpc.protocol.messages import InferParameter
+from frontends.grpc.protocol.messages import InferParameter, ModelRepositoryParameter
 
 Parameters = Mapping[str, InferParameter]
 
 UINT64 = 2**64  # modulus: negative values of unsigned parameters wrap around, as in Triton
 
 
-def kind(parameter: InferParameter) -> str | None:
+def kind(parameter: InferParameter | ModelRepositoryParameter) -> str | None:
     """Return the name of the field that is set: "bool_param", "int64_param", …; None for none."""
     which: str | None = parameter.WhichOneof("parameter_choice")
     return which
 
 
-def boolean(name: str, parameter: InferParameter) -> bool:
+def boolean(name: str, parameter: InferParameter | ModelRepositoryParameter) -> bool:
     """Return the value of a bool parameter. Raises CoreError(INVALID) for another kind."""
     if kind(parameter) != "bool_param":
         raise invalid(f"invalid value type for '{name}' parameter, expected bool_param.")

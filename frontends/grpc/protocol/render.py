@@ -22,15 +22,6 @@ _RAW_OUTPUT_CONTENTS = bytes([6 * 8 + 2])  # tag of field 6, length-delimited
 _INFER_RESPONSE = bytes([2 * 8 + 2])  # the same of field 2 in ModelStreamInferResponse
 
 
-def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | list[Buffer]:
-    """Return the response to a unary call; large tensors are separate parts and are not copied.
-
-    Raises CoreError(INTERNAL) for a parameter of an invalid type.
-    """
-    message = infer_response.response(answer, request)
-    return message if message is not None else response_by_protobuf(answer, request)
-
-
 def response_by_protobuf(answer: InferenceResponse, request: InferenceRequest) -> bytes:
     """Return the response to a unary call whole, encoded by protobuf."""
     return b"".join(_parts(answer, request, answer.parameters))
@@ -72,7 +63,6 @@ def stream_error(error: CoreError, id: str, model_name: str, version: str, final
 
 
 def stream_end(id: str, model_name: str, version: str) -> bytes:
-    """Return the empty final response on a stream."""
     return ModelStreamInferResponse(
         infer_response=_empty(id, model_name, version, True)
     ).SerializeToString()

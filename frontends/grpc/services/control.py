@@ -15,6 +15,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from core.control import Area, Operation
 from core.errors import invalid
 from frontends.grpc.call import GrpcCall
+from frontends.grpc.method import UnaryFunction
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.services.repository import to_the_end
 from frontends.shared import json_operations
@@ -28,28 +29,27 @@ def path_of(operation: Operation) -> str:
     return f"/core.control.{area}/{operation.method}"
 
 
-class ControlService:
-    """Calls one operation of `areas`. Loop thread only."""
+def service(areas: Mapping[str, Area], operation: Operation) -> UnaryFunction:
+    """Return the function that calls one operation of `areas`. Loop thread only."""
 
-    def __init__(self, areas: Mapping[str, Area], operation: Operation):
-        self._areas = areas
-        self._operation = operation
-
-    async def call(self, data: bytes, call: GrpcCall) -> bytes:
-        """Return the result. A client that goes away does not stop the operation."""
-        work = json_operations.call(self._areas, self._operation, self._arguments(data))
+    async def answer(data: bytes, call: GrpcCall) -> bytes:
+        work = json_operations.call(areas, operation, _arguments(operation, data))
+        # A client that goes away does not stop the operation.
         return StringValue(value=(await to_the_end(work)).decode()).SerializeToString()
 
-    def _arguments(self, data: bytes) -> Any:
-        if len(data) > _MOST_BYTES:
-            raise invalid(
-                f"the request of {len(data)} bytes for control operation '{self._operation.name}' is larger "
-                f"than {_MOST_BYTES} bytes"
-            )
-        text = decode(StringValue, data).value
-        try:
-            return orjson.loads(text) if text else {}
-        except orjson.JSONDecodeError as error:
-            raise invalid(
-                f"the request for control operation '{self._operation.name}' is not JSON: {error}"
-            ) from None
+    return answer
+
+
+def _arguments(operation: Operation, data: bytes) -> Any:
+    if len(data) > _MOST_BYTES:
+        raise invalid(
+            f"the request of {len(data)} bytes for control operation '{operation.name}' is larger than "
+            f"{_MOST_BYTES} bytes"
+        )
+    text = decode(StringValue, data).value
+    try:
+        return orjson.loads(text) if text else {}
+    except orjson.JSONDecodeError as error:
+        raise invalid(
+            f"the request for control operation '{operation.name}' is not JSON: {error}"
+        ) from None

@@ -1,39 +1,47 @@
-"""ServerMetadata, ModelMetadata, ModelConfig."""
+"""ServerMetadata, ModelMetadata, ModelConfig, ModelStatistics."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from core.config.model_version import parse_version
 from core.server import InferenceServer
-from frontends.grpc.call import GrpcCall
-from frontends.grpc.protocol.decode import decode
-from frontends.grpc.protocol.messages import (
-    ModelConfigRequest,
-    ModelConfigResponse,
-    ModelMetadataRequest,
-    ModelMetadataResponse,
-    ServerMetadataRequest,
-    ServerMetadataResponse,
-)
+from frontends.grpc.protocol import messages
 
 
-class MetadataService:
-    """Metadata of server and models, and configurations. Call from the event loop only."""
+async def server_metadata(
+    server: InferenceServer, request: messages.ServerMetadataRequest
+) -> messages.ServerMetadataResponse:
+    return messages.ServerMetadataResponse(**server.metadata())
 
-    def __init__(self, server: InferenceServer):
-        self._server = server
 
-    async def server_metadata(self, data: bytes, call: GrpcCall) -> bytes:
-        decode(ServerMetadataRequest, data)
-        return ServerMetadataResponse(**self._server.metadata()).SerializeToString()
+async def model_metadata(
+    server: InferenceServer, request: messages.ModelMetadataRequest
+) -> messages.ModelMetadataResponse:
+    metadata = server.models.metadata(request.name, parse_version(request.version))
+    return messages.ModelMetadataResponse(**metadata)
 
-    async def model_metadata(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(ModelMetadataRequest, data)
-        version = parse_version(request.version)
-        metadata = self._server.models.metadata(request.name, version)
-        return ModelMetadataResponse(**metadata).SerializeToString()
 
-    async def model_config(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(ModelConfigRequest, data)
-        version = parse_version(request.version)
-        config = self._server.models.config(request.name, version)
-        return ModelConfigResponse(config=config).SerializeToString()
+async def model_config(
+    server: InferenceServer, request: messages.ModelConfigRequest
+) -> messages.ModelConfigResponse:
+    config = server.models.config(request.name, parse_version(request.version))
+    return messages.ModelConfigResponse(config=config)
+
+
+async def model_statistics(
+    server: InferenceServer, request: messages.ModelStatisticsRequest
+) -> messages.ModelStatisticsResponse:
+    version = parse_version(request.version)
+    entries = await server.control.health.statistics(request.name, version)
+    return messages.ModelStatisticsResponse(model_stats=map(_statistics, entries))
+
+
+def _statistics(entry: dict[str, Any]) -> messages.ModelStatistics:
+    responses = {
+        key: messages.InferResponseStatistics(**durations)
+        for key, durations in entry["response_stats"].items()
+    }
+    # The message has no field for the namespace.
+    known = {key: entry[key] for key in entry if key != "namespace"}
+    return messages.ModelStatistics(**{**known, "response_stats": responses})

@@ -8,58 +8,43 @@ from typing import Any, TypeVar
 
 from core.errors import invalid, unsupported
 from core.server import InferenceServer
-from frontends.grpc.call import GrpcCall
-from frontends.grpc.protocol.decode import decode
-from frontends.grpc.protocol.messages import (
-    ModelRepositoryParameter,
-    RepositoryIndexRequest,
-    RepositoryIndexResponse,
-    RepositoryModelLoadRequest,
-    RepositoryModelLoadResponse,
-    RepositoryModelUnloadRequest,
-    RepositoryModelUnloadResponse,
-)
+from frontends.grpc.protocol import messages
+from frontends.grpc.protocol.parameters import boolean, kind
 
 T = TypeVar("T")
 
 _DEPENDENTS = "unload_dependents"
 
 
-class RepositoryService:
-    """List, load and unload models. Call from the event loop only."""
+async def index(
+    server: InferenceServer, request: messages.RepositoryIndexRequest
+) -> messages.RepositoryIndexResponse:
+    _refuse_name(request.repository_name)
+    models = await server.control.repository.index(request.ready)
+    # The message has no field for the namespace, which HTTP shows.
+    known = [{key: each[key] for key in each if key != "namespace"} for each in models]
+    return messages.RepositoryIndexResponse(models=known)
 
-    def __init__(self, server: InferenceServer):
-        self._server = server
 
-    async def index(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(RepositoryIndexRequest, data)
-        _refuse_name(request.repository_name)
-        models = await self._server.control.repository.index(request.ready)
-        # The message has no field for the namespace, which HTTP shows.
-        known = [{key: each[key] for key in each if key != "namespace"} for each in models]
-        return RepositoryIndexResponse(models=known).SerializeToString()
+async def load(
+    server: InferenceServer, request: messages.RepositoryModelLoadRequest
+) -> messages.RepositoryModelLoadResponse:
+    """Load a model and return when it is ready. The load continues if the client disconnects."""
+    _refuse_name(request.repository_name)
+    overrides = {name: _override(name, each) for name, each in request.parameters.items()}
+    await to_the_end(server.control.repository.load(request.model_name, overrides))
+    return messages.RepositoryModelLoadResponse()
 
-    async def load(self, data: bytes, call: GrpcCall) -> bytes:
-        """Load a model and return when it is ready. The load continues if the client disconnects."""
-        request = decode(RepositoryModelLoadRequest, data)
-        _refuse_name(request.repository_name)
-        overrides = {name: _override(name, each) for name, each in request.parameters.items()}
-        await to_the_end(self._server.control.repository.load(request.model_name, overrides))
-        return RepositoryModelLoadResponse().SerializeToString()
 
-    async def unload(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(RepositoryModelUnloadRequest, data)
-        _refuse_name(request.repository_name)
-        dependents = False
-        if _DEPENDENTS in request.parameters:
-            parameter = request.parameters[_DEPENDENTS]
-            if _kind(parameter) != "bool_param":
-                raise invalid(
-                    f"invalid value type for '{_DEPENDENTS}' parameter, expected bool_param."
-                )
-            dependents = parameter.bool_param
-        await to_the_end(self._server.control.repository.unload(request.model_name, dependents))
-        return RepositoryModelUnloadResponse().SerializeToString()
+async def unload(
+    server: InferenceServer, request: messages.RepositoryModelUnloadRequest
+) -> messages.RepositoryModelUnloadResponse:
+    _refuse_name(request.repository_name)
+    dependents = False
+    if _DEPENDENTS in request.parameters:
+        dependents = boolean(_DEPENDENTS, request.parameters[_DEPENDENTS])
+    await to_the_end(server.control.repository.unload(request.model_name, dependents))
+    return messages.RepositoryModelUnloadResponse()
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
@@ -77,12 +62,7 @@ def _refuse_name(repository_name: str) -> None:
         raise unsupported("'repository_name' specification is not supported")
 
 
-def _kind(parameter: ModelRepositoryParameter) -> str | None:
-    which: str | None = parameter.WhichOneof("parameter_choice")
-    return which
-
-
-def _override(name: str, parameter: ModelRepositoryParameter) -> Any:
+def _override(name: str, parameter: messages.ModelRepositoryParameter) -> Any:
     """Return the value of a load parameter: str for `config`, bytes for `file:<path>`.
 
     Raises CoreError(INVALID) for another name and for another type.
@@ -93,6 +73,6 @@ def _override(name: str, parameter: ModelRepositoryParameter) -> Any:
         expected = "bytes_param"
     else:
         raise invalid(f"unrecognized load parameter '{name}'.")
-    if _kind(parameter) != expected:
+    if kind(parameter) != expected:
         raise invalid(f"invalid value type for load parameter '{name}', expected {expected}.")
     return getattr(parameter, expected)

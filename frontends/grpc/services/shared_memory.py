@@ -3,72 +3,57 @@
 from __future__ import annotations
 
 from core.server import InferenceServer
-from frontends.grpc.call import GrpcCall
-from frontends.grpc.protocol.decode import decode
-from frontends.grpc.protocol.messages import (
-    CudaSharedMemoryRegisterRequest,
-    CudaSharedMemoryRegisterResponse,
-    CudaSharedMemoryStatusRequest,
-    CudaSharedMemoryStatusResponse,
-    CudaSharedMemoryUnregisterRequest,
-    CudaSharedMemoryUnregisterResponse,
-    SystemSharedMemoryRegisterRequest,
-    SystemSharedMemoryRegisterResponse,
-    SystemSharedMemoryStatusRequest,
-    SystemSharedMemoryStatusResponse,
-    SystemSharedMemoryUnregisterRequest,
-    SystemSharedMemoryUnregisterResponse,
-)
+from frontends.grpc.protocol import messages
 from frontends.shared.memory import MemoryControl
 
 
-class SystemMemoryService:
-    """Regions of system shared memory. Call from the event loop only."""
-
-    def __init__(self, server: InferenceServer):
-        self._memory = MemoryControl.of(server)
-
-    async def status(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(SystemSharedMemoryStatusRequest, data)
-        regions = {
-            region.name: SystemSharedMemoryStatusResponse.RegionStatus(**region._asdict())
-            for region in self._memory.status(request.name)
-        }
-        return SystemSharedMemoryStatusResponse(regions=regions).SerializeToString()
-
-    async def register(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(SystemSharedMemoryRegisterRequest, data)
-        await self._memory.register(request.name, request.key, request.offset, request.byte_size)
-        return SystemSharedMemoryRegisterResponse().SerializeToString()
-
-    async def unregister(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(SystemSharedMemoryUnregisterRequest, data)
-        await self._memory.unregister(request.name)
-        return SystemSharedMemoryUnregisterResponse().SerializeToString()
+async def system_status(
+    server: InferenceServer, request: messages.SystemSharedMemoryStatusRequest
+) -> messages.SystemSharedMemoryStatusResponse:
+    response = messages.SystemSharedMemoryStatusResponse
+    regions = {
+        region.name: response.RegionStatus(**region._asdict())
+        for region in MemoryControl.of(server).status(request.name)
+    }
+    return response(regions=regions)
 
 
-class CudaMemoryService:
-    """Regions of GPU memory. Call from the event loop only."""
+async def system_register(
+    server: InferenceServer, request: messages.SystemSharedMemoryRegisterRequest
+) -> messages.SystemSharedMemoryRegisterResponse:
+    place = (request.key, request.offset, request.byte_size)
+    await MemoryControl.of(server).register(request.name, *place)
+    return messages.SystemSharedMemoryRegisterResponse()
 
-    def __init__(self, server: InferenceServer):
-        self._memory = MemoryControl.of(server)
 
-    async def status(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(CudaSharedMemoryStatusRequest, data)
-        regions = {
-            region.name: CudaSharedMemoryStatusResponse.RegionStatus(**region._asdict())
-            for region in self._memory.cuda_status(request.name)
-        }
-        return CudaSharedMemoryStatusResponse(regions=regions).SerializeToString()
+async def system_unregister(
+    server: InferenceServer, request: messages.SystemSharedMemoryUnregisterRequest
+) -> messages.SystemSharedMemoryUnregisterResponse:
+    await MemoryControl.of(server).unregister(request.name)
+    return messages.SystemSharedMemoryUnregisterResponse()
 
-    async def register(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(CudaSharedMemoryRegisterRequest, data)
-        await self._memory.register_cuda(
-            request.name, request.raw_handle, request.device_id, request.byte_size
-        )
-        return CudaSharedMemoryRegisterResponse().SerializeToString()
 
-    async def unregister(self, data: bytes, call: GrpcCall) -> bytes:
-        request = decode(CudaSharedMemoryUnregisterRequest, data)
-        await self._memory.unregister_cuda(request.name)
-        return CudaSharedMemoryUnregisterResponse().SerializeToString()
+async def cuda_status(
+    server: InferenceServer, request: messages.CudaSharedMemoryStatusRequest
+) -> messages.CudaSharedMemoryStatusResponse:
+    response = messages.CudaSharedMemoryStatusResponse
+    regions = {
+        region.name: response.RegionStatus(**region._asdict())
+        for region in MemoryControl.of(server).cuda_status(request.name)
+    }
+    return response(regions=regions)
+
+
+async def cuda_register(
+    server: InferenceServer, request: messages.CudaSharedMemoryRegisterRequest
+) -> messages.CudaSharedMemoryRegisterResponse:
+    place = (request.raw_handle, request.device_id, request.byte_size)
+    await MemoryControl.of(server).register_cuda(request.name, *place)
+    return messages.CudaSharedMemoryRegisterResponse()
+
+
+async def cuda_unregister(
+    server: InferenceServer, request: messages.CudaSharedMemoryUnregisterRequest
+) -> messages.CudaSharedMemoryUnregisterResponse:
+    await MemoryControl.of(server).unregister_cuda(request.name)
+    return messages.CudaSharedMemoryUnregisterResponse()

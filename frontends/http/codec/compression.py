@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-from core.errors import CoreError, invalid
+from core.errors import invalid
 from core.tensor import Buffer
 from frontends.http.background import begin
 
@@ -29,7 +29,6 @@ _PIECE = 256 * 1024
 
 
 def known(encoding: str | None) -> bool:
-    """Return whether a request may have that Content-Encoding."""
     return encoding is None or encoding == IDENTITY or encoding in _WINDOW
 
 
@@ -54,9 +53,8 @@ class Unpacking:
         self._at = 0
         self._rest: Buffer = b""
         self._piece: bytes = b""  # unpacked, but above the bound
-        self._pieces: list[
-            bytes
-        ] = []  # one that grows would be copied, and leave holes in the heap
+        # Pieces: one body that grows would be copied, and leave holes in the heap.
+        self._pieces: list[bytes] = []
         self.size = 0
         self.plain = b""
 
@@ -107,7 +105,10 @@ class Unpacking:
                 if self.size + len(piece) > allowed:
                     self._piece = piece
                     if allowed >= self._most:
-                        raise self._too_large()
+                        raise invalid(
+                            "Decompressed data size exceeds the maximum allowed value of "
+                            f"{self._most} bytes. Use --http-max-input-size to increase the limit."
+                        )
                     return False
                 self._keep(piece)
                 if not piece and not self._rest and self._at == len(packed) and not unpack.eof:
@@ -125,12 +126,6 @@ class Unpacking:
     def _keep(self, piece: bytes) -> None:
         self._pieces.append(piece)
         self.size += len(piece)
-
-    def _too_large(self) -> CoreError:
-        return invalid(
-            f"Decompressed data size exceeds the maximum allowed value of {self._most} bytes. "
-            "Use --http-max-input-size to increase the limit."
-        )
 
 
 def accepted(header: str | None) -> str:

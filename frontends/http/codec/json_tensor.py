@@ -83,7 +83,6 @@ def _packed(
     count: int,
     most_bytes: int,
 ) -> bytes:
-    """Return the wire form of text elements."""
     if data.is_too_deep:
         raise invalid(TOO_DEEP)
     _check_count(name, shape, data.count, count)

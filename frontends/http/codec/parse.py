@@ -164,7 +164,6 @@ def _source(entry: dict[str, Any], options: dict[str, Any]) -> str:
 
 
 def _describe(entry: dict[str, Any]) -> tuple[str, dtypes.DataType, tuple[int, ...]]:
-    """Return name, datatype and shape of an input."""
     name = _text(entry, "name")
     where = f" in input '{name}'"
     datatype = _text(entry, "datatype", where)

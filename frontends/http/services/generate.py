@@ -6,12 +6,11 @@ call ─► codec.generate.read ─► InferenceServer.infer ─► Reply ─►
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import orjson
 
-from core.deadline import infer_with_deadline
 from core.errors import CoreError, internal, invalid
 from core.response import InferenceResponse, Reply
 from core.server import InferenceServer
@@ -22,7 +21,7 @@ from frontends.http.codec.json_text import MEMBERS, read_json
 from frontends.http.errors import error_answer, refusal, status_of, unexpected
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.options import HttpOptions
-from frontends.http.services.traced import bring_context, received
+from frontends.http.services.traced import submit, traced
 
 logger = logging.getLogger("core")
 
@@ -42,7 +41,7 @@ async def generate(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     after an error or a second response, which end the HTTP response.
     """
     reply = await _asked(server, call)
-    return await _traced(reply, _only_answer(reply))
+    return await traced(reply, _only_answer(reply))
 
 
 async def _only_answer(reply: Reply) -> HttpResponse:
@@ -61,7 +60,7 @@ async def generate_stream(server: InferenceServer, call: HttpRequest) -> HttpRes
     The request is cancelled when the client disconnects.
     """
     reply = await _asked(server, call)
-    return await _traced(reply, _event_stream(reply))
+    return await traced(reply, _event_stream(reply))
 
 
 async def _event_stream(reply: Reply) -> HttpResponse:
@@ -71,23 +70,6 @@ async def _event_stream(reply: Reply) -> HttpResponse:
         return HttpResponse(200, _EVENT_HEADERS)
     status, event = await _event(first)
     return HttpResponse(status, _EVENT_HEADERS, event, _Events(answers))
-
-
-async def _traced(reply: Reply, answering: Awaitable[HttpResponse]) -> HttpResponse:
-    """Return the response, with the trace of its request if there is one."""
-    trace = reply.request.trace
-    if trace is None:
-        return await answering
-    trace.hold()
-    try:
-        answer = await answering
-    except CoreError as error:
-        answer = error_answer(error)
-    except BaseException:
-        trace.release()
-        raise
-    answer.trace = trace
-    return answer
 
 
 async def messages(
@@ -148,25 +130,15 @@ async def _asked(server: InferenceServer, call: HttpRequest) -> Reply:
     signature = server.models.signature(model, version)
     if call.headers.get("Content-Encoding", "identity") != "identity":
         raise invalid("Unsupported content-encoding, only 'identity' is supported.")
-    asked = (
-        model,
-        version,
-        signature,
-        call.body,
-        HttpOptions.of(server.options).http_max_input_size,
-    )
+    most_bytes = HttpOptions.of(server.options).http_max_input_size
+    asked = (model, version, signature, call.body, most_bytes)
     if len(call.body) < LARGE_BYTES:
         request = codec.read(*asked)
     else:
         async with turn():
             request = await begin(codec.read, *asked)
     call.asked = request
-    request.deadline_ns = call.deadline_ns
-    bring_context(server, call, request)
-    try:
-        call.reply = infer_with_deadline(server.models.infer, request)
-    finally:
-        received(request, call)
+    call.reply = submit(server, call, request)
     return call.reply
 
 
@@ -191,7 +163,6 @@ class _Events:
 
 
 async def _event(item: Item) -> tuple[int, bytes]:
-    """Return status and text of an event."""
     return await _written(item, b"data: ", b"\n\n")
 
 

@@ -8,12 +8,10 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from core.config import Signature
-from core.deadline import infer_with_deadline
-from core.errors import CoreError, unsupported
+from core.errors import unsupported
 from core.request import InferenceRequest
 from core.response import Reply
 from core.server import InferenceServer
-from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from core.v2 import forward_header
 from frontends.http.background import LARGE_BYTES, begin, turn
@@ -21,11 +19,11 @@ from frontends.http.codec import compression
 from frontends.http.codec.limits import JSON_SIZE, natural_number
 from frontends.http.codec.parse import OutputForm, parse
 from frontends.http.codec.render import render, render_at_once
-from frontends.http.errors import error_answer, refusal
+from frontends.http.errors import refusal
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.native.connection_memory import made_bytes
 from frontends.http.options import HttpOptions
-from frontends.http.services.traced import bring_context, received
+from frontends.http.services.traced import submit, traced
 from frontends.shared.memory import MemoryControl
 
 _UNPACKED = "the unpacked body of a request"
@@ -55,17 +53,8 @@ async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         for name, value in call.headers.items():
             if forwarded(name):
                 forward_header(request, name, value)
-    request.deadline_ns = call.deadline_ns
-    bring_context(server, call, request)
-    try:
-        reply = infer_with_deadline(server.models.infer, request)
-    except CoreError:
-        received(request, call)
-        raise
-    trace = received(request, call)
-    if trace is not None:
-        return await _traced(trace, reply, form, call)
-    return await _answered(reply, form, call)
+    reply = submit(server, call, request)
+    return await traced(reply, _answered(reply, form, call))
 
 
 async def _read(
@@ -76,15 +65,8 @@ async def _read(
     regions = MemoryControl.of(server).regions
 
     def read() -> tuple[InferenceRequest, OutputForm]:
-        return parse(
-            call.model,
-            call.version,
-            signature,
-            call.headers,
-            body,
-            most_bytes,
-            regions,
-        )
+        path = (call.model, call.version, signature)
+        return parse(*path, call.headers, body, most_bytes, regions)
 
     unpacking = None
     if encoding is not None and encoding != compression.IDENTITY:
@@ -123,27 +105,11 @@ async def _answered(reply: Reply, form: OutputForm, call: HttpRequest) -> HttpRe
     wanted = compression.accepted(call.headers.get("Accept-Encoding"))
     if wanted == compression.IDENTITY:
         return answer
-    packed = await _compressed(answer.body, wanted)
+    if len(answer.body) <= compression.AT_ONCE_BYTES:
+        packed = compression.compress(answer.body, wanted)
+    else:
+        packed = await begin(compression.compress, answer.body, wanted)
     return HttpResponse(answer.status, {**answer.headers, "Content-Encoding": wanted}, packed)
-
-
-async def _traced(trace: Trace, reply: Reply, form: OutputForm, call: HttpRequest) -> HttpResponse:
-    trace.hold()
-    try:
-        answer = await _answered(reply, form, call)
-    except CoreError as error:
-        answer = error_answer(error)
-    except BaseException:
-        trace.release()
-        raise
-    answer.trace = trace
-    return answer
-
-
-async def _compressed(data: bytes, encoding: str) -> bytes:
-    if len(data) <= compression.AT_ONCE_BYTES:
-        return compression.compress(data, encoding)
-    return await begin(compression.compress, data, encoding)
 
 
 @lru_cache

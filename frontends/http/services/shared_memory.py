@@ -55,7 +55,6 @@ def _name(call: HttpRequest) -> str:
 
 
 def _read_system(document: dict[str, Any]) -> tuple[str, int, int]:
-    """Return key, offset and size of a region."""
     key = _member(document, "key")
     if type(key) is not str:
         raise typed("key", "string")

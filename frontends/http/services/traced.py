@@ -1,30 +1,47 @@
-"""Helpers of services for traced requests: they read the client's context and record HTTP times."""
+"""Submits requests with their trace context, and records HTTP times in their traces."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
+from core.deadline import infer_with_deadline
+from core.errors import CoreError
 from core.request import InferenceRequest
+from core.response import Reply
 from core.server import InferenceServer
 from core.telemetry.tracing import Trace
-from frontends.http.message import HttpRequest
+from frontends.http.errors import error_answer
+from frontends.http.message import HttpRequest, HttpResponse
 
 
-def bring_context(server: InferenceServer, call: HttpRequest, request: InferenceRequest) -> None:
-    """Give the request the trace context from its headers, if that makes it traced."""
+def submit(server: InferenceServer, call: HttpRequest, request: InferenceRequest) -> Reply:
+    """Submit a request with the deadline and the trace context of its call. Raises CoreError."""
+    request.deadline_ns = call.deadline_ns
     tracing = server.tracing
     if tracing.on and tracing.takes_context:
         headers = call.headers
         states = [value for name, value in headers.items() if name.lower() == "tracestate"]
         request.trace = tracing.context(headers.get("traceparent"), states)
+    try:
+        return infer_with_deadline(server.models.infer, request)
+    finally:
+        # In the same turn of the loop as the submission. A context remains if the request was refused.
+        if isinstance(request.trace, Trace) and call.received is not None:
+            request.trace.span("HTTP_RECV", *call.received)
 
 
-def received(request: InferenceRequest, call: HttpRequest) -> Trace | None:
-    """Return the trace of a request after submission, with the times of receiving it; None for none.
-
-    Call it in the same turn of the loop as the submission.
-    """
-    trace = request.trace
-    if not isinstance(trace, Trace):  # a context remains if the request was refused before
-        return None
-    if call.received is not None:
-        trace.span("HTTP_RECV", *call.received)
-    return trace
+async def traced(reply: Reply, answering: Awaitable[HttpResponse]) -> HttpResponse:
+    """Return the response, with the trace of its request if there is one."""
+    trace = reply.request.trace
+    if not isinstance(trace, Trace):
+        return await answering
+    trace.hold()
+    try:
+        answer = await answering
+    except CoreError as error:
+        answer = error_answer(error)
+    except BaseException:
+        trace.release()
+        raise
+    answer.trace = trace
+    return answer

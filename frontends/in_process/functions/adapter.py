@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -38,15 +39,12 @@ def kind_of(function: Function) -> FunctionKind:
 
 
 class FunctionParameters:
-    """The parameters of a function, as far as Python can inspect them.
-
-    by_position   whether it takes no keywords (ufuncs of numpy, some compiled functions)
-    defaults      names of the parameters that have a default
-    """
+    """The parameters of a function, as far as Python can inspect them."""
 
     def __init__(self, function: Function):
+        # Whether it takes no keywords (ufuncs of numpy, some compiled functions).
         self.by_position = True
-        self.defaults: set[str] = set()
+        self.defaults: set[str] = set()  # names of the parameters that have a default
         self.names: list[str] = []
         self._takes_any = True
         try:
@@ -80,30 +78,15 @@ class FunctionParameters:
             )
 
 
+@dataclass(frozen=True)
 class FunctionAdapter:
-    """Calls the functions of one model and checks their results.
+    """Calls the functions of one model and checks their results."""
 
-    model      name of the model, for errors
-    outputs    specs by name, in the order of a returned tuple
-    batches    whether the first dimension of arrays is the rows
-    positions  names of inputs in the order of positional arguments; empty if the functions take keywords
-    with_requests   whether the functions also get the requests
-    """
-
-    def __init__(
-        self,
-        model: str,
-        outputs: Mapping[str, Spec],
-        *,
-        batches: bool,
-        positions: Sequence[str],
-        with_requests: bool,
-    ):
-        self.model = model
-        self._outputs = outputs
-        self._batches = batches
-        self._positions = tuple(positions)
-        self._with_requests = with_requests
+    model: str  # for errors
+    specs: Mapping[str, Spec]  # of the outputs by name, in the order of a returned tuple
+    batches: bool  # whether the first dimension of arrays is the rows
+    positions: Sequence[str]  # inputs in the order of positional arguments; () for keywords
+    with_requests: bool  # whether the functions also get the requests
 
     def call(
         self,
@@ -111,10 +94,9 @@ class FunctionAdapter:
         arrays: Mapping[str, np.ndarray],
         requests: Sequence[InferenceRequest],
     ) -> Any:
-        """Call a function; return its result, coroutine or generator."""
-        more = {REQUESTS: requests} if self._with_requests else {}
-        if self._positions:
-            given = [arrays[name] for name in self._positions if name in arrays]
+        more = {REQUESTS: requests} if self.with_requests else {}
+        if self.positions:
+            given = [arrays[name] for name in self.positions if name in arrays]
             return function(*given, **more)
         return function(**arrays, **more)
 
@@ -129,16 +111,16 @@ class FunctionAdapter:
     def tensors(self, result: Any, rows: int) -> list[Tensor]:
         """Return the outputs in a result as tensors; see `outputs`."""
         return [
-            Tensor(name, self._outputs[name].dtype, array.shape, array=array)
+            Tensor(name, self.specs[name].dtype, array.shape, array=array)
             if type(array) is np.ndarray
             else Tensor.of(name, array)
             for name, array in self.outputs(result, rows).items()
         ]
 
     def _named(self, result: Any) -> Mapping[str, Any]:
-        if type(result) is np.ndarray and len(self._outputs) == 1:
-            return {next(iter(self._outputs)): result}
-        names = list(self._outputs)
+        if type(result) is np.ndarray and len(self.specs) == 1:
+            return {next(iter(self.specs)): result}
+        names = list(self.specs)
         if isinstance(result, Mapping):
             if set(result) != set(names):
                 raise self._wrong(
@@ -160,12 +142,12 @@ class FunctionAdapter:
         return {names[0]: result}
 
     def _array(self, name: str, value: Any, rows: int) -> Any:
-        spec = self._outputs[name]
+        spec = self.specs[name]
         dtype = spec.dtype
         if type(value) is not np.ndarray or value.dtype is not dtype.numpy or dtype is BYTES:
             value = self._converted(name, value, dtype)
         shape = value.shape if type(value) is np.ndarray else described(value)[1]
-        wanted = (rows, *spec.shape) if self._batches else spec.shape
+        wanted = (rows, *spec.shape) if self.batches else spec.shape
         if wanted != shape and (
             len(wanted) != len(shape)
             or any(size not in (-1, found) for size, found in zip(wanted, shape, strict=True))

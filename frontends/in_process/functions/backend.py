@@ -76,7 +76,6 @@ class _Instance(ModelInstance):
 
     @property
     def placement(self) -> str:  # type: ignore[override]
-        """Return the placement that Server.bind got for this model."""
         return self.model.bound.placement
 
     @property
@@ -102,8 +101,6 @@ class _Instance(ModelInstance):
 
 
 class PlainInstance(_Instance):
-    """An instance of a function that returns."""
-
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         try:
             result = self._call({name: batch[name] for name in batch}, batch.requests)
@@ -210,19 +207,16 @@ def _inputs(batch: Batch, i: int, memory: str) -> dict[str, Any]:
     return {name: tensor.array for name, tensor in inputs.items()}
 
 
-_INSTANCES: Mapping[str, type[ModelInstance]] = {
-    "function": PlainInstance,
-    "function_async": AsyncInstance,
-    "function_stream": StreamInstance,
-    "function_async_stream": AsyncStreamInstance,
-}
-
-
 def backends_of(
     repository: FunctionRepository, dispatcher: Dispatcher
 ) -> dict[str, FunctionBackend]:
-    """Return the backends of one server, by their names in configurations."""
+    instances: dict[str, type[ModelInstance]] = {
+        "function": PlainInstance,
+        "function_async": AsyncInstance,
+        "function_stream": StreamInstance,
+        "function_async_stream": AsyncStreamInstance,
+    }
     return {
         name: FunctionBackend(repository, dispatcher, name, instance)
-        for name, instance in _INSTANCES.items()
+        for name, instance in instances.items()
     }

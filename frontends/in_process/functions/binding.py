@@ -32,23 +32,16 @@ DEFAULT_MAX_BATCH_SIZE = 64
 
 @dataclass(frozen=True)
 class BoundFunction:
-    """A function that is served as a model.
-
-    functions     one for each instance
-    kind          of all functions; the name of their backend
-    placement, memory   of the instances; see core.ModelInstance
-    config_text   the model's config.pbtxt
-    stamp         unique for each binding
-    """
+    """A function that is served as a model."""
 
     name: str
-    functions: tuple[Function, ...]
-    kind: FunctionKind
+    functions: tuple[Function, ...]  # one for each instance
+    kind: FunctionKind  # of all functions; the name of their backend
     adapter: FunctionAdapter
-    placement: str
-    config_text: str
-    stamp: str
-    memory: str
+    placement: str  # of the instances; see core.ModelInstance
+    config_text: str  # the model's config.pbtxt
+    stamp: str  # unique for each binding
+    memory: str  # of the instances; see core.ModelInstance
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,18 +18,14 @@ class ActiveCall:
 
     It goes on when the token of its caller expires; later requests within it are checked again. Loop thread
     only.
-
-    caller   None for a call that is exempt from the access policy
-    error    why the call is refused; None for a call that was let in
-    entry    of the access log, written at the end; None for none
     """
 
     __slots__ = ("_allowance", "_log", "_renew", "_slot", "caller", "entry", "error")
 
     def __init__(self) -> None:
-        self.caller: Caller | None = None
-        self.error: CoreError | None = None
-        self.entry: AccessLogEntry | None = None
+        self.caller: Caller | None = None  # None: exempt from the access policy
+        self.error: CoreError | None = None  # why the call is refused
+        self.entry: AccessLogEntry | None = None  # of the access log, written at the end
         self._log: AccessLog | None = None
         self._allowance: Allowance | None = None
         self._slot = -1  # in which the allowance counts this call
@@ -43,7 +39,6 @@ class ActiveCall:
             self._allowance = caller.allowance
 
     def record(self, log: AccessLog, entry: AccessLogEntry) -> None:
-        """Write `entry` when the call ends."""
         self._log = log
         self.entry = entry
 

@@ -36,17 +36,12 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketRange:
-    """Slots that may hold the bucket of a caller.
+    """Slots that may hold the bucket of a caller."""
 
-    text          names those who share the bucket, in errors
-    first, count  slots
-    key           of the bucket
-    """
-
-    text: str
-    first: int
-    count: int
-    key: int
+    text: str  # names those who share the bucket, in errors
+    first: int  # slot
+    count: int  # of slots
+    key: int  # of the bucket
 
 
 class BucketTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from core.errors import Unauthenticated
@@ -11,6 +12,7 @@ from core.errors import Unauthenticated
 MOST_CHARACTERS = 16 * 1024  # of a token; no issuer makes longer ones
 
 
+@dataclass(frozen=True, slots=True)
 class Credentials:
     """What one caller shows.
 
@@ -18,14 +20,8 @@ class Credentials:
     address   that the call comes from, without a port; whoever shows nothing is known by it
     """
 
-    __slots__ = ("address", "secret")
-
-    def __init__(self, secret: str = "", address: str = ""):
-        self.secret = secret
-        self.address = address
-
-    def __repr__(self) -> str:
-        return f"Credentials({'a secret' if self.secret else 'no secret'}, {self.address!r})"
+    secret: str = field(default="", repr=False)
+    address: str = ""
 
     @classmethod
     def of(

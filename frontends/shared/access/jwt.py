@@ -40,40 +40,30 @@ class Holder:
     expires_s: float
 
 
-@dataclass(frozen=True)
-class Rules:
-    """What a token must say.
-
-    algorithms    that a signature may have
-    leeway_s      how much clocks may differ
-    roles_claim   where its roles are: a name, or names with dots between for objects in objects
-    roles         value in that claim → role; empty: the values are the roles
-    """
-
-    issuer: str
-    audience: str
-    algorithms: tuple[str, ...]
-    leeway_s: float
-    roles_claim: str
-    roles: Mapping[str, str]
-
-
 class Issuer:
-    """The public keys in one file, and what tokens that are signed with them must say.
+    """The public keys of --auth-jwks, and what tokens that are signed with them must say."""
 
-    Raises CoreError(INVALID) for a file or a rule that cannot be used.
-    """
-
-    def __init__(self, path: str, rules: Rules):
+    def __init__(self, options: SharedOptions):
+        """Raises CoreError(INVALID) for flags that are missing or cannot be used, and for such a file."""
+        for flag in ("issuer", "audience"):
+            if not getattr(options, f"auth_jwt_{flag}"):
+                raise invalid(
+                    f"--auth-jwks needs --auth-jwt-{flag}: without it any token counts that its keys have "
+                    "signed, for whatever it was made"
+                )
         known = set(jwt.algorithms.get_default_algorithms()) - {"none"}
-        if unknown := sorted(set(rules.algorithms) - known):
+        if unknown := sorted(set(options.auth_jwt_algorithms) - known):
             raise invalid(
                 f"--auth-jwt-algorithms: there is no algorithm '{unknown[0]}'; "
                 f"there are {', '.join(sorted(known))}"
             )
-        self.path = path
-        self._rules = rules
-        self._keys = _keys(path)
+        self.path = options.auth_jwks
+        self._options = options
+        # Value of the claim → role; empty: the values are the roles.
+        self._role_of = {
+            value: role for role, values in options.auth_jwt_role.items() for value in values
+        }
+        self._keys = _keys(self.path)
 
     def read(self) -> None:
         """Read the file again. Raises CoreError(INVALID) and keeps the keys if it cannot be used."""
@@ -81,15 +71,15 @@ class Issuer:
 
     def holder(self, token: str) -> Holder:
         """Who has a token. Raises Unauthenticated for one that is not good."""
-        rules = self._rules
+        options = self._options
         try:
             claims: dict[str, Any] = jwt.decode(
                 token,
                 self._key(token),
-                algorithms=list(rules.algorithms),
-                issuer=rules.issuer,
-                audience=rules.audience,
-                leeway=rules.leeway_s,
+                algorithms=list(options.auth_jwt_algorithms),
+                issuer=options.auth_jwt_issuer,
+                audience=options.auth_jwt_audience,
+                leeway=options.auth_jwt_leeway_secs,
                 options={"require": ["exp", "sub"]},
             )
         except PyJWTError as error:
@@ -98,9 +88,9 @@ class Issuer:
             # What PyJWT lets through: a header may hold bytes that are no text, or brackets without end.
             raise _refused("has no valid signature") from None
         return Holder(
-            f"{rules.issuer}#{claims['sub']}",
+            f"{options.auth_jwt_issuer}#{claims['sub']}",
             self._roles(claims),
-            float(claims["exp"]) + rules.leeway_s,
+            float(claims["exp"]) + options.auth_jwt_leeway_secs,
         )
 
     def _key(self, token: str) -> jwt.PyJWK:
@@ -110,45 +100,20 @@ class Issuer:
         found = [key for key in self._keys if name is None or key.key_id == name]
         if len(found) != 1:
             raise _refused("is signed with a key that is not in --auth-jwks")
-        if head.get("alg") not in self._rules.algorithms or (
+        if head.get("alg") not in self._options.auth_jwt_algorithms or (
             head["alg"] != found[0].algorithm_name
         ):
             raise _refused("is signed with an algorithm that is not allowed for its key")
         return found[0]
 
     def _roles(self, claims: Mapping[str, Any]) -> frozenset[str]:
-        values = _values(claims, self._rules.roles_claim)
-        if self._rules.roles:
-            return frozenset(
-                self._rules.roles[value] for value in values if value in self._rules.roles
-            )
+        values = _values(claims, self._options.auth_jwt_roles_claim)
+        if self._role_of:
+            return frozenset(self._role_of[value] for value in values if value in self._role_of)
         return frozenset(values) & frozenset(ROLES)
 
 
-def issuer(options: SharedOptions) -> Issuer:
-    """The one that the options name. Raises CoreError(INVALID) as Issuer, and without what must be said."""
-    for flag in ("issuer", "audience"):
-        if not getattr(options, f"auth_jwt_{flag}"):
-            raise invalid(
-                f"--auth-jwks needs --auth-jwt-{flag}: without it any token counts that its keys have "
-                "signed, for whatever it was made"
-            )
-    roles = {value: role for role, values in options.auth_jwt_role.items() for value in values}
-    return Issuer(
-        options.auth_jwks,
-        Rules(
-            options.auth_jwt_issuer,
-            options.auth_jwt_audience,
-            tuple(options.auth_jwt_algorithms),
-            options.auth_jwt_leeway_secs,
-            options.auth_jwt_roles_claim,
-            roles,
-        ),
-    )
-
-
 def _keys(path: str) -> Sequence[jwt.PyJWK]:
-    """The keys for signatures in a JWK set."""
     try:
         found = jwt.PyJWKSet.from_json(Path(path).read_text()).keys
     except OSError as error:

@@ -18,16 +18,11 @@ _LOST = -1  # a slot is another caller's by now
 
 @dataclass(frozen=True)
 class Limits:
-    """0 stands for no limit.
+    """0 stands for no limit."""
 
-    rate         requests a second, over a long time
-    burst        requests at once after a pause; at least 1, and as many as `rate` if not said
-    concurrent   requests at a time
-    """
-
-    rate: float = 0.0
-    burst: float = 0.0
-    concurrent: int = 0
+    rate: float = 0.0  # requests a second, over a long time
+    burst: float = 0.0  # requests at once after a pause; at least 1; if 0, as many as `rate`
+    concurrent: int = 0  # requests at a time
 
     def __bool__(self) -> bool:
         return self.rate > 0 or self.concurrent > 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -31,50 +32,27 @@ _MOST_CALLERS = 10_000  # in the cache
 _LONGEST_CACHED_S = 300.0  # then a token is verified again, even if it is valid for longer
 
 
+@dataclass(slots=True, eq=False)
 class Caller:
-    """An identified caller.
+    """An identified caller."""
 
-    name        of the caller, for logs; the address of a caller without a token
-    roles       none for a caller without a token
-    known       whether the caller has shown a token
-    text        the caller in an error: "caller 'conc'", "address '10.0.0.7'"
-    allowance   limits of the caller; None for no limit
-    """
+    policy: AccessPolicy
+    name: str  # for logs; the address of a caller without a token
+    roles: frozenset[str]  # none for a caller without a token
+    expires_s: float  # seconds since 1970
+    known: bool  # whether the caller has shown a token
+    allowance: Allowance | None  # limits of the caller; None for no limit
+    generation: int  # of the policy when the caller was verified
 
-    __slots__ = (
-        "_expires_s",
-        "_generation",
-        "_policy",
-        "allowance",
-        "known",
-        "name",
-        "roles",
-        "text",
-    )
-
-    def __init__(
-        self,
-        policy: AccessPolicy,
-        name: str,
-        roles: frozenset[str],
-        expires_s: float,
-        *,
-        known: bool,
-    ):
-        self.name = name
-        self.roles = roles
-        self.known = known
-        self.text = f"{'caller' if known else 'address'} '{name}'"
-        self._policy = policy
-        self._generation = policy.generation
-        self.allowance: Allowance | None = None
-        self._expires_s = expires_s
+    @property
+    def text(self) -> str:
+        """Return the caller in an error: "caller 'conc'", "address '10.0.0.7'"."""
+        return f"{'caller' if self.known else 'address'} '{self.name}'"
 
     def is_valid(self) -> bool:
         """Return whether it has not expired, and no file was read again since."""
-        return (
-            self._generation == self._policy.generation and self._policy.now_s() < self._expires_s
-        )
+        policy = self.policy
+        return self.generation == policy.generation and policy.now_s() < self.expires_s
 
     def begin_call(self) -> ActiveCall:
         """Return a call of this caller, counted in its limits. Raises Exhausted if one is reached."""
@@ -84,11 +62,7 @@ class Caller:
 
 
 class AccessPolicy:
-    """The tokens, issuers and limits of one server. Made by `of`.
-
-    generation   changes when a file was read again: callers are verified again then
-    now_s        seconds since 1970, against which expiry is checked
-    """
+    """The tokens, issuers and limits of one server. Made by `of`."""
 
     def __init__(
         self,
@@ -102,11 +76,13 @@ class AccessPolicy:
 
         table   opens the memory in which all workers count together; None: this process counts alone
         """
-        self.generation = 0
-        self.now_s = now
+        self.generation = 0  # changes when a file was read again: callers are verified again then
+        self.now_s = now  # seconds since 1970, against which expiry is checked
         self._token_path = options.auth_tokens
         self._tokens = token_file(self._token_path) if self._token_path else {}
-        self._issuer = _issuer(options)
+        self._issuer: Issuer | None = None
+        if options.auth_jwks:
+            self._issuer = import_module("frontends.shared.access.jwt").Issuer(options)
         self._open = frozenset(options.auth_open if self._knows_callers else CATEGORIES)
         self._limits = Limits(options.limit_rate, options.limit_burst, options.limit_concurrency)
         self._allowances = Allowances(clock, table())
@@ -127,7 +103,6 @@ class AccessPolicy:
         return bool(self._token_path) or self._issuer is not None
 
     def watch(self, files: WatchedFiles) -> None:
-        """Read tokens and keys again when their files change."""
         if self._token_path:
             files.add("--auth-tokens", [self._token_path], self._read_tokens)
         if self._issuer is not None:
@@ -184,9 +159,8 @@ class AccessPolicy:
     def _caller(
         self, name: str, roles: frozenset[str], limits: Limits, expires_s: float, *, known: bool
     ) -> Caller:
-        found = Caller(self, name, roles, expires_s, known=known)
-        found.allowance = self._allowances.of(name, limits, known=known)
-        return found
+        allowance = self._allowances.of(name, limits, known=known)
+        return Caller(self, name, roles, expires_s, known, allowance, self.generation)
 
     def _longest_s(self) -> float:
         return self.now_s() + _LONGEST_CACHED_S
@@ -203,11 +177,3 @@ class AccessPolicy:
     def _forget(self) -> None:
         self._callers.clear()
         self.generation += 1
-
-
-def _issuer(options: SharedOptions) -> Issuer | None:
-    """Return the issuer of JWT; None without --auth-jwks. Raises CoreError."""
-    if not options.auth_jwks:
-        return None
-    found: Issuer = import_module("frontends.shared.access.jwt").issuer(options)
-    return found

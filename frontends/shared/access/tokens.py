@@ -15,7 +15,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import CoreError, invalid
+from core.errors import invalid
 from frontends.shared.access.limits import Limits
 from frontends.shared.access.roles import ROLES
 
@@ -127,9 +127,5 @@ def _limits(words: list[str], where: str) -> Limits | None:
 def _number(key: str, text: str, where: str) -> float:
     form = r"[0-9]{1,9}" if key == "concurrent" else r"[0-9]{1,9}(\.[0-9]{1,9})?"
     if re.fullmatch(form, text) is None:
-        raise _no_number(key, where)
+        raise invalid(f"{where}: {key}= takes a number of at least 0")
     return float(text)
-
-
-def _no_number(key: str, where: str) -> CoreError:
-    return invalid(f"{where}: {key}= takes a number of at least 0")

@@ -28,15 +28,11 @@ def _thing(area: str) -> Callable[[Arguments], str]:
 
 
 class MemoryControl(Area, name="memory"):
-    """Registers regions of shared memory. `MemoryControl.of(server)` is the one of a server.
-
-    regions   of all kinds, by name; requests find their tensors there
-    cuda      those of memory of GPUs
-    """
+    """Registers regions of shared memory. `MemoryControl.of(server)` is the one of a server."""
 
     def __init__(self, regions: SharedMemoryRegions, cuda: CudaRegions):
-        self.regions = regions
-        self.cuda = cuda
+        self.regions = regions  # of all kinds, by name; requests find their tensors there
+        self.cuda = cuda  # those of memory of GPUs
         self._lent = LentRegions(self._owner_ended)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -46,7 +42,6 @@ class MemoryControl(Area, name="memory"):
         return server.shared(_added)
 
     async def close(self) -> None:
-        """Forget all regions. The server calls it when it stops."""
         self.regions.close()
 
     @here("shared-memory")

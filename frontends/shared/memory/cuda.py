@@ -33,22 +33,17 @@ class DeviceStatus(NamedTuple):
 
 
 class DeviceRegion:
-    """Memory of a client's process on a GPU, opened in this process. Its places keep it open. Thread-safe.
-
-    status    as it was registered
-    address   of its first byte, on the device
-    """
+    """Memory of a client's process on a GPU, opened in this process. Its places keep it open. Thread-safe."""
 
     kind = CUDA
 
     def __init__(self, status: DeviceStatus, address: int, runtime: DeviceRuntime):
-        self.status = status
-        self.address = address
+        self.status = status  # as it was registered
+        self.address = address  # of its first byte, on the device
         self.runtime = runtime
 
     @property
     def device(self) -> tuple[int, int]:
-        """DLDeviceType and number of the device."""
         return (dlpack.CUDA, self.status.device_id)
 
     def view(self, offset: int, byte_size: int) -> CudaPlace:

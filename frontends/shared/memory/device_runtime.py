@@ -56,7 +56,6 @@ class DeviceRuntime:
         return base.value + size.value - address
 
     def close(self, address: int, device: int) -> None:
-        """Close the memory that `open` opened."""
         with self._cuda.Device(device):
             self._cuda.runtime.ipcCloseMemHandle(address)
 

@@ -41,9 +41,8 @@ class LentRegions:
     def __init__(self, ended: Callable[[str], None]):
         self._ended = ended
         self._names: dict[int, set[str]] = {}
-        self._watched: dict[
-            int, int
-        ] = {}  # process → descriptor that becomes readable when it ends
+        # Process → descriptor that becomes readable when it ends.
+        self._watched: dict[int, int] = {}
 
     def watch(self, name: str, process: int) -> None:
         """Call `ended` with the region when `process` ends. It must be running."""

@@ -36,6 +36,7 @@ class ScriptedServer:
         self.account = MemoryAccount(1 << 30, 0)
         self.control = SimpleNamespace(areas={})
         self.replies = asyncio.Queue()
+        self.control = SimpleNamespace(areas={})
 
     def shared(self, factory):
         if factory is FrontendContext:

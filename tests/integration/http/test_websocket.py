@@ -45,6 +45,7 @@ class ScriptedServer:
         self.endpoints = None  # these tests use streams only
         self.tracing = Tracer(self.options)
         self.replies = asyncio.Queue()
+        self.control = SimpleNamespace(areas={})
 
     def shared(self, factory):
         if factory is FrontendContext:

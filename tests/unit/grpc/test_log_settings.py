@@ -7,8 +7,8 @@ import tritonclient.grpc.service_pb2 as pb
 
 from core.errors import CoreError, Kind
 from core.telemetry.log_settings import LogSettings
-from frontends.grpc.call import GrpcCall
-from frontends.grpc.services.log import LogService
+from frontends.grpc.protocol.messages import LogSettingsRequest
+from frontends.grpc.services import settings as service
 
 
 class LoggingSettings:
@@ -32,14 +32,15 @@ def logging_server():
 @pytest.fixture
 def ask():
     """Send settings, of the kinds of the protocol, to one server; return its settings."""
-    service = LogService(logging_server())
+    server = logging_server()
 
     async def send(**settings):
         request = pb.LogSettingsRequest()
         for key, fields in settings.items():
             request.settings[key].CopyFrom(pb.LogSettingsRequest.SettingValue(**fields))
-        data = await service.log_settings(request.SerializeToString(), GrpcCall(()))
-        found = pb.LogSettingsResponse.FromString(data).settings
+        received = LogSettingsRequest.FromString(request.SerializeToString())
+        response = await service.log(server, received)
+        found = pb.LogSettingsResponse.FromString(response.SerializeToString()).settings
         return {key: (value.WhichOneof("parameter_choice"), value) for key, value in found.items()}
 
     return send

@@ -109,7 +109,7 @@ def test_the_contents_of_an_output_in_shared_memory_are_empty(stream):
         data = render.stream_response(answer, request, True)
         found = pb.ModelStreamInferResponse.FromString(data).infer_response
     else:
-        found = pb.ModelInferResponse.FromString(render.response(answer, request))
+        found = pb.ModelInferResponse.FromString(render.response_by_protobuf(answer, request))
 
     assert [(each.name, each.datatype, each.shape) for each in found.outputs] == [
         ("y", "FP32", [1]),

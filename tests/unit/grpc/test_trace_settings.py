@@ -9,8 +9,8 @@ from core.control.settings import SettingsControl
 from core.errors import CoreError, Kind
 from core.options import Options
 from core.telemetry.tracing import Tracer
-from frontends.grpc.call import GrpcCall
-from frontends.grpc.services.trace import TraceService
+from frontends.grpc.protocol.messages import TraceSettingRequest
+from frontends.grpc.services import settings as service
 
 
 def tracing_server():
@@ -23,15 +23,16 @@ def tracing_server():
 @pytest.fixture
 def ask():
     """Send settings, each a list, to one server; return its settings."""
-    service = TraceService(tracing_server())
+    server = tracing_server()
 
     async def send(model="", **settings):
         request = pb.TraceSettingRequest(model_name=model)
         for key, values in settings.items():
             request.settings[key].value.extend(values)
             request.settings[key].SetInParent()
-        data = await service.trace_setting(request.SerializeToString(), GrpcCall(()))
-        found = pb.TraceSettingResponse.FromString(data).settings
+        received = TraceSettingRequest.FromString(request.SerializeToString())
+        response = await service.trace(server, received)
+        found = pb.TraceSettingResponse.FromString(response.SerializeToString()).settings
         return {key: list(setting.value) for key, setting in found.items()}
 
     return send

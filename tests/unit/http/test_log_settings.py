@@ -8,7 +8,7 @@ import pytest
 from core.errors import CoreError, Kind
 from core.telemetry.log_settings import LogSettings
 from frontends.http.message import HttpRequest
-from frontends.http.services import log
+from frontends.http.services import settings
 
 
 class LoggingSettings:
@@ -45,7 +45,7 @@ def ask():
     server = logging_server()
 
     async def send(body=None):
-        method, service = ("GET", log.settings) if body is None else ("POST", log.change)
+        method, service = ("GET", settings.log) if body is None else ("POST", settings.change_log)
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
         answer = await service(server, HttpRequest(method, "/v2/logging", {}, {}, text))
         assert answer.status == 200

@@ -10,7 +10,7 @@ from core.errors import CoreError, Kind
 from core.options import Options
 from core.telemetry.tracing import Tracer
 from frontends.http.message import HttpRequest
-from frontends.http.services import trace
+from frontends.http.services import settings as services
 
 
 def tracing_server():
@@ -26,7 +26,9 @@ def ask():
     server = tracing_server()
 
     async def send(body=None, model=None):
-        method, service = ("GET", trace.settings) if body is None else ("POST", trace.change)
+        method, service = (
+            ("GET", services.trace) if body is None else ("POST", services.change_trace)
+        )
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
         call = HttpRequest(method, "/v2/trace/setting", {"model": model}, {}, text)
         answer = await service(server, call)
