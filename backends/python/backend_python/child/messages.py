@@ -21,7 +21,6 @@ from backend_python.api.request import (
 from backend_python.api.response import InferenceResponse
 from backend_python.api.tensor import Tensor, received
 from backend_python.arena import ALIGNMENT, Receiver
-from backend_python.compiled import gather
 from backend_python.items import Known, joined, tensors
 from backend_python.protocol import Frame
 from backend_python.strings import speakable
@@ -293,11 +292,6 @@ def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, boo
     )
     found._parameters = answer.parameters
     return found, final
-
-
-def write(memory: memoryview, offset: int, tensors: list[Any]) -> None:
-    """Copy tensors into their region. Large tensors are copied without the GIL."""
-    gather(tensors, memory, offset, ALIGNMENT)
 
 
 def _entries(

@@ -15,11 +15,10 @@ import threading
 from collections import deque
 
 from backend_python import arena, protocol
-from backend_python.child import messages
 from backend_python.child.held import Held
 from backend_python.child.mailboxes import Mailbox, Mailboxes
 from backend_python.child.messages import Parts
-from backend_python.compiled import joined, message
+from backend_python.compiled import gather, joined, message
 
 
 class Closed(Exception):
@@ -92,7 +91,7 @@ class Outgoing:
                     offset, inline = protocol.INLINE, joined(parts.tensors, arena.ALIGNMENT)
                 elif size:
                     offset = self._out.allocate(size)
-                    messages.write(self._out.memory, offset, parts.tensors)
+                    gather(parts.tensors, self._out.memory, offset, arena.ALIGNMENT)
                 released = self._released()
                 place = protocol.PLACE.pack(offset, size)
                 content = [place, fixed, parts.layout, fields, inline]

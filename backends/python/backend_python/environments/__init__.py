@@ -1,7 +1,7 @@
 """Environments of models: another Python, other packages than the server's.
 
-    EXECUTION_ENV_PATH, REQUIREMENTS ─► choice ─► archive unpacked, requirements installed (cache)
-                                               ─► Interpreter ─► Environment: a template of its own
+EXECUTION_ENV_PATH, REQUIREMENTS ─► choice ─► archive unpacked, requirements installed (cache)
+                                           ─► Interpreter ─► Environment: a template of its own
 """
 
 

@@ -30,7 +30,6 @@ from backend_python.server.process import Died, Process
 from backend_python.server.watch import Watch
 from core.batch import Batch
 from core.errors import CoreError, internal
-from core.system.host_policy import HostPolicy
 
 if TYPE_CHECKING:
     from backend_python.server.instance import PythonInstance
@@ -128,14 +127,20 @@ class Keeper:
             "settings": settings_apart(model.backend),
             "adapters": add_adapters(),
         }
-        child.lending = lending = _lending(child)
+        lending = Lending(child.name, child.inputs, child.outputs) if gpus() else None
+        child.lending = lending
         if lending is not None:
             question["gpus"] = [uuid.hex() for uuid in gpus()]
             question["takes_gpu"] = model.takes_gpu
         try:
-            self._begin_to_start(child)
+            with self._lock:
+                if self._closed:
+                    raise unhealthy(instance.name)
+                self._starting = child
             try:
-                _bind(child, instance.host_policy)
+                # Before the model loads, so that its threads inherit the cores.
+                with contextlib.suppress(ProcessLookupError):  # it has ended, which `ask` finds
+                    instance.host_policy.bind(child.pid)
                 answer = child.ask(protocol.INITIALIZE, question, protocol.INITIALIZED, None)
             finally:
                 with self._lock:
@@ -162,24 +167,16 @@ class Keeper:
             return model.module_name
         return f"python_model_{model.name}_{model.module_name}_{id(child):x}"
 
-    def _begin_to_start(self, child: Process) -> None:
-        with self._lock:
-            if self._closed:
-                raise unhealthy(self._instance.name)
-            self._starting = child
-
     def _attach(self, child: Process) -> None:
         """Connect a started child, and give it the batches that wait."""
-        model = self._instance.model
-        loop = self._instance.loop
+        model, loop = self._instance.model, self._instance.loop
         connection = self._connection = Connection(
             child, loop, model, self._died, self.begin, self._ahead
         )
-        settings = model.settings
         self._watch = Watch(
             loop,
             model.execute_timeout_s,
-            settings.timeout_s,
+            model.settings.timeout_s,
             child.pid,
             connection.executions.current,
             connection.end,
@@ -315,17 +312,6 @@ class Keeper:
             revival.add_done_callback(lambda _: revived.set_result(None))
             if self._pausing:  # a start on another thread finds out by itself
                 revival.cancel()
-
-
-def _bind(child: Process, policy: HostPolicy) -> None:
-    """Bind a child to its cores before the model loads, so that the model's threads inherit them."""
-    with contextlib.suppress(ProcessLookupError):  # it has ended, which the next question finds
-        policy.bind(child.pid)
-
-
-def _lending(child: Process) -> Lending | None:
-    """Return the lending of tensors on GPUs for a child, None if there are no GPUs."""
-    return Lending(child.name, child.inputs, child.outputs) if gpus() else None
 
 
 def _begin(connection: Connection, batch: Batch, done: Done) -> None:
