@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from backend_tensorrt.answers import rows_of, staying, wanted
+from backend_tensorrt.answers import rows_of, staying
 from backend_tensorrt.check import check
 from backend_tensorrt.context import Failure
 from backend_tensorrt.feed import feed_of
@@ -123,7 +123,7 @@ class TensorRtInstance(ModelInstance):
         try:
             feed = feed_of(batch, config, facts, self.device.id)
             batch.compute_start_ns = time.monotonic_ns()
-            names = wanted(batch, self._names, self._states)
+            names = batch.wanted(self._names)
             stay = set() if self._scatters else staying(batch, self._states) - self._dims.keys()
             stay = {name for name in stay & set(names) if not facts.outputs[name].on_host}
             return self._runner.start(feed, slot, names, stay)
