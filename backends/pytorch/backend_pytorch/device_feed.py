@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from backend_pytorch.program import torch_dtype_of
 from core import dtypes
 from core.batch import Batch
 from core.config import ModelConfig
@@ -123,7 +124,7 @@ class DeviceFeed:
         except (BufferError, NotImplementedError, RuntimeError, TypeError, ValueError):
             return self._staged([tensor], dtype, fed), False
         fed.held += (array, found)
-        expected = torch_dtype(dtype)
+        expected = torch_dtype_of(dtype)
         if found.dtype != expected:
             found = found.view(expected)  # bit patterns of BF16, bytes of BOOL
         if self._streams.is_here(found):
@@ -137,14 +138,9 @@ class DeviceFeed:
         staged = self._streams.staging(sum(tensor.byte_size for tensor in tensors))
         gather([tensor.raw for tensor in tensors if tensor.count], _bytes_of(staged))
         fed.held.append(staged)
-        return self._streams.to_device(staged.view(torch_dtype(dtype)).reshape(shape))
+        return self._streams.to_device(staged.view(torch_dtype_of(dtype)).reshape(shape))
 
 
 def _bytes_of(staged: Any) -> np.ndarray:
     found: np.ndarray = staged.numpy()
     return found
-
-
-def torch_dtype(dtype: DataType) -> Any:
-    """Return the torch.dtype of a datatype of numbers."""
-    return torch.bfloat16 if dtype is dtypes.BF16 else getattr(torch, dtype.numpy.name)
