@@ -10,26 +10,17 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from core.telemetry.tracing import Trace, TraceExporter
 from core_opentelemetry.settings import ExportSettings
 from core_opentelemetry.spans import Span, spans_of
 
+if TYPE_CHECKING:
+    from core_opentelemetry.collector import Collector
+
 logger = logging.getLogger("core")
-
-
-class Destination(Protocol):
-    """Receiver of spans. One thread calls `send`, one call at a time; any thread may call `stop`."""
-
-    where: str  # for the log
-
-    def send(self, spans: Sequence[Span]) -> str | None:
-        """Send spans and wait for the response. Return the reason of a failure, or None. May take seconds."""
-
-    def stop(self) -> None:
-        """End a `send` that waits to retry."""
 
 
 class SpanExporter(TraceExporter):
@@ -44,7 +35,7 @@ class SpanExporter(TraceExporter):
 
     takes_context = True
 
-    def __init__(self, settings: ExportSettings, destination: Destination):
+    def __init__(self, settings: ExportSettings, destination: Collector):
         self.shown = settings.shown
         self._settings = settings
         self._destination = destination
