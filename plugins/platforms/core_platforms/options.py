@@ -121,15 +121,5 @@ class VertexAIOptions(Section):
         return (Listener("vertex_ai", "Vertex AI", EVERYWHERE, port, without_tls=_WITHOUT_TLS),)
 
 
-def predict_route() -> str:
-    """Return the path of requests for inference, "" if the environment has none."""
-    return os.environ.get(PREDICT_ROUTE, "")
-
-
-def health_route() -> str:
-    """Return the path that tells whether the server is ready, "" if the environment has none."""
-    return os.environ.get(HEALTH_ROUTE, "")
-
-
 def _is_port(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) < 65536

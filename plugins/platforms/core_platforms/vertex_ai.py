@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -20,8 +21,6 @@ from core_platforms.options import (
     HEALTH_ROUTE,
     PREDICT_ROUTE,
     VertexAIOptions,
-    health_route,
-    predict_route,
 )
 from frontends.http.errors import refusal
 from frontends.http.interceptors import restrictions
@@ -70,8 +69,8 @@ class VertexAIFrontend(HttpListener):
 
     async def start(self) -> None:
         """Listen. Raises what HttpListener.start raises, and CoreError(INVALID) without the two paths."""
-        for variable, path in ((PREDICT_ROUTE, predict_route()), (HEALTH_ROUTE, health_route())):
-            if not path:
+        for variable in (PREDICT_ROUTE, HEALTH_ROUTE):
+            if not os.environ.get(variable):
                 raise invalid(f"{variable} is not defined for Vertex AI endpoint")
         await super().start()
 
@@ -83,9 +82,9 @@ class VertexAIRouter(Router):
     """
 
     def __init__(self, restrictions: Restrictions):
-        self._predict = predict_route()
+        self._predict = os.environ.get(PREDICT_ROUTE, "")
         table = (
-            row("GET", re.escape(health_route()), "health", _healthy),
+            row("GET", re.escape(os.environ.get(HEALTH_ROUTE, "")), "health", _healthy),
             row("POST", re.escape(self._predict), "inference", _predicted),
         )
         super().__init__(restrictions, table, unknown=400)
