@@ -185,7 +185,7 @@ class Store:
                 failure = failure_of(error)
                 if failure is Failure.NO_CREDENTIALS and self._go_without():
                     continue
-                if _is_ours(error):
+                if isinstance(error, CoreError | Abandoned):
                     raise
                 self._refused = failure is Failure.DENIED
                 lasting = failure is not Failure.TRANSIENT or attempt == ATTEMPTS
@@ -233,10 +233,6 @@ class Store:
             return future.result(LIST_S)
         finally:
             future.cancel()  # no effect if it is done
-
-
-def _is_ours(error: BaseException) -> bool:
-    return isinstance(error, CoreError | Abandoned)
 
 
 def _md5(path: Path) -> str:
