@@ -14,27 +14,12 @@ The model runs in a real server, which loads it from a folder, batches and split
 `python -m core_testing backend_negate` runs the classes in the module `conformance` of the package.
 """
 
+from pkgutil import iter_modules
+
 import pytest
 
-# Modules with tests. pytest shows the values of failed assertions only if they are registered before import.
-pytest.register_assert_rewrite(
-    *(
-        f"core_testing.{module}"
-        for module in (
-            "answers",
-            "batches",
-            "concurrency",
-            "devices",
-            "failures",
-            "lifecycle",
-            "native",
-            "refusals",
-            "state",
-            "streams",
-            "frontends",
-        )
-    )
-)
+# pytest shows the values of failed assertions only of modules that are registered before their import.
+pytest.register_assert_rewrite(*(f"{__name__}.{each.name}" for each in iter_modules(__path__)))
 
 from core_testing.conformance import BackendConformance  # noqa: E402
 from core_testing.example import Example  # noqa: E402
