@@ -13,6 +13,7 @@ import contextlib
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from backend_python import arena, protocol
 from backend_python.child.held import Held
@@ -172,21 +173,21 @@ class Outgoing:
         self._tell_released()
 
     def _tell_released(self) -> None:
-        if not (self._within or self.answering) and self._sending.acquire(blocking=False):
-            try:
-                if not self._within:
-                    with contextlib.suppress(Closed):
-                        self.send(protocol.RELEASED)
-            finally:
-                self._sending.release()
+        if not self.answering:
+            self._send_if_free(lambda: self.send(protocol.RELEASED))
 
     def _tell_dropped(self) -> None:
-        if not self._within and self._sending.acquire(blocking=False):
-            try:
-                if not self._within:
-                    with contextlib.suppress(Closed):
-                        self._send_all(b"")
-            finally:
-                self._sending.release()
-            if self._owes:
-                self._tell_released()
+        if self._send_if_free(lambda: self._send_all(b"")) and self._owes:
+            self._tell_released()
+
+    def _send_if_free(self, send: Callable[[], None]) -> bool:
+        """Call `send` and return True, unless a message is being sent: its sender looks for notices later."""
+        if self._within or not self._sending.acquire(blocking=False):
+            return False
+        try:
+            if not self._within:
+                with contextlib.suppress(Closed):
+                    send()
+        finally:
+            self._sending.release()
+        return True

@@ -115,9 +115,12 @@ class Keeper:
         child = process.start(
             instance.name, model.settings, model.control(instance.loop), model.origin
         )
+        module = model.module_name
+        if model.mode != "process":  # in a worker it must be unique for each instance
+            module = f"python_model_{model.name}_{module}_{id(child):x}"
         question = {
             "file": str(model.python_file),
-            "module": self._module_name(child),
+            "module": module,
             "directory": str(model.path),
             "outputs": model.outputs + model.states,
             "checks_outputs": model.checks_outputs,
@@ -160,13 +163,6 @@ class Keeper:
             self.takes_gpu = bool(lending.takes)
         return child
 
-    def _module_name(self, child: Process) -> str:
-        """Return the module's name in sys.modules. In a worker it must be unique for each instance."""
-        model = self._instance.model
-        if model.mode == "process":
-            return model.module_name
-        return f"python_model_{model.name}_{model.module_name}_{id(child):x}"
-
     def _attach(self, child: Process) -> None:
         """Connect a started child, and give it the batches that wait."""
         model, loop = self._instance.model, self._instance.loop
@@ -184,7 +180,10 @@ class Keeper:
         self._health.serves(True)
         waiting, self._waiting = self._waiting, []
         for batch, done in waiting:
-            _begin(connection, batch, done)
+            try:
+                connection.begin(batch, done)
+            except Exception as error:
+                done(error)
         self._instance.changed()
 
     def _ahead(self, batches: int) -> None:
@@ -225,7 +224,12 @@ class Keeper:
             except Exception as raised:
                 error = raised
                 pause_s = self._backoff.failed()
-                self._tell(error, pause_s)
+                if not self._closed:
+                    text = error.message if isinstance(error, CoreError) else repr(error)
+                    name = self._instance.name
+                    logger.error(
+                        "'%s' cannot start again, next try in %g s: %s", name, pause_s, text
+                    )
                 self._refuse_waiting(error)
                 continue
             if self._closed:
@@ -250,12 +254,6 @@ class Keeper:
         finally:
             self._pausing = False
             self._refusal = None
-
-    def _tell(self, error: Exception, pause_s: float) -> None:
-        if not self._closed:
-            text = error.message if isinstance(error, CoreError) else repr(error)
-            name = self._instance.name
-            logger.error("'%s' cannot start again, next try in %g s: %s", name, pause_s, text)
 
     def _refuse_waiting(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, []
@@ -312,10 +310,3 @@ class Keeper:
             revival.add_done_callback(lambda _: revived.set_result(None))
             if self._pausing:  # a start on another thread finds out by itself
                 revival.cancel()
-
-
-def _begin(connection: Connection, batch: Batch, done: Done) -> None:
-    try:
-        connection.begin(batch, done)
-    except Exception as error:
-        done(error)

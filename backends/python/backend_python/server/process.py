@@ -61,6 +61,7 @@ class Process:
     write      sends a message; it is the connection's while that has the channel
     unsent     bytes that the connection could not send before it gave the channel back
     lending    lends tensors on GPUs; None if there are no GPUs
+    pid        of the process
     pidfd      readable when the process has ended, also if another process still holds the channel
     """
 
@@ -94,16 +95,12 @@ class Process:
             protocol.close_fds(*self._fds)
             raise
         self._printed.begin()
-        self.pidfd = self._child.pidfd
+        self.pid, self.pidfd = self._child.pid, self._child.pidfd
         self.reader = protocol.reader(self.sock)
         self.calls = Calls()
         self.inputs = arena.Sender(request_fd, settings.growth_bytes)
         self.outputs = arena.Receiver(response_fd, writable=False)
         self.lending: Lending | None = None
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
 
     def ask(self, kind: int, question: Any, answer: int, timeout_s: float | None) -> dict[str, Any]:
         """Send a message, wait for its answer, and return the JSON of the answer.

@@ -124,7 +124,18 @@ class Worker:
             if self._tenants:
                 return
             self._over = True
-        self._close()
+        # The last instance has gone.
+        self._control.close()
+        if self._behind:  # do not wait for instances that were left
+            self.child.kill()
+            protocol.close_fds(*self._behind)
+        try:
+            self.child.wait(END_S)
+        except TimeoutError:
+            self.child.kill()
+            self.child.wait()
+        self._printed.close()
+        self.child.close()
 
     def kill(self, why: str) -> None:
         """Kill the worker at once, if it has an instance."""
@@ -137,20 +148,6 @@ class Worker:
         with self._lock, contextlib.suppress(TimeoutError):
             self.child.wait(0)
         return self.child.status
-
-    def _close(self) -> None:
-        """End the worker after its last instance has gone."""
-        self._control.close()
-        if self._behind:  # do not wait for instances that were left
-            self.child.kill()
-            protocol.close_fds(*self._behind)
-        try:
-            self.child.wait(END_S)
-        except TimeoutError:
-            self.child.kill()
-            self.child.wait()
-        self._printed.close()
-        self.child.close()
 
 
 class SharedWorker:
