@@ -84,7 +84,8 @@ def describe(model: treelite.Model, name: str) -> Description:
             "there must be one for each class, or one"
         )
     task = int(header.get_field("task_type")[0])
-    link = _text(header.get_field("postprocessor"))
+    link = header.get_field("postprocessor")
+    link = link if isinstance(link, str) else link.tobytes().decode()
     link = _LINK_NAMES.get(link, link)
     if link not in LINKS:
         raise unsupported(
@@ -172,7 +173,3 @@ def _covers(accessor: Any, name: str, i: int) -> Any:
         "which there are no Shapley values; take the output 'treeshap_output' out of config.pbtxt, or save "
         "the model again with its statistics"
     )
-
-
-def _text(field: Any) -> str:
-    return field if isinstance(field, str) else field.tobytes().decode()

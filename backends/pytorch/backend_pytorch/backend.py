@@ -114,11 +114,9 @@ class TorchModel(Model):
             return open_exported(self._file, target, self.name)
         from backend_pytorch.aoti import open_aoti
 
-        return open_aoti(self._file, target, self.name, self._instances())
-
-    def _instances(self) -> int:
-        """Return the number of instances of the largest group, which can run a package at once."""
-        return max([1, *(group.count for group in self.config.instance_group)])
+        # The instances of the largest group can run the package at once.
+        runners = max([1, *(group.count for group in self.config.instance_group)])
+        return open_aoti(self._file, target, self.name, runners)
 
     def _shares(self, program: Program) -> bool:
         asked = self.parameters.boolean("ENABLE_WEIGHT_SHARING")

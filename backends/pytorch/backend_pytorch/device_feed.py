@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 import torch
 
 from backend_pytorch.program import torch_dtype_of
@@ -136,11 +135,6 @@ class DeviceFeed:
         first = tensors[0].shape
         shape = first if len(tensors) == 1 else (sum(t.shape[0] for t in tensors), *first[1:])
         staged = self._streams.staging(sum(tensor.byte_size for tensor in tensors))
-        gather([tensor.raw for tensor in tensors if tensor.count], _bytes_of(staged))
+        gather([tensor.raw for tensor in tensors if tensor.count], staged.numpy())
         fed.held.append(staged)
         return self._streams.to_device(staged.view(torch_dtype_of(dtype)).reshape(shape))
-
-
-def _bytes_of(staged: Any) -> np.ndarray:
-    found: np.ndarray = staged.numpy()
-    return found
