@@ -27,7 +27,7 @@ from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.options import HttpOptions
-from frontends.http.router import TABLE, Match, Route, Router, row
+from frontends.http.router import TABLE, Match, Router, row
 from frontends.http.services import health
 from frontends.http.services.infer import infer
 from frontends.metrics.text import CONTENT_TYPE, render
@@ -96,7 +96,8 @@ class VertexAIRouter(Router):
             return refusal(405, "Method Not Allowed")
         for route in _LED:
             if (found := route.path.fullmatch(target)) is not None:
-                if not _may_be_led(route):
+                inference = route.category == "inference"
+                if not (route.looks or inference or route.methods == {"GET"}):
                     return refusal(403, f"'{target[1:]}' is for the HTTP port of the server only")
                 return self.led(route, found.groupdict(), next(iter(route.methods)), headers)
         return refusal(400, f"{REDIRECT} names nothing that is known: '{target[1:]}'")
@@ -110,10 +111,6 @@ class VertexAIRouter(Router):
         """Return the path that a request is redirected to, None without a redirect."""
         target = headers.get(REDIRECT) if path == self._predict else None
         return None if target is None else f"/{target}"
-
-
-def _may_be_led(route: Route) -> bool:
-    return route.looks or route.category == "inference" or route.methods == {"GET"}
 
 
 async def _healthy(server: InferenceServer, call: HttpRequest) -> HttpResponse:

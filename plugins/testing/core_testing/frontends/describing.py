@@ -11,8 +11,6 @@ from core_testing.frontends.stage import PATIENCE_S, Stage
 
 
 class FrontendDescriptions(FrontendKit):
-    """Tests of start and stop, health and metadata."""
-
     @played()
     async def test_it_listens_from_start_to_stop(
         self, stage: Stage, client: FrontendClient

@@ -15,8 +15,6 @@ from core_testing.frontends.stage import OF_EACH_DATATYPE, Stage
 
 
 class FrontendInference(FrontendKit):
-    """Tests of requests and refusals."""
-
     def test_a_request_gets_its_answer(self) -> None:
         self.echoes("echo", X)
 

@@ -10,8 +10,6 @@ from core_testing.frontends.stage import PATIENCE_S, Stage
 
 
 class FrontendEnds(FrontendKit):
-    """Tests of cancelled calls, clients that leave, and the stop of the frontend."""
-
     @played("cancel")
     async def test_a_cancelled_call_cancels_its_request(
         self, stage: Stage, client: FrontendClient

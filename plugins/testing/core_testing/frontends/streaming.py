@@ -12,8 +12,6 @@ from core_testing.frontends.stage import FLOOD, Stage
 
 
 class FrontendStreams(FrontendKit):
-    """Tests of streams."""
-
     def test_a_stream_gives_its_answers_in_order_and_ends(self) -> None:
         self.streams(1)
 
