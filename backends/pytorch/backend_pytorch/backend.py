@@ -44,15 +44,13 @@ class TorchModel(Model):
 
     backend: TorchBackend
 
+    @loading_alone()
     def load(self) -> None:
         """Find the file and its kind, and read the parameters, so that errors come before instances open.
 
         Raises CoreError for a missing file, a file of another kind, or an invalid parameter.
         """
-        with loading_alone():
-            self._load(import_torch())
-
-    def _load(self, torch: Any) -> None:
+        torch = import_torch()
         self.parameters = Parameters(self.config)
         self.parameters.check()
         self._source: Any = None

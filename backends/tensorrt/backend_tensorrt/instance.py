@@ -98,6 +98,8 @@ class TensorRtInstance(ModelInstance):
         self._names = list(self._types)
         self._dims = {io.name: tuple(io.dims) for io in config.output if not ports[io.name].dims}
         self._scatters = bool(config.batch_output)
+        # Outputs without a batch dimension, which every request gets whole.
+        self._whole = frozenset(name for name, port in ports.items() if port.on_host)
 
     def begin(self, batch: Batch, done: Done) -> None:
         self._starting.submit(self._start, batch, done)
@@ -160,11 +162,6 @@ class TensorRtInstance(ModelInstance):
             return
         for i, parts in enumerate(scattered(self.model.config, batch, seen)):
             batch.respond(i, parts)
-
-    @property
-    def _whole(self) -> frozenset[str]:
-        """Names of the outputs without a batch dimension. Every request gets them whole."""
-        return frozenset(n for n, port in self._engine.facts.outputs.items() if port.on_host)
 
     def _failed(self, error: BaseException) -> CoreError:
         report = self._loader.reports.take()
