@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from core.telemetry.tracing import Trace, TraceExporter
@@ -152,11 +153,9 @@ class SpanExporter(TraceExporter):
 def _taken(queue: deque[Span], most: int) -> list[Span]:
     """Remove and return the first spans, at most `most`; the event loop may clear the queue meanwhile."""
     batch: list[Span] = []
-    try:
+    with suppress(IndexError):
         while len(batch) < most:
             batch.append(queue.popleft())
-    except IndexError:
-        pass
     return batch
 
 
@@ -165,7 +164,5 @@ def _wait(
 ) -> None:
     thread.join()
     tell: Callable[[], None] = lambda: None if ended.done() else ended.set_result(None)  # noqa: E731
-    try:
+    with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(tell)
-    except RuntimeError:
-        pass  # the loop is closed
