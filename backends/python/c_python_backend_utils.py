@@ -1,5 +1,7 @@
 """The compiled part of Triton's triton_python_backend_utils, which some models import by this name."""
 
+# ruff: noqa: F401 - models use what is imported here
+
 from backend_python.api.errors import TritonError, TritonModelException
 from backend_python.api.iterator import ResponseIterator
 from backend_python.api.logger import Logger
@@ -18,23 +20,4 @@ from backend_python.api.tensor import Tensor
 TRITONSERVER_MEMORY_GPU = MemoryType.TRITONSERVER_MEMORY_GPU
 TRITONSERVER_MEMORY_CPU = MemoryType.TRITONSERVER_MEMORY_CPU
 
-__all__ = [
-    "TRITONSERVER_MEMORY_CPU",
-    "TRITONSERVER_MEMORY_GPU",
-    "InferenceRequest",
-    "InferenceResponse",
-    "InferenceResponseSender",
-    "InferenceTrace",
-    "Logger",
-    "MemoryType",
-    "Metric",
-    "MetricFamily",
-    "PreferredMemory",
-    "ResponseIterator",
-    "Tensor",
-    "TritonError",
-    "TritonModelException",
-    "is_model_ready",
-    "load_model",
-    "unload_model",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

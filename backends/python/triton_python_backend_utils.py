@@ -1,5 +1,7 @@
 """The module that a Triton model.py imports. Its parts are in backend_python.api."""
 
+# ruff: noqa: F401 - models use what is imported here
+
 import json
 import struct
 
@@ -39,50 +41,12 @@ from backend_python.api.sender import (
 )
 from backend_python.api.tensor import Tensor
 from backend_python.strings import deserialize_bytes_tensor, serialize_byte_tensor
-from backend_python.uncompiled import open_to_changes
+from backend_python.uncompiled import open_to_changes as _open_to_changes
 
 TRITONSERVER_MEMORY_GPU = MemoryType.TRITONSERVER_MEMORY_GPU
 TRITONSERVER_MEMORY_CPU = MemoryType.TRITONSERVER_MEMORY_CPU
 
 for _class in (Tensor, InferenceRequest, InferenceResponse):
-    open_to_changes(_class)
+    _open_to_changes(_class)
 
-__all__ = [
-    "TRITONSERVER_MEMORY_CPU",
-    "TRITONSERVER_MEMORY_GPU",
-    "TRITONSERVER_REQUEST_FLAG_SEQUENCE_END",
-    "TRITONSERVER_REQUEST_FLAG_SEQUENCE_START",
-    "TRITONSERVER_REQUEST_RELEASE_ALL",
-    "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE",
-    "TRITONSERVER_RESPONSE_COMPLETE_FINAL",
-    "TRITON_STRING_TO_NUMPY",
-    "InferenceRequest",
-    "InferenceResponse",
-    "InferenceResponseSender",
-    "InferenceTrace",
-    "Logger",
-    "Metric",
-    "MetricFamily",
-    "ModelConfig",
-    "PreferredMemory",
-    "Tensor",
-    "TritonError",
-    "TritonModelException",
-    "deserialize_bytes_tensor",
-    "get_input_config_by_name",
-    "get_input_tensor_by_name",
-    "get_model_dir",
-    "get_output_config_by_name",
-    "get_output_tensor_by_name",
-    "is_model_ready",
-    "json",
-    "load_model",
-    "np",
-    "numpy_to_triton_type",
-    "serialize_byte_tensor",
-    "struct",
-    "triton_string_to_numpy",
-    "triton_to_numpy_type",
-    "unload_model",
-    "using_decoupled_model_transaction_policy",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

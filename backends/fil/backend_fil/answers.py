@@ -146,9 +146,7 @@ def _misfit(config: ModelConfig, io: str, dims: Sequence[int], found: str, why: 
 
 def _dims(io: Any) -> list[int]:
     """Return the dims of a tensor after its reshape."""
-    if io.HasField("reshape"):
-        return list(io.reshape.shape)
-    return list(io.dims)
+    return list(io.reshape.shape if io.HasField("reshape") else io.dims)
 
 
 def _listed(names: Sequence[str]) -> str:

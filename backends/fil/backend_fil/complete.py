@@ -39,16 +39,12 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     file, kind = model_file(config, path, settings)
     model = load(file, kind, config.name, allow_unknown_field=settings.allow_unknown_field)
     description = describe(model, config.name)
-    _complete_batching(config, backend)
-    _complete_tensors(config, description, settings)
-
-
-def _complete_batching(config: ModelConfig, backend: Backend) -> None:
-    """Enable batching, since rows are independent, unless the configuration has dims without a batch."""
+    # Rows are independent, so there are batches, unless the configuration has dims without one.
     tensors: list[Any] = [*config.input, *config.output]
     if not config.max_batch_size and not any(io.dims for io in tensors):
         fill_max_batch_size(config, default_max_batch_size(backend, "fil", _DEFAULT_MAX_BATCH_SIZE))
     fill_scheduler(config)
+    _complete_tensors(config, description, settings)
 
 
 def _complete_tensors(config: ModelConfig, description: Description, settings: Settings) -> None:

@@ -29,18 +29,17 @@ class FilInstance(ModelInstance):
         self._forest = model.forest
         self._features = model.features
         self._row_shapes = model.row_shapes
+        self._names = list(model.row_shapes)
         self._workers = model.workers(self.host_policy.cores)
         self._gpu = model.on_gpu(self.device) if self.device.kind == "GPU" else None
         self._transfer_threshold = model.settings.transfer_threshold
 
     def execute(self, batch: Batch) -> Mapping[str, Any]:
         rows = self._rows(batch[INPUT])
-        wanted = self._wanted(batch)
         outputs: dict[str, Any] = {}
-        for name, shape in self._row_shapes.items():
-            if name in wanted:
-                found = self._shap(rows) if name == SHAP else self._predict(rows)
-                outputs[name] = found.reshape(len(rows), *shape)
+        for name in batch.wanted(self._names):
+            found = self._shap(rows) if name == SHAP else self._predict(rows)
+            outputs[name] = found.reshape(len(rows), *self._row_shapes[name])
         return outputs
 
     def _rows(self, array: np.ndarray) -> np.ndarray:
@@ -56,15 +55,6 @@ class FilInstance(ModelInstance):
                 )
             array = array.reshape(len(array), self._features)
         return np.require(array, np.float32, ("C", "A"))
-
-    def _wanted(self, batch: Batch) -> set[str]:
-        """Return the outputs that a request of the batch wants. Shapley values cost far more than answers."""
-        wanted: set[str] = set()
-        for request in batch.requests:
-            if not request.outputs:
-                return set(self._row_shapes)
-            wanted.update(output.name for output in request.outputs)
-        return wanted
 
     def _predict(self, rows: np.ndarray) -> np.ndarray:
         if self._gpu is not None and len(rows) > self._transfer_threshold:

@@ -13,7 +13,7 @@ import numpy as np
 import treelite
 
 from backend_fil.native.forest import LINKS, Forest
-from core.errors import CoreError, unsupported
+from core.errors import unsupported
 
 DEEPEST_SHAP = 32  # maximum depth of a tree for Shapley values; NVIDIA's limit
 
@@ -84,7 +84,8 @@ def describe(model: treelite.Model, name: str) -> Description:
             "there must be one for each class, or one"
         )
     task = int(header.get_field("task_type")[0])
-    link = _text(header.get_field("postprocessor"))
+    link = header.get_field("postprocessor")
+    link = link if isinstance(link, str) else link.tobytes().decode()
     link = _LINK_NAMES.get(link, link)
     if link not in LINKS:
         raise unsupported(
@@ -167,16 +168,8 @@ def _covers(accessor: Any, name: str, i: int) -> Any:
         present = accessor.get_field(f"{each}_present")
         if len(present) == nodes and present.all():
             return accessor.get_field(each).astype(np.float64)
-    raise _no_covers(name, i)
-
-
-def _no_covers(name: str, i: int) -> CoreError:
-    return unsupported(
+    raise unsupported(
         f"model '{name}': tree {i} does not say how many rows of the training came to its nodes, without "
         "which there are no Shapley values; take the output 'treeshap_output' out of config.pbtxt, or save "
         "the model again with its statistics"
     )
-
-
-def _text(field: Any) -> str:
-    return field if isinstance(field, str) else field.tobytes().decode()

@@ -1,19 +1,5 @@
 """Run ONNX models with ONNX Runtime.
 
-    backend.py    Backend and Model: sessions and how instances share them
-    complete.py   complete a configuration from the model file
-    check.py      refuse a configuration that the model file contradicts
-    graph.py      the inputs and outputs of a session with core's datatypes
-    session.py    make a session from a file; errors with advice
-    options.py    session and run options from config.pbtxt
-    providers.py  execution providers: CPU, CUDA, TensorRT, OpenVINO
-    instance.py   execute: feed ─► run ─► outputs
-    feed.py       convert the inputs of a batch for ONNX Runtime
-    run.py        one run, by feed or by binding
-    device.py     arrays on the device of a session
-    termination.py
-                  end a run after all its requests are cancelled
-
 The import of this package imports onnxruntime. It happens when the first model needs this backend.
 """
 

@@ -15,9 +15,10 @@ from backend_onnx.options import (
     GLOBAL_THREADS,
     MOST_THREADS,
     PARAMETERS,
+    SHARE_SESSION,
     THREAD_COUNTS,
+    Parameters,
     session_options,
-    shares_session,
     shares_threads,
     threads_by_default,
     threads_of,
@@ -85,7 +86,7 @@ class OnnxModel(Model):
         Raises CoreError for a missing file or an invalid setting.
         """
         self._file = model_file(self.config, self.path)
-        self._shares = shares_session(self.config)
+        self._shares = Parameters(self.config).boolean(SHARE_SESSION, True)
         self._options = self._options_for(0)
         self._sessions = {}
         self._opening = threading.Lock()  # instances open at the same time, each on its own thread

@@ -64,7 +64,7 @@ def unservable(model: str, info: TensorInfo) -> CoreError:
 def unexpected(name: str, infos: Mapping[str, TensorInfo], kind: str) -> CoreError:
     """Return the error for a tensor that the file does not have."""
     return invalid(
-        f"unexpected inference {kind} '{name}', allowed {kind}s are: {_listed(sorted(infos))}"
+        f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(infos))}"
     )
 
 
@@ -157,7 +157,3 @@ def _check_scalar(config: ModelConfig, name: str, dims: tuple[int, ...]) -> None
 
 def _shape(dims: Iterable[int]) -> str:
     return "[" + ",".join(map(str, dims)) + "]"
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -112,11 +112,7 @@ def _complete_tensors(
             raise unservable(config.name, info)
         entry.data_type = entry.data_type or info.dtype.number
         if not entry.dims:
-            _complete_dims(entry, info.dims[1 if config.max_batch_size else 0 :], config)
-
-
-def _complete_dims(entry: Any, dims: tuple[int, ...], config: ModelConfig) -> None:
-    """Set the dims of an entry. Clients see a scalar as [1]; with batching, it is reshaped to no dims."""
-    entry.dims.extend(dims or (1,))
-    if not dims and config.max_batch_size:
-        entry.reshape.SetInParent()
+            dims = info.dims[1 if config.max_batch_size else 0 :]
+            entry.dims.extend(dims or (1,))
+            if not dims and config.max_batch_size:  # a scalar is [1] to clients only
+                entry.reshape.SetInParent()

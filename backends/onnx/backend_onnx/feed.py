@@ -48,14 +48,10 @@ class Feed:
             if name in self._texts:
                 feed[name] = _text(feed[name], name, batch)
             if name in self._scalars:
-                feed[name] = _scalar(feed[name])
+                array = feed[name]
+                on_host = array if isinstance(array, np.ndarray) else dlpack.to_host(array)
+                feed[name] = on_host.reshape(())
         return feed
-
-
-def _scalar(array: Any) -> np.ndarray:
-    """Return the only element as an array without dimensions, in host memory."""
-    on_host = array if isinstance(array, np.ndarray) else dlpack.to_host(array)
-    return on_host.reshape(())
 
 
 def _text(array: np.ndarray, name: str, batch: Batch) -> np.ndarray:

@@ -13,20 +13,20 @@ from core import dtypes
 from core.dtypes import DataType
 
 _BY_ORT_NAME = {
-    "bool": dtypes.BOOL,
-    "uint8": dtypes.UINT8,
-    "uint16": dtypes.UINT16,
-    "uint32": dtypes.UINT32,
-    "uint64": dtypes.UINT64,
-    "int8": dtypes.INT8,
-    "int16": dtypes.INT16,
-    "int32": dtypes.INT32,
-    "int64": dtypes.INT64,
-    "float16": dtypes.FP16,
-    "float": dtypes.FP32,
-    "double": dtypes.FP64,
-    "string": dtypes.BYTES,
-    "bfloat16": dtypes.BF16,
+    "tensor(bool)": dtypes.BOOL,
+    "tensor(uint8)": dtypes.UINT8,
+    "tensor(uint16)": dtypes.UINT16,
+    "tensor(uint32)": dtypes.UINT32,
+    "tensor(uint64)": dtypes.UINT64,
+    "tensor(int8)": dtypes.INT8,
+    "tensor(int16)": dtypes.INT16,
+    "tensor(int32)": dtypes.INT32,
+    "tensor(int64)": dtypes.INT64,
+    "tensor(float16)": dtypes.FP16,
+    "tensor(float)": dtypes.FP32,
+    "tensor(double)": dtypes.FP64,
+    "tensor(string)": dtypes.BYTES,
+    "tensor(bfloat16)": dtypes.BF16,
 }
 
 
@@ -77,12 +77,9 @@ def graph_of(session: Any) -> Graph:
 
 
 def _infos(nodes: Iterable[Any]) -> dict[str, TensorInfo]:
-    return {node.name: _info(node) for node in nodes}
-
-
-def _info(node: Any) -> TensorInfo:
-    dims = tuple(dim if isinstance(dim, int) and dim >= 0 else -1 for dim in node.shape)
-    dtype = None
-    if node.type.startswith("tensor("):
-        dtype = _BY_ORT_NAME.get(node.type[len("tensor(") : -1])
-    return TensorInfo(node.name, node.type, dtype, dims)
+    found = {}
+    for node in nodes:
+        dims = tuple(dim if isinstance(dim, int) and dim >= 0 else -1 for dim in node.shape)
+        dtype = _BY_ORT_NAME.get(node.type)
+        found[node.name] = TensorInfo(node.name, node.type, dtype, dims)
+    return found

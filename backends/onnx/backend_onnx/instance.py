@@ -12,8 +12,7 @@ from backend_onnx.feed import Feed, encoded
 from backend_onnx.options import run_options
 from backend_onnx.run import run_of
 from backend_onnx.session import ort_text
-from backend_onnx.termination import Termination
-from core import dtypes
+from core import dtypes, termination
 from core.backend import ModelInstance
 from core.batch import Batch
 from core.errors import CoreError, Fatal, Kind, internal
@@ -28,6 +27,20 @@ _BROKEN_DEVICE = ("EngineError", "DeviceReset")  # errors after which no run on 
 
 class _NoText(CoreError):
     """An output has text that ONNX Runtime cannot pass to Python. The request that caused it is unknown."""
+
+
+class Termination(termination.Termination):
+    """End runs of one instance: ONNX Runtime reads the flag in RunOptions between two nodes of a graph."""
+
+    def __init__(self, options: Any):
+        super().__init__()
+        self._options = options
+
+    def stop(self) -> None:
+        self._options.terminate = True
+
+    def clear(self) -> None:
+        self._options.terminate = False
 
 
 class OnnxInstance(ModelInstance):

@@ -190,11 +190,6 @@ def run_options(config: ModelConfig) -> Any:
     return options
 
 
-def shares_session(config: ModelConfig) -> bool:
-    """Return whether the instances of one device use one session, and so one copy of the weights."""
-    return Parameters(config).boolean(SHARE_SESSION, True)
-
-
 def _add_entry(options: Any, name: str, value: str, model: str) -> None:
     try:
         options.add_session_config_entry(name, value)

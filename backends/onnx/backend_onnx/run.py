@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,28 +23,15 @@ from core.errors import unsupported
 _BFLOAT16 = 16  # of onnx.TensorProto.DataType
 
 
-class Run(Protocol):
-    """Run a session once and return {output name: array}.
+def run_of(
+    session: Any, graph: Graph, options: Any, *, place: Place | None, model: str
+) -> FeedRun | BoundRun:
+    """Return what runs a session once: called with these arguments, it returns {output name: array}.
 
     feed      input name → numpy array, or with `takes_device` an array on any device
     names     names of the wanted outputs
     rows      size of the batch, 0 for a model without a batch dimension
     staying   names of outputs that stay on the session's device if possible
-    """
-
-    takes_device: bool
-
-    def __call__(
-        self,
-        feed: Mapping[str, Any],
-        names: list[str],
-        rows: int,
-        staying: Collection[str] = (),
-    ) -> dict[str, Any]: ...
-
-
-def run_of(session: Any, graph: Graph, options: Any, *, place: Place | None, model: str) -> Run:
-    """Return the Run of a session.
 
     place   device on which the session computes, None for the host
     Raises CoreError(UNSUPPORTED) for a model with BF16 and text, because text cannot be bound.

@@ -13,7 +13,7 @@ import onnxruntime as ort
 
 from backend_onnx.providers import Provider, check_active
 from core.config import ModelConfig
-from core.errors import CoreError, internal
+from core.errors import internal
 from core.model_file import check_readable, not_found
 
 FILENAME = "model.onnx"
@@ -56,7 +56,10 @@ def open_session(path: Path, options: Any, providers: list[Provider], model: str
             enable_fallback=0,  # the fallback prints, and serves from the CPU instead of the GPU
         )
     except Exception as error:
-        raise _not_opened(path, error, model) from error
+        advice = _advice(path, str(error), type(error).__name__)
+        raise internal(
+            f"model '{model}': cannot load '{path}': {advice} ({ort_text(error)})"
+        ) from error
     check_active(session, providers, model)
     return session
 
@@ -67,11 +70,6 @@ def ort_text(error: BaseException) -> str:
     if found is None:
         return f"onnx runtime error: {str(error).strip() or type(error).__name__}"
     return f"onnx runtime error {found[1]}: {found[2].strip()}"
-
-
-def _not_opened(path: Path, error: BaseException, model: str) -> CoreError:
-    advice = _advice(path, str(error), type(error).__name__)
-    return internal(f"model '{model}': cannot load '{path}': {advice} ({ort_text(error)})")
 
 
 def _advice(path: Path, text: str, kind: str) -> str:

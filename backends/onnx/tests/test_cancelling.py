@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from backend_onnx.termination import Termination
+from backend_onnx.instance import Termination
 from onnx import TensorProto, helper
 
 from core.errors import Kind

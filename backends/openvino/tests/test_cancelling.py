@@ -6,8 +6,7 @@ import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 import pytest
-from backend_openvino.instance import OpenVinoInstance
-from backend_openvino.termination import Termination
+from backend_openvino.instance import OpenVinoInstance, Termination
 
 from core.errors import Kind
 

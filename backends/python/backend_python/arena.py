@@ -218,16 +218,15 @@ class Receiver:
 
         ProtocolError if the region is not within the arena.
         """
-        with self._taking:
-            return self._take(offset, size)
-
-    def _take(self, offset: int, size: int) -> np.ndarray[Any, Any]:
         end = offset + size
-        if end > self._size:
-            self._map()
+        with self._taking:
             if end > self._size:
-                raise ProtocolError(f"region of {size} bytes at {offset} is outside of the arena")
-        return np.asarray(_Region(self, offset, size))
+                self._map()
+                if end > self._size:
+                    raise ProtocolError(
+                        f"region of {size} bytes at {offset} is outside of the arena"
+                    )
+            return np.asarray(_Region(self, offset, size))
 
     def drain_released(self, most: int) -> tuple[int, ...]:
         """At most `most` released offsets, to be sent now."""

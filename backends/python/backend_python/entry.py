@@ -23,13 +23,7 @@ NAME = "python"
 
 KNOWN_SETTINGS = (*SETTINGS, CACHE, MOST, INSTALL)
 OF_PROCESSES = (FORCE_CPU, EXECUTE_TIMEOUT, WORKER)
-OF_MODELS = (
-    *OF_PROCESSES,
-    CHECK_OUTPUTS,
-    PATH,
-    REQUIREMENTS,
-    "*",
-)  # a model.py reads what it likes
+OF_MODELS = (*OF_PROCESSES, CHECK_OUTPUTS, PATH, REQUIREMENTS, "*")  # a model.py reads any
 
 
 class _EndsEnvironments:

@@ -132,10 +132,9 @@ class Memory:
         self._known: dict[Any, Any] = {}
         self.get = self._known.get
 
-    def add(self, key: Any, size: int, found: Any) -> Any:
-        """Remember `found`, unless the `size` of what is to be remembered is large. Gives it back."""
+    def add(self, key: Any, size: int, found: Any) -> None:
+        """Remember `found`, unless the `size` of what is to be remembered is large."""
         if size < _REMEMBERED_BELOW:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[key] = found
-        return found

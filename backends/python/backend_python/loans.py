@@ -243,6 +243,7 @@ class Borrower:
     returned   where numbers of loans go that are to be told to the other side, with its regions
     settles    whether the device's work on what was opened is waited for before it goes back
     came_back  called when there is one more, from any thread and within destructors: it waits for nothing
+    lost       why nothing of it is to be used any more, set when the other side has ended; "" before
     """
 
     def __init__(
@@ -252,7 +253,7 @@ class Borrower:
         self.settles = settles
         self._returned = returned
         self._out: set[int] = set()
-        self._lost = ""
+        self.lost = ""
         # For destructors, so no Condition.
         self._fewer: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._awaited = False
@@ -264,15 +265,6 @@ class Borrower:
             raise ProtocolError(f"loan {number - LOANS} of {size} bytes from {offset} on")
         self._out.add(number)
         return Loan(self, Place(handle, device, offset, size), number)
-
-    def lose(self, why: str) -> None:
-        """The other side has ended, and what it has lent is not to be used."""
-        self._lost = why
-
-    @property
-    def lost(self) -> str:
-        """Why nothing of it is to be used; "" as long as the other side lives."""
-        return self._lost
 
     def wait_returned(self, timeout_s: float) -> bool:
         """Wait until nothing is borrowed any more. False if something still is."""
@@ -290,7 +282,7 @@ class Borrower:
         self._out.discard(number)
         if self._awaited:
             self._fewer.put(None)
-        if not self._lost:
+        if not self.lost:
             self._returned.append(number)
             self.came_back()
 

@@ -41,9 +41,7 @@ FINALIZED = 73  # JSON: {} or {"error": text}
 INFER = 74  # number: of the call; REGION, layout, JSON; answered by INFERRED, once or more
 STOP = 75  # number: of an INFER; INDEX: 1 if its answers are not wanted any more
 RELEASED = 76  # only the released regions
-ABANDONED = (
-    78  # number: batch; INDEX: a response sender is gone that owed the request its last answer
-)
+ABANDONED = 78  # number: batch; INDEX: a response sender is gone that owed the last answer
 TOLD = 77  # number: of the ASK; JSON {"value"} or {"error"}
 
 REGION = struct.Struct("<QQI")  # offset and size of the region, bytes of the layout

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from types import CoroutineType, ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from backend_python import adapters
 from backend_python.api.errors import TritonModelException
@@ -209,19 +209,9 @@ def described(error: BaseException) -> str:
     return speakable(_described(error))
 
 
-class Failure(NamedTuple):
-    """An exception of execute, for the log."""
-
-    file: str  # where it was raised
-    line: int
-    text: str
-    traceback: (
-        str  # the whole of it, with its causes; "" for what execute returned and should not have
-    )
-
-
-def failure(error: BaseException, instance: str) -> Failure:
-    """What the log tells of an exception of `instance`."""
+def failure(error: BaseException, instance: str) -> tuple[str, int, str, str]:
+    """What the log tells of an exception of execute: the file and the line that raised it, the text, and the
+    whole traceback with its causes ("" for what execute returned and should not have)."""
     import traceback
 
     begin = _of_the_model(error.__traceback__)
@@ -230,7 +220,7 @@ def failure(error: BaseException, instance: str) -> Failure:
     whole = "".join(traceback.format_exception(type(error), error, begin)) if at else ""
     text = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {_text(error)}"
     said = speakable(f"execute of '{instance}' failed: {text}")
-    return Failure(speakable(file), line, said, speakable(whole.rstrip()))
+    return speakable(file), line, said, speakable(whole.rstrip())
 
 
 def _described(error: BaseException) -> str:

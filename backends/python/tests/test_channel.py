@@ -11,7 +11,9 @@ import random
 import numpy as np
 import pytest
 from backend_python import arena, items, layout, protocol, strings
-from backend_python.child.messages import Items
+from backend_python.api.response import InferenceResponse
+from backend_python.api.tensor import Tensor
+from backend_python.child.messages import AnswerEncoder
 from backend_python.protocol import ProtocolError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -282,12 +284,13 @@ def test_an_answer_is_plain_if_it_is_no_more_than_tensors(item, plain):
 
 
 def test_what_items_remember_is_what_they_said_first():
-    written = Items(lambda entries: entries)
-    entries = [(("x", 11, (n,), 4 * n),) for n in range(600)]
+    encoder = AnswerEncoder()
+    sizes = [*range(600), *range(600)]
 
-    told = [written.get(each) or written.add(each) for each in entries + entries]
+    answers = [InferenceResponse([Tensor("x", np.zeros(n, np.float32))]) for n in sizes]
+    told = [encoder.one(each, frozenset({"x"})).layout for each in answers]
 
-    assert told == [protocol.to_json(each) for each in entries + entries]
+    assert told == [protocol.to_json([[[["x", 11, [n], 4 * n]], None, ""]]) for n in sizes]
 
 
 # strings -----------------------------------------------------------------------

@@ -60,17 +60,15 @@ def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
     runners   maximum number of concurrent runs
     Raises CoreError with the file, the reason and advice.
     """
+    index = device.index if device is not None and device.type == "cuda" else -1
     try:
-        loader = torch._C._aoti.AOTIModelPackageLoader(
-            str(path), "model", False, runners, _index(device)
-        )
+        loader = torch._C._aoti.AOTIModelPackageLoader(str(path), "model", False, runners, index)
         metadata = loader.get_metadata()
         arguments = arguments_of(path)
     except Exception as error:
         raise cannot_load(
             path,
             model,
-            torch.__version__,
             first_line(error).splitlines()[0],
             "compile it again with torch._inductor.aoti_compile_and_package, on a machine of this kind and "
             "with this torch",
@@ -95,7 +93,3 @@ def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
 def _known(arguments: list[Argument] | None, i: int) -> tuple[Any, Any]:
     """Return datatype and dims of one argument, None for what is unknown."""
     return (arguments[i].dtype, arguments[i].dims) if arguments is not None else (None, None)
-
-
-def _index(device: Any) -> int:
-    return device.index if device is not None and device.type == "cuda" else -1

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backend_pytorch.program import named_datatype
+from backend_pytorch.program import datatype_of
 from core.dtypes import DataType
 
 _CHECK = re.compile(
@@ -77,7 +77,7 @@ def _argument(check: str) -> Argument:
     places = {*sizes, *least, *most}
     dims = tuple(sizes.get(place, -1) for place in range(max(places, default=-1) + 1))
     return Argument(
-        named_datatype(dtype[1]) if dtype else None,
+        datatype_of(dtype[1]) if dtype else None,
         dims,
         {place: size for place, size in least.items() if size != _ASSUMED},
         most,

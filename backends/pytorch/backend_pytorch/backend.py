@@ -44,15 +44,13 @@ class TorchModel(Model):
 
     backend: TorchBackend
 
+    @loading_alone()
     def load(self) -> None:
         """Find the file and its kind, and read the parameters, so that errors come before instances open.
 
         Raises CoreError for a missing file, a file of another kind, or an invalid parameter.
         """
-        with loading_alone():
-            self._load(import_torch())
-
-    def _load(self, torch: Any) -> None:
+        torch = import_torch()
         self.parameters = Parameters(self.config)
         self.parameters.check()
         self._source: Any = None
@@ -114,11 +112,9 @@ class TorchModel(Model):
             return open_exported(self._file, target, self.name)
         from backend_pytorch.aoti import open_aoti
 
-        return open_aoti(self._file, target, self.name, self._instances())
-
-    def _instances(self) -> int:
-        """Return the number of instances of the largest group, which can run a package at once."""
-        return max([1, *(group.count for group in self.config.instance_group)])
+        # The instances of the largest group can run the package at once.
+        runners = max([1, *(group.count for group in self.config.instance_group)])
+        return open_aoti(self._file, target, self.name, runners)
 
     def _shares(self, program: Program) -> bool:
         asked = self.parameters.boolean("ENABLE_WEIGHT_SHARING")

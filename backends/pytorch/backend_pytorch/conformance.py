@@ -4,7 +4,7 @@ import functools
 import io
 import warnings
 from pathlib import Path
-from typing import List, Tuple  # noqa: UP035 - TorchScript knows these
+from typing import Any, List, Tuple  # noqa: UP035 - TorchScript knows these
 
 import numpy as np
 import pytest
@@ -54,6 +54,14 @@ class Echo(nn.Module):  # type: ignore[misc]  # types of torch are not read
         return words
 
 
+def example_of(folder: Path, config: str, y: str = "y", picked: str = "picked") -> Example:
+    """Return the example of a folder with Pick, whose outputs have these names."""
+    inputs: dict[str, Any] = {"x": X, "index": INDEX}
+    failing = inputs | {"index": INDEX + 100}
+    expected = {y: 2 * X, picked: np.take_along_axis(X, INDEX, 1)}
+    return Example(backend, folder, inputs, expected, config, failing)
+
+
 def script(module: nn.Module, path: Path) -> None:
     """Save a module as TorchScript."""
     with warnings.catch_warnings():
@@ -67,14 +75,7 @@ class TestTorchScript(BackendConformance):
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
         script(Pick(), tmp_path / "model.pt")
-        return Example(
-            backend,
-            tmp_path,
-            inputs={"x": X, "index": INDEX},
-            expected={"y": 2 * X, "picked": np.take_along_axis(X, INDEX, 1)},
-            config=PICK,
-            failing={"x": X, "index": INDEX + 100},
-        )
+        return example_of(tmp_path, PICK)
 
     @pytest.fixture
     def strings_example(self, tmp_path: Path) -> Example:
@@ -105,14 +106,7 @@ class TestModuleInPython(BackendConformance):
             "    def forward(self, x, index):\n"
             "        return x * 2, torch.gather(x, 1, index)\n"
         )
-        return Example(
-            backend,
-            tmp_path,
-            inputs={"x": X, "index": INDEX},
-            expected={"y": 2 * X, "picked": np.take_along_axis(X, INDEX, 1)},
-            config='runtime: "model.py" ' + PICK,
-            failing={"x": X, "index": INDEX + 100},
-        )
+        return example_of(tmp_path, 'runtime: "model.py" ' + PICK)
 
 
 @functools.cache
@@ -133,12 +127,6 @@ class TestExported(BackendConformance):
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
         (tmp_path / "model.pt2").write_bytes(exported())
-        return Example(
-            backend,
-            tmp_path,
-            inputs={"x": X, "index": INDEX},
-            expected={"OUTPUT__0": 2 * X, "OUTPUT__1": np.take_along_axis(X, INDEX, 1)},
-            config='default_model_filename: "model.pt2" '
-            + PICK.replace('"y"', '"OUTPUT__0"').replace('"picked"', '"OUTPUT__1"'),
-            failing={"x": X, "index": INDEX + 100},
-        )
+        config = PICK.replace('"y"', '"OUTPUT__0"').replace('"picked"', '"OUTPUT__1"')
+        config = 'default_model_filename: "model.pt2" ' + config
+        return example_of(tmp_path, config, "OUTPUT__0", "OUTPUT__1")

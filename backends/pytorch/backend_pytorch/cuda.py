@@ -13,7 +13,7 @@ once, even if another stream still reads it. So a tensor that another stream use
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -40,17 +40,6 @@ def _home(program: Any) -> Any:
         first = next(iter(module.parameters()), None) if module is not None else None
         found = torch.device("cpu") if first is None else first.device
     return found
-
-
-def without_cudnn() -> AbstractContextManager[None]:
-    """Return a context manager inside which torch does not use cuDNN."""
-    made: AbstractContextManager[None] = torch.backends.cudnn.flags(enabled=False)
-    return made
-
-
-def empty_cache() -> None:
-    """Return unused memory of torch's pool to the driver."""
-    torch.cuda.empty_cache()
 
 
 class DeviceStreams:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 import torch
 
+from backend_pytorch.program import torch_dtype_of
 from core import dtypes
 from core.batch import Batch
 from core.config import ModelConfig
@@ -123,7 +123,7 @@ class DeviceFeed:
         except (BufferError, NotImplementedError, RuntimeError, TypeError, ValueError):
             return self._staged([tensor], dtype, fed), False
         fed.held += (array, found)
-        expected = torch_dtype(dtype)
+        expected = torch_dtype_of(dtype)
         if found.dtype != expected:
             found = found.view(expected)  # bit patterns of BF16, bytes of BOOL
         if self._streams.is_here(found):
@@ -135,16 +135,6 @@ class DeviceFeed:
         first = tensors[0].shape
         shape = first if len(tensors) == 1 else (sum(t.shape[0] for t in tensors), *first[1:])
         staged = self._streams.staging(sum(tensor.byte_size for tensor in tensors))
-        gather([tensor.raw for tensor in tensors if tensor.count], _bytes_of(staged))
+        gather([tensor.raw for tensor in tensors if tensor.count], staged.numpy())
         fed.held.append(staged)
-        return self._streams.to_device(staged.view(torch_dtype(dtype)).reshape(shape))
-
-
-def _bytes_of(staged: Any) -> np.ndarray:
-    found: np.ndarray = staged.numpy()
-    return found
-
-
-def torch_dtype(dtype: DataType) -> Any:
-    """Return the torch.dtype of a datatype of numbers."""
-    return torch.bfloat16 if dtype is dtypes.BF16 else getattr(torch, dtype.numpy.name)
+        return self._streams.to_device(staged.view(torch_dtype_of(dtype)).reshape(shape))

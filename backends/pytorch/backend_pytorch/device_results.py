@@ -6,6 +6,7 @@ run ─► [DeviceResults.pending] ─► mark ─► [DeviceResults.answers] �
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from core.request import DeviceOutput, InferenceRequest
 from core.tensor import DeviceTensor, Tensor
 
 
+@dataclass
 class PendingOutput:
     """One output of a batch, whose copy to the host may be in progress.
 
@@ -27,10 +29,9 @@ class PendingOutput:
     parts    for a state: the tensor of each request, with its own memory
     """
 
-    def __init__(self, host: Any = None, device: Any = None, parts: list[Any] | None = None):
-        self.host = host
-        self.device = device
-        self.parts = parts
+    host: Any = None
+    device: Any = None
+    parts: list[Any] | None = None
 
 
 class DeviceResults:

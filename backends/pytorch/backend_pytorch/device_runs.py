@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 from backend_pytorch import cuda
 from backend_pytorch.device_feed import DeviceFeed, Fed
 from backend_pytorch.device_results import DeviceResults, PendingOutput
@@ -92,7 +94,7 @@ class DeviceRuns:
             with ExitStack() as entered:
                 instance.enter(entered)
                 if self._no_cudnn:
-                    entered.enter_context(cuda.without_cudnn())
+                    entered.enter_context(torch.backends.cudnn.flags(enabled=False))
                 with streams.feeding():
                     fed = self._feed(batch)
                 batch.compute_start_ns = time.monotonic_ns()
@@ -113,7 +115,7 @@ class DeviceRuns:
             with self._streams.current():
                 self._answer(batch, started.pending)
             if self._cleans:
-                cuda.empty_cache()
+                torch.cuda.empty_cache()
         except BaseException as raised:
             error = self._failure(raised)
         self._report(done, error)

@@ -71,7 +71,6 @@ def open_exported(path: Path, device: Any, model: str) -> ExportedModule:
         raise cannot_load(
             path,
             model,
-            torch.__version__,
             first_line(error).splitlines()[0],
             "copy the file again, or export it again with torch.export.save and this torch",
         ) from error

@@ -10,6 +10,7 @@ import enum
 import zipfile
 from pathlib import Path
 
+from backend_pytorch.framework import import_torch
 from core.config import ModelConfig
 from core.errors import CoreError, internal
 from core.model_file import check_readable, not_found
@@ -73,7 +74,8 @@ def is_checkpoint(path: Path, model: str) -> CoreError:
     )
 
 
-def cannot_load(path: Path, model: str, version: str, reason: str, advice: str) -> CoreError:
+def cannot_load(path: Path, model: str, reason: str, advice: str) -> CoreError:
+    version = import_torch().__version__
     return internal(f"model '{model}': torch {version} cannot load '{path}': {reason}; {advice}")
 
 

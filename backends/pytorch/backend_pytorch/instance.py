@@ -107,7 +107,9 @@ class TorchInstance(ModelInstance):
                 return self._run_plainly(self._plain, batch)
             with ExitStack() as entered:
                 self.enter(entered)
-                outputs = self._run(batch)
+                wanted = self.outputs_of(self._tensors(batch), batch)
+                batch.outputs_ready()
+                outputs = {name: self._array(name, each, batch) for name, each in wanted.items()}
         except CoreError:
             raise
         except Exception as error:
@@ -135,11 +137,6 @@ class TorchInstance(ModelInstance):
         torch = self._torch
         settings.enter(torch)
         entered.enter_context(torch.inference_mode() if self._inference else torch.no_grad())
-
-    def _run(self, batch: Batch) -> dict[str, np.ndarray]:
-        wanted = self.outputs_of(self._tensors(batch), batch)
-        batch.outputs_ready()
-        return {name: self._array(name, each, batch) for name, each in wanted.items()}
 
     def outputs_of(self, tensors: dict[str, Any], batch: Batch) -> dict[str, Any]:
         """Run the program. Return {name: tensor or list of text} of the wanted outputs.

@@ -22,6 +22,7 @@ from backend_pytorch.files import Format, cannot_load, format_of
 from backend_pytorch.framework import first_line, loading_alone
 from backend_pytorch.parameters import COMPILE
 from backend_pytorch.program import Port, Program
+from backend_pytorch.tensors import flat
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid
 from core.model_file import not_found
@@ -52,18 +53,8 @@ class ModuleProgram(Program):
             return each.device
         return torch.device("cpu")
 
-    def tensors(self) -> Iterator[Any]:
-        yield from self.module.parameters()
-        yield from self.module.buffers()
-
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
-        result = self._run(*arguments)
-        if type(result) is torch.Tensor:
-            return [result]
-        if isinstance(result, Mapping):
-            return dict(result)
-        text = isinstance(result, list) and bool(result) and isinstance(result[0], str)
-        return list(result) if isinstance(result, (tuple, list)) and not text else [result]
+        return flat(self._run(*arguments))
 
 
 class ModuleSource:
@@ -240,7 +231,6 @@ def _state(path: Path, model: str) -> Any:
         raise cannot_load(
             path,
             model,
-            torch.__version__,
             _why_not_plain(error),
             "only a state dict of plain tensors is read, nothing else is unpickled: "
             "torch.save(model.state_dict(), 'model.pt')",

@@ -43,6 +43,7 @@ class Program:
     most_rows       upper bound of the batch dimension, 0 if the file has none
     writes_inputs   whether a run may write to its arguments
     keeps_outputs   whether a later run may write to the results of an earlier one
+    module          the nn.Module or ScriptModule that has weights and buffers, None without one
     """
 
     kind = ""
@@ -51,10 +52,13 @@ class Program:
     most_rows = 0
     writes_inputs = False
     keeps_outputs = False
+    module: Any = None
 
     def tensors(self) -> Iterable[Any]:
         """Return weights and buffers; nothing if the program does not give access to them."""
-        return ()
+        if self.module is not None:
+            yield from self.module.parameters()
+            yield from self.module.buffers()
 
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
         """Run the program once.
@@ -83,16 +87,11 @@ _BY_TORCH = {
 }
 
 
-def named_datatype(name: str) -> DataType | None:
-    """Return the datatype of a name of torch, such as "float32"; None for one that the protocol lacks."""
-    return _BY_TORCH.get(name)
-
-
 _TO_TORCH = {dtype: name for name, dtype in _BY_TORCH.items()}
 
 
 def datatype_of(torch_dtype: Any) -> DataType | None:
-    """Return the datatype of a torch.dtype; None for one that the protocol lacks (complex, float8, …)."""
+    """Return the datatype of a torch.dtype or its name; None if the protocol lacks it (complex, …)."""
     return _BY_TORCH.get(str(torch_dtype).removeprefix("torch."))
 
 

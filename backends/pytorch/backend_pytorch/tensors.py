@@ -5,6 +5,7 @@ batch ─► [inputs] ─► run ─► [outputs] ─► core.  numpy has no bfl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -52,3 +53,13 @@ def array_of_text(texts: list[str]) -> np.ndarray:
     found = np.empty(len(texts), object)
     found[:] = [text.encode() for text in texts]
     return found
+
+
+def flat(result: Any) -> list[Any] | dict[str, Any]:
+    """Return the outputs in the result of a module: in order, or by name if it is a mapping."""
+    if type(result) is torch.Tensor:
+        return [result]
+    if isinstance(result, Mapping):
+        return dict(result)
+    text = isinstance(result, list) and bool(result) and isinstance(result[0], str)
+    return list(result) if isinstance(result, (tuple, list)) and not text else [result]

@@ -7,7 +7,6 @@ and no shapes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from backend_pytorch.effects import Effects, effects_of
 from backend_pytorch.files import cannot_load
 from backend_pytorch.framework import first_line
 from backend_pytorch.program import Port, Program
+from backend_pytorch.tensors import flat
 from core.errors import CoreError, unsupported
 
 logger = logging.getLogger("core")
@@ -38,16 +38,12 @@ class ScriptProgram(Program):
         self.writes_inputs = effects.writes_inputs
         self.keeps_outputs = effects.writes_itself
 
-    def tensors(self) -> Iterator[Any]:
-        yield from self.module.parameters()
-        yield from self.module.buffers()
-
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
         given = [arguments] if isinstance(arguments, dict) else arguments
         if self._optimized:
-            return _flat(self._forward(*given))
+            return flat(self._forward(*given))
         with torch.jit.optimized_execution(False):
-            return _flat(self._forward(*given))
+            return flat(self._forward(*given))
 
 
 def open_torchscript(path: Path, device: Any, model: str, *, optimized: bool) -> ScriptProgram:
@@ -66,7 +62,6 @@ def open_torchscript(path: Path, device: Any, model: str, *, optimized: bool) ->
         raise cannot_load(
             path,
             model,
-            torch.__version__,
             "it has no method 'forward'",
             f"export one (there is {', '.join(module._c._method_names()) or 'none'})"
             if methods
@@ -93,7 +88,7 @@ def _not_loaded(path: Path, model: str, error: Exception) -> CoreError:
         advice = "use a torch with CUDA, or instance_group { kind: KIND_CPU }"
     else:
         advice = "copy the file again, or export it again with torch.jit.save and a torch that is no newer"
-    return cannot_load(path, model, torch.__version__, text.splitlines()[0], advice)
+    return cannot_load(path, model, text.splitlines()[0], advice)
 
 
 def _effects(module: Any) -> Effects:
@@ -133,18 +128,3 @@ def _port(argument: Any, model: str) -> Port:
         optional=optional,
         default=argument.default_value if argument.has_default_value() else None,
     )
-
-
-def _flat(result: Any) -> list[Any] | dict[str, Any]:
-    """Return the outputs of a result in order, or by name if it is a dict."""
-    if type(result) is torch.Tensor:
-        return [result]
-    if isinstance(result, dict):
-        return result
-    if isinstance(result, (tuple, list)) and not _is_text(result):
-        return list(result)
-    return [result]
-
-
-def _is_text(result: Any) -> bool:
-    return isinstance(result, list) and bool(result) and isinstance(result[0], str)

@@ -55,16 +55,6 @@ class OnDevice:
         )
 
 
-def wanted(batch: Batch, names: list[str], states: frozenset[str]) -> list[str]:
-    """Return the outputs that a request of the batch wants, and the states. Only these are copied."""
-    asked: set[str] = set()
-    for request in batch.requests:
-        if not request.outputs:
-            return names
-        asked.update(output.name for output in request.outputs)
-    return [name for name in names if name in asked or name in states]
-
-
 def staying(batch: Batch, states: frozenset[str]) -> set[str]:
     """Return the names of the outputs that a request of the batch takes in device memory."""
     return {

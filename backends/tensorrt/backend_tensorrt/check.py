@@ -58,7 +58,8 @@ def unservable(model: str, port: Port) -> CoreError:
 
 
 def _check_batch(config: ModelConfig, facts: Facts) -> None:
-    if not config.max_batch_size or _is_ragged(config):
+    # With ragged inputs, the engine sees elements of all requests as one row.
+    if not config.max_batch_size or any(io.allow_ragged_batch for io in config.input):
         return
     if not facts.batches:
         fixed = next(p for p in facts.ports if not p.on_host and p.dims[:1] != (-1,))
@@ -72,11 +73,6 @@ def _check_batch(config: ModelConfig, facts: Facts) -> None:
             f"unexpected configuration maximum batch size {config.max_batch_size} for '{config.name}', "
             f"model maximum is {facts.most_rows}, the most rows of its optimization profiles"
         )
-
-
-def _is_ragged(config: ModelConfig) -> bool:
-    """Return whether an input is ragged: the engine then sees elements of all requests as one row."""
-    return any(io.allow_ragged_batch for io in config.input)
 
 
 def _check_name(name: str, ports: Mapping[str, Port], kind: str) -> None:

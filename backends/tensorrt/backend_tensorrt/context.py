@@ -64,9 +64,8 @@ class Context:
         self._context = made
         self._must(made.set_optimization_profile_async(profile, stream.ptr), "profile")
         stream.synchronize()
-        self._allocators: dict[
-            str, Any
-        ] = {}  # of outputs; the context refers to them until others come
+        # Of outputs; the context refers to them until others come.
+        self._allocators: dict[str, Any] = {}
         self._values: dict[str, np.ndarray] = {}  # the engine reads these arrays without a copy
 
     def shape(self, shapes: Mapping[str, Shape], values: Mapping[str, np.ndarray]) -> None:

@@ -1,7 +1,7 @@
-"""The functions of CUDA that this backend needs, as protocols, and their implementation with CuPy.
+"""The functions of CUDA that this backend needs, and what it uses of CuPy's objects.
 
-slot, run, instance ─► [Cuda] ─► CuPy ─► the GPU.  Tests implement it without a GPU. Addresses are integers,
-sizes are bytes.
+slot, run, instance ─► [Cuda] ─► CuPy ─► the GPU.  Tests replace it to run without a GPU. Addresses are
+integers, sizes are bytes.
 """
 
 from __future__ import annotations
@@ -53,44 +53,11 @@ class Memory(Protocol):
     def ptr(self) -> int: ...
 
 
-class Cuda(Protocol):
-    """The GPUs of this process. Thread-safe. Memory, streams and events are made on the current device."""
+class Cuda:
+    """The GPUs of this process, through CuPy 14 or newer (13 if no stream needs a priority). Thread-safe.
 
-    def count(self) -> int:
-        """Return the number of GPUs. Raises if the driver does not work."""
-
-    def capability(self, device: int) -> tuple[int, int]: ...
-
-    def on(self, device: int) -> AbstractContextManager[Any]:
-        """Make the device the current one of this thread inside the with statement."""
-
-    def stream(self, priority: int) -> Stream: ...
-
-    def event(self, busy: bool) -> Event:
-        """Make an event.
-
-        busy   `synchronize` polls in a loop instead of sleeping
-        """
-
-    def memory(self, size: int, stream: Stream) -> Memory:
-        """Allocate memory whose next use is on `stream`."""
-
-    def pinned(self, size: int) -> np.ndarray:
-        """Allocate pinned host memory, uint8[size]. It is freed with the array."""
-
-    def to_device(self, target: int, source: int, size: int, stream: Stream) -> None: ...
-
-    def to_host(self, target: int, source: int, size: int, stream: Stream) -> None: ...
-
-    def within(self, target: int, source: int, size: int, stream: Stream) -> None:
-        """Copy from device memory to device memory."""
-
-    def trim(self) -> None:
-        """Return unused memory of the pools to the driver."""
-
-
-class CupyCuda:
-    """Cuda, implemented with CuPy 14 or newer (13 if no stream needs a priority)."""
+    Memory, streams and events are made on the current device.
+    """
 
     def __init__(self, cupy: Any):
         self._cupy = cupy
@@ -98,6 +65,7 @@ class CupyCuda:
         self._runtime = cupy.cuda.runtime
 
     def count(self) -> int:
+        """Return the number of GPUs. Raises if the driver does not work."""
         return int(self._runtime.getDeviceCount())
 
     def capability(self, device: int) -> tuple[int, int]:
@@ -105,6 +73,7 @@ class CupyCuda:
         return int(digits[:-1]), int(digits[-1])
 
     def on(self, device: int) -> AbstractContextManager[Any]:
+        """Make the device the current one of this thread inside the with statement."""
         made: AbstractContextManager[Any] = self._cuda.Device(device)
         return made
 
@@ -116,15 +85,18 @@ class CupyCuda:
         return made
 
     def event(self, busy: bool) -> Event:
+        """Make an event. With `busy`, its `synchronize` polls in a loop instead of sleeping."""
         made: Event = self._cuda.Event(block=not busy, disable_timing=True)
         return made
 
     def memory(self, size: int, stream: Stream) -> Memory:
+        """Allocate memory whose next use is on `stream`."""
         with stream:  # type: ignore[attr-defined]  # CuPy's pool orders by the current stream
             made: Memory = self._cuda.alloc(size)
         return made
 
     def pinned(self, size: int) -> np.ndarray:
+        """Allocate pinned host memory, uint8[size]. It is freed with the array."""
         return np.frombuffer(self._cuda.alloc_pinned_memory(size), np.uint8, size)
 
     def to_device(self, target: int, source: int, size: int, stream: Stream) -> None:
@@ -134,9 +106,11 @@ class CupyCuda:
         self._copy(target, source, size, self._runtime.memcpyDeviceToHost, stream)
 
     def within(self, target: int, source: int, size: int, stream: Stream) -> None:
+        """Copy from device memory to device memory."""
         self._copy(target, source, size, self._runtime.memcpyDeviceToDevice, stream)
 
     def trim(self) -> None:
+        """Return unused memory of the pools to the driver."""
         self._cupy.get_default_memory_pool().free_all_blocks()
         self._cupy.get_default_pinned_memory_pool().free_all_blocks()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from backend_tensorrt.answers import rows_of, staying, wanted
+from backend_tensorrt.answers import rows_of, staying
 from backend_tensorrt.check import check
 from backend_tensorrt.context import Failure
 from backend_tensorrt.feed import feed_of
@@ -98,6 +98,8 @@ class TensorRtInstance(ModelInstance):
         self._names = list(self._types)
         self._dims = {io.name: tuple(io.dims) for io in config.output if not ports[io.name].dims}
         self._scatters = bool(config.batch_output)
+        # Outputs without a batch dimension, which every request gets whole.
+        self._whole = frozenset(name for name, port in ports.items() if port.on_host)
 
     def begin(self, batch: Batch, done: Done) -> None:
         self._starting.submit(self._start, batch, done)
@@ -123,7 +125,7 @@ class TensorRtInstance(ModelInstance):
         try:
             feed = feed_of(batch, config, facts, self.device.id)
             batch.compute_start_ns = time.monotonic_ns()
-            names = wanted(batch, self._names, self._states)
+            names = batch.wanted(self._names)
             stay = set() if self._scatters else staying(batch, self._states) - self._dims.keys()
             stay = {name for name in stay & set(names) if not facts.outputs[name].on_host}
             return self._runner.start(feed, slot, names, stay)
@@ -160,11 +162,6 @@ class TensorRtInstance(ModelInstance):
             return
         for i, parts in enumerate(scattered(self.model.config, batch, seen)):
             batch.respond(i, parts)
-
-    @property
-    def _whole(self) -> frozenset[str]:
-        """Names of the outputs without a batch dimension. Every request gets them whole."""
-        return frozenset(n for n, port in self._engine.facts.outputs.items() if port.on_host)
 
     def _failed(self, error: BaseException) -> CoreError:
         report = self._loader.reports.take()

@@ -9,7 +9,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from backend_tensorrt.cuda import Cuda, CupyCuda
+from backend_tensorrt.cuda import Cuda
 from core.errors import CoreError, invalid, unavailable
 
 # Values of --backend-config=tensorrt,runtime=… in the order in which they are tried without it, and their
@@ -52,7 +52,7 @@ def library(wanted: str, model: str) -> Library:
     installs it, and CoreError(INVALID) for an unknown runtime.
     """
     runtime, trt = tensorrt(wanted, model)
-    return Library(trt, runtime, CupyCuda(cupy(model)))
+    return Library(trt, runtime, Cuda(cupy(model)))
 
 
 def tensorrt(wanted: str, model: str) -> tuple[str, Any]:

@@ -198,7 +198,7 @@ class Runner:
         staging = slot.staging(each.port.name, size) if pinned else np.empty(max(1, size), np.uint8)
         slot.held.append(staging)
         staging = staging[:size]
-        _join(each, staging[: each.size])
+        gather([part.source for part in each.parts if part.size], staging[: each.size])
         if grows and shape[1:] == each.shape[1:]:
             staging[each.size :] = 0
         elif grows:
@@ -312,11 +312,6 @@ class Runner:
         self.settle()
         self.slots.clear()
         self._contexts.clear()
-
-
-def _join(each: Input, target: np.ndarray) -> None:
-    """Join an input's parts, which are all in host memory, in `target`."""
-    gather([part.source for part in each.parts if part.size], target)
 
 
 def as_clients_see(port: Port, array: Any, batches: bool, dims: Shape | None) -> Any:

@@ -8,7 +8,8 @@ from core_testing.fake_device import FakeDevice
 from core_testing.served import request_of
 
 import core
-from core import dlpack, dtypes
+from core import dtypes
+from core.devices import dlpack
 from core.errors import CoreError
 from core.request import DeviceOutput
 

@@ -1,11 +1,11 @@
-"""Check the configurations of the models."""
+"""What the three backends share: checks of configurations, and instances of native code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import core
+from backend_testing.native import Identity, Repeat, Square
 from core import dtypes
 from core.config import ModelConfig
 
@@ -18,7 +18,9 @@ def require(config: ModelConfig, inputs: Sequence[Tensor], outputs: Sequence[Ten
         ("input", config.input, inputs),
         ("output", config.output, outputs),
     ):
-        given = {each.name: (_datatype(each), list(each.dims)) for each in found}
+        given = {
+            each.name: (dtypes.BY_NUMBER[each.data_type].name, list(each.dims)) for each in found
+        }
         expected = {name: (datatype, list(dims)) for name, datatype, dims in wanted}
         if given.keys() != expected.keys():
             raise invalid(
@@ -43,5 +45,12 @@ def whole_number(model: core.Model, name: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def _datatype(tensor: Any) -> str:
-    return dtypes.BY_NUMBER[tensor.data_type].name
+class NativeInstance(core.ModelInstance):
+    """An instance that core executes without Python. Its `open` calls `run`."""
+
+    def run(self, instance: Identity | Repeat | Square) -> None:
+        self._instance = instance
+        self.native = instance.capsule()
+
+    def close(self) -> None:
+        self._instance.close()

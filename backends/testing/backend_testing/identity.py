@@ -8,7 +8,7 @@ from typing import Any
 
 import core
 from backend_testing import native
-from backend_testing.configuration import invalid, whole_number
+from backend_testing.configuration import NativeInstance, invalid, whole_number
 from core import dtypes
 from core.config import ModelConfig
 
@@ -33,7 +33,7 @@ class Identity(core.Model):
         return whole_number(self, "execute_delay_ms") * max(multiplier, 1)
 
 
-class IdentityInstance(core.ModelInstance):
+class IdentityInstance(NativeInstance):
     placement = "auto"
     model: Identity
 
@@ -42,11 +42,7 @@ class IdentityInstance(core.ModelInstance):
         if delay_ms:
             self.placement = "thread"
         version = str(self.model.version)
-        self._instance = native.Identity(self.model.name, version, self.model.pairs, delay_ms)
-        self.native = self._instance.capsule()
-
-    def close(self) -> None:
-        self._instance.close()
+        self.run(native.Identity(self.model.name, version, self.model.pairs, delay_ms))
 
 
 def _pairs(config: ModelConfig) -> list[Pair]:

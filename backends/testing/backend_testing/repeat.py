@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import core
 from backend_testing import native
-from backend_testing.configuration import invalid, require
+from backend_testing.configuration import NativeInstance, invalid, require
 
 INPUTS = (("IN", "INT32", [-1]), ("DELAY", "UINT32", [-1]), ("WAIT", "UINT32", [1]))
 OUTPUTS = (("OUT", "INT32", [1]), ("IDX", "UINT32", [1]))
@@ -17,13 +17,9 @@ class Repeat(core.Model):
         require(self.config, INPUTS, OUTPUTS)
 
 
-class RepeatInstance(core.ModelInstance):
+class RepeatInstance(NativeInstance):
     def open(self) -> None:
-        self._instance = native.Repeat()
-        self.native = self._instance.capsule()
-
-    def close(self) -> None:
-        self._instance.close()
+        self.run(native.Repeat())
 
 
 repeat = core.Backend(model=Repeat, instance=RepeatInstance)

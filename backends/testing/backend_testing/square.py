@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import core
 from backend_testing import native
-from backend_testing.configuration import require, whole_number
+from backend_testing.configuration import NativeInstance, require, whole_number
 
 
 class Square(core.Model):
@@ -12,19 +12,11 @@ class Square(core.Model):
         require(self.config, (("IN", "INT32", [1]),), (("OUT", "INT32", [1]),))
 
 
-class SquareInstance(core.ModelInstance):
+class SquareInstance(NativeInstance):
     def open(self) -> None:
-        self._instance = native.Square(
-            whole_number(self.model, "CUSTOM_INFER_DELAY_NS"),
-            whole_number(self.model, "CUSTOM_OUTPUT_DELAY_NS"),
-            whole_number(self.model, "CUSTOM_CANCEL_DELAY_NS"),
-            whole_number(self.model, "CUSTOM_FAIL_COUNT"),
-            whole_number(self.model, "CUSTOM_EMPTY_COUNT"),
-        )
-        self.native = self._instance.capsule()
-
-    def close(self) -> None:
-        self._instance.close()
+        delays = ("INFER_DELAY_NS", "OUTPUT_DELAY_NS", "CANCEL_DELAY_NS")
+        names = (*delays, "FAIL_COUNT", "EMPTY_COUNT")
+        self.run(native.Square(*(whole_number(self.model, f"CUSTOM_{each}") for each in names)))
 
 
 square = core.Backend(model=Square, instance=SquareInstance)

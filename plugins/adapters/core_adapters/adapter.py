@@ -21,12 +21,8 @@ def find(version: str, parameters: Mapping[str, str]) -> str | None:
     if CLASS_PARAMETER in parameters:
         return os.path.join(version, _file_of_class(parameters[CLASS_PARAMETER]))
     # model-settings.json, of the version or of all versions, takes precedence over model files.
-    above = os.path.join(os.path.dirname(version), SETTINGS)
-    places = [
-        os.path.join(version, SETTINGS),
-        above,
-        *(os.path.join(version, each) for each in NAMES),
-    ]
+    first, *others = (os.path.join(version, each) for each in NAMES)
+    places = [first, os.path.join(os.path.dirname(version), SETTINGS), *others]
     return next((place for place in places if os.path.isfile(place)), None)
 
 

@@ -53,7 +53,8 @@ def data_type_of(array: Array) -> str:
 
 def _cast(array: Array, name: str, data_type: str) -> Array:
     if data_type == "TYPE_STRING":
-        flat = [_text(value) for value in array.ravel().tolist()]
+        values = array.ravel().tolist()
+        flat = [each if isinstance(each, bytes) else str(each).encode() for each in values]
         return np.array(flat, np.object_).reshape(array.shape)
     wanted = np.dtype(triton_string_to_numpy(data_type))
     if array.dtype == np.object_ and array.size and not isinstance(array.flat[0], (str, bytes)):
@@ -64,7 +65,3 @@ def _cast(array: Array, name: str, data_type: str) -> Array:
             f"of the configuration; {data_type_of(array)} would"
         )
     return array.astype(wanted, copy=False)
-
-
-def _text(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()

@@ -201,12 +201,8 @@ class RuntimeModel:
             array = np.empty(len(data), np.object_)
             array[:] = data
         else:
-            array = np.array(data, _dtype(datatype))
+            array = np.array(data, datatype.lower().replace("fp", "float"))
         return fit(array.reshape(output.shape), output.name, data_type, self._ranks[output.name])
-
-
-def _dtype(datatype: str) -> str:
-    return datatype.lower().replace("fp", "float")
 
 
 async def _once(payload: Any) -> Any:

@@ -102,12 +102,12 @@ class ClassModel:
             return None
         if len(requests) > 1 and self._given < 3 and not self._meta_by_name:
             return self._together(requests)
-        return [self._alone(request) for request in requests]
-
-    def _alone(self, request: Any) -> InferenceResponse:
-        inputs = table.inputs_of(request)
-        wanted = request.requested_output_names()
-        return self._response(self._compute(inputs, wanted, _meta(request)))
+        return [
+            self._response(
+                self._compute(table.inputs_of(each), each.requested_output_names(), _meta(each))
+            )
+            for each in requests
+        ]
 
     def _together(self, requests: list[Any]) -> list[InferenceResponse]:
         """Compute the rows of all requests of a batch with one call."""
@@ -126,23 +126,18 @@ class ClassModel:
                     f"answered with shape {list(array.shape)}; a model that is not to be given the rows "
                     "of several requests takes no dynamic_batching"
                 )
-        responses, first = [], 0
-        for i, count in enumerate(counts):
-            rows = {name: whole[name][first : first + count] for name in whole if name in asked[i]}
-            responses.append(self._response(rows))
-            first += count
-        return responses
+        return [self._response(rows) for rows in table.split(whole, counts, asked)]
 
     def _stream(self, request: Any) -> None:
         """Send each response of a generator; the only one of a predict that returns."""
         sender = request.get_response_sender()
-        wanted = request.requested_output_names()
+        wanted = list(request.requested_output_names())
         features, names = self._features(table.inputs_of(request))
         answers = self._ask(features, names, _meta(request))
         for answer in answers if inspect.isgenerator(answers) else [answers]:
             if request.is_cancelled():
                 break
-            sender.send(self._response(self._by_name(answer, list(wanted))))
+            sender.send(self._response(self._by_name(answer, wanted)))
         sender.send(flags=TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def _compute(

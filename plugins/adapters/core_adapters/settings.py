@@ -56,22 +56,20 @@ class Settings:
     def described(self, kind: str, config: Properties) -> list[Described]:
         """Return `inputs` or `outputs`; the first dimension is the rows. Raises TritonModelException."""
         try:
-            return self._described(kind, config)
+            return [
+                Described(
+                    str(each["name"]),
+                    "TYPE_STRING" if each["datatype"] == "BYTES" else f"TYPE_{each['datatype']}",
+                    [int(size) for size in each["shape"][1:]]
+                    or [1] * (config["max_batch_size"] > 0),
+                )
+                for each in self.content.get(kind) or []
+            ]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise TritonModelException(
                 f"'{self.file}': {kind} is {self.content[kind]!r}, expected a list of objects with name, "
                 "datatype (such as FP32 or BYTES) and shape"
             ) from None
-
-    def _described(self, kind: str, config: Properties) -> list[Described]:
-        return [
-            Described(
-                str(each["name"]),
-                "TYPE_STRING" if each["datatype"] == "BYTES" else f"TYPE_{each['datatype']}",
-                [int(size) for size in each["shape"][1:]] or [1] * (config["max_batch_size"] > 0),
-            )
-            for each in self.content.get(kind) or []
-        ]
 
     def uri(self, names: tuple[str, ...]) -> str:
         """Return the model's file: parameters.uri, or one of `names` in that or this folder.

@@ -55,6 +55,18 @@ def row_count(inputs: Inputs) -> int:
     return next(iter(counts.values()), 0)
 
 
+def split(
+    whole: dict[str, Array], counts: list[int], asked: list[set[str]]
+) -> list[dict[str, Array]]:
+    """Return the rows of each request in the outputs that it asked for."""
+    found, first = [], 0
+    for count, wanted in zip(counts, asked):
+        rows = slice(first, first + count)
+        found.append({name: array[rows] for name, array in whole.items() if name in wanted})
+        first += count
+    return found
+
+
 def columns(inputs: Inputs) -> Inputs:
     """Return each input as one column of a table. Raises TritonModelException for a wider input."""
     found = {}

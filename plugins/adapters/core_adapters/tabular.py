@@ -96,12 +96,7 @@ class TabularModel:
         asked = [request.requested_output_names() for request in requests]
         wanted = [name for name in self._outputs if any(name in names for names in asked)]
         whole = self._compute(table.join(parts), wanted, sum(counts))
-        responses, first = [], 0
-        for i, count in enumerate(counts):
-            rows = {name: whole[name][first : first + count] for name in wanted if name in asked[i]}
-            responses.append(self._response(rows))
-            first += count
-        return responses
+        return [self._response(rows) for rows in table.split(whole, counts, asked)]
 
     def _compute(self, inputs: table.Inputs, wanted: list[str], rows: int) -> dict[str, Array]:
         found = self._predictor.compute(inputs, wanted)

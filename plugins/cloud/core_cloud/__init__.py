@@ -3,15 +3,6 @@
     url ─► Place ─► Store ─► CloudRepository ─► core
                       └──► Cache ─► CloudDirectory ─► the versions that load
 
-address.py       Place: URLs in all forms of Triton
-credentials.py   keys of stores, from the environment or a file
-options.py       open the file systems of fsspec
-files.py         RemoteFile, Tree: the objects of a listing, and valid paths
-failure.py       classify the errors of the libraries, and describe them
-store.py         Store: list and fetch objects, with retries and time limits
-cache.py         Cache: fetched files, and the folders made of them
-repository.py    CloudRepository: the Repository of core
-
 fsspec and its packages for a store are imported on a worker thread, when a place is first accessed.
 """
 

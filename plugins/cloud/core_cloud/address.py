@@ -50,26 +50,22 @@ class Place:
 def place_of(url: str) -> Place:
     """Return the place that a URL names. Raises CoreError(INVALID) for a URL without a bucket."""
     scheme, _, rest = url.partition("://")
-    match scheme:
-        case "s3":
-            return _s3(url, rest)
-        case "gs":
-            return _checked(Place(url, "gs", _clean(rest)))
-        case "as":
-            return _azure(url, rest)
-        case _:
-            return Place(url, scheme)
+    if scheme not in _FORMS:
+        return Place(url, scheme)
+    place = _azure(url, rest) if scheme == "as" else _bucket(url, scheme, rest)
+    if not place.bucket:
+        raise _bad(url, scheme)
+    return place
 
 
-def _s3(url: str, rest: str) -> Place:
-    protocol, slashes, behind = rest.partition("://")
-    if slashes and protocol in ("http", "https"):
-        host, _, root = behind.strip("/").partition("/")
-        return _checked(Place(url, "s3", _clean(root), f"{protocol}://{host}"))
-    if found := _HOST_AND_PORT.fullmatch(rest.lstrip("/")):
-        host, port, root = found.groups()
-        return _checked(Place(url, "s3", _clean(root), f"http://{host}:{port}"))
-    return _checked(Place(url, "s3", _clean(rest)))
+def _bucket(url: str, scheme: str, rest: str) -> Place:
+    endpoint = ""
+    if scheme == "s3":
+        endpoint, rest = _endpoint(rest)
+        if not endpoint and (found := _HOST_AND_PORT.fullmatch(rest.lstrip("/"))):
+            host, port, rest = found.groups()
+            endpoint = f"http://{host}:{port}"
+    return Place(url, scheme, _clean(rest), endpoint)
 
 
 def _azure(url: str, rest: str) -> Place:
@@ -78,25 +74,24 @@ def _azure(url: str, rest: str) -> Place:
             f"model repository '{url.partition('?')[0]}?…': a URL of as:// has no query, and whatever is in "
             "a URL is shown in logs; give a SAS token as AZURE_STORAGE_SAS_TOKEN"
         )
-    protocol, slashes, behind = rest.partition("://")
-    endpoint = ""
-    if slashes and protocol in ("http", "https"):
-        host, _, rest = behind.strip("/").partition("/")
-        endpoint = f"{protocol}://{host}"
+    endpoint, rest = _endpoint(rest)
     account, _, root = rest.strip("/").partition("/")
     if not account:
         raise _bad(url, "as")
-    return _checked(Place(url, "as", _clean(root), endpoint, account.removesuffix(_AZURE)))
+    return Place(url, "as", _clean(root), endpoint, account.removesuffix(_AZURE))
+
+
+def _endpoint(rest: str) -> tuple[str, str]:
+    """Return the http or https server that the rest of a URL begins with, "" for none, and the path."""
+    protocol, slashes, behind = rest.partition("://")
+    if not slashes or protocol not in ("http", "https"):
+        return "", rest
+    host, _, path = behind.strip("/").partition("/")
+    return f"{protocol}://{host}", path
 
 
 def _clean(path: str) -> str:
     return "/".join(part for part in path.split("/") if part)
-
-
-def _checked(place: Place) -> Place:
-    if not place.bucket:
-        raise _bad(place.url, place.scheme)
-    return place
 
 
 def _bad(url: str, scheme: str) -> Exception:

@@ -22,7 +22,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from core.repository import PrivateDirectory
@@ -237,11 +237,9 @@ def _is_whole(place: Path, file: RemoteFile) -> bool:
 
 
 def _remove_unused(place: Path) -> None:
-    try:
+    with suppress(OSError):  # another process has removed it
         if place.stat().st_nlink == 1:
             place.unlink()
-    except OSError:  # another process has removed it
-        pass
 
 
 def _remove_left(part: Path) -> None:

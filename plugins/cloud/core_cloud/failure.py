@@ -91,10 +91,8 @@ _NETWORK = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDO
 
 def failure_of(error: BaseException) -> Failure:
     """Return the kind of an exception, or of the first known exception in its chain of causes."""
-    for each in _chain(error):
-        if (found := _kind(each)) is not Failure.OTHER:
-            return found
-    return Failure.OTHER
+    kinds = map(_kind, _chain(error))
+    return next((kind for kind in kinds if kind is not Failure.OTHER), Failure.OTHER)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -194,13 +194,10 @@ def _md5(entry: Mapping[str, Any]) -> tuple[str, bool]:
     if google := entry.get("md5Hash"):
         return base64.b64decode(google).hex(), True
     settings = entry.get("content_settings")
-    if azure := getattr(settings, "content_md5", None) or _member(settings, "content_md5"):
+    member = settings.get("content_md5") if isinstance(settings, Mapping) else None
+    if azure := getattr(settings, "content_md5", member):
         return bytes(azure).hex(), True
     tag = str(entry.get("ETag") or "").strip('"').lower()
     if len(tag) == 32 and all(digit in "0123456789abcdef" for digit in tag):
         return tag, False
     return "", False
-
-
-def _member(settings: Any, name: str) -> Any:
-    return settings.get(name) if isinstance(settings, Mapping) else None

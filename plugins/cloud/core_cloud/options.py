@@ -186,10 +186,8 @@ def _azure_token(place: Place, credentials: Credentials) -> Any | None:
         return None
     identity = importlib.import_module("azure.identity.aio")
     client = credentials.get("client_id")
-    if kind == "managed_identity" and client:
-        return identity.ManagedIdentityCredential(client_id=client)
     if kind == "managed_identity":
-        return identity.ManagedIdentityCredential()
+        return identity.ManagedIdentityCredential(**({"client_id": client} if client else {}))
     return identity.DefaultAzureCredential()
 
 

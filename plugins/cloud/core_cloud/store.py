@@ -148,7 +148,7 @@ class Store:
                 "the transfer was cut"
             )
         if file.md5:
-            if _md5(target) == file.md5:
+            if _digest(target, hashlib.md5(usedforsecurity=False)).hexdigest() == file.md5:
                 return
             if file.sure or self._is_md5(files, file):
                 raise Incomplete(f"its MD5 is not {file.md5}, as the listing says")
@@ -185,7 +185,7 @@ class Store:
                 failure = failure_of(error)
                 if failure is Failure.NO_CREDENTIALS and self._go_without():
                     continue
-                if _is_ours(error):
+                if isinstance(error, CoreError | Abandoned):
                     raise
                 self._refused = failure is Failure.DENIED
                 lasting = failure is not Failure.TRANSIENT or attempt == ATTEMPTS
@@ -233,15 +233,6 @@ class Store:
             return future.result(LIST_S)
         finally:
             future.cancel()  # no effect if it is done
-
-
-def _is_ours(error: BaseException) -> bool:
-    return isinstance(error, CoreError | Abandoned)
-
-
-def _md5(path: Path) -> str:
-    digest: str = _digest(path, hashlib.md5(usedforsecurity=False)).hexdigest()
-    return digest
 
 
 def _crc32c(path: Path) -> str | None:

@@ -1,10 +1,4 @@
-"""Encrypted models: the repository agent `decrypt`, and python -m core encrypt.
-
-decrypt.py   the agent: decrypt the files while the model is loaded
-encrypt.py   write an encrypted copy of a model
-command.py   python -m core encrypt
-format.py    the format of encrypted files, and keys
-"""
+"""Encrypted models: the repository agent `decrypt`, and python -m core encrypt."""
 
 from __future__ import annotations
 

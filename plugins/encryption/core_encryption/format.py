@@ -108,7 +108,11 @@ def decrypt(source: BinaryIO, target: BinaryIO, keys: Sequence[bytes]) -> None:
     number, chunk = 0, source.read(size + _TAG_BYTES)
     while True:
         following = source.read(size + _TAG_BYTES)
-        target.write(_opened(cipher, _nonce(number, last=not following), chunk, header))
+        try:
+            plain = cipher.decrypt(_nonce(number, last=not following), chunk, header)
+        except (InvalidTag, ValueError) as error:
+            raise _changed() from error
+        target.write(plain)
         if not following:
             return
         number, chunk = number + 1, following
@@ -121,13 +125,6 @@ def _cipher_for(header: bytes, keys: Iterable[bytes]) -> AESGCM:
         if check == header[-4 - _CHECK_BYTES : -4]:
             return cipher
     raise invalid("it was encrypted with another key")
-
-
-def _opened(cipher: AESGCM, nonce: bytes, chunk: bytes, header: bytes) -> bytes:
-    try:
-        return cipher.decrypt(nonce, chunk, header)
-    except (InvalidTag, ValueError) as error:
-        raise _changed() from error
 
 
 def _changed() -> Exception:

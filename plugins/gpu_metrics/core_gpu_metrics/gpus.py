@@ -139,7 +139,8 @@ class Gpus(MetricSource):
         found = {}
         for number in range(nvml.nvmlDeviceGetCount()):
             handle = nvml.nvmlDeviceGetHandleByIndex(number)
-            found[_text(nvml.nvmlDeviceGetUUID(handle))] = handle
+            uuid = nvml.nvmlDeviceGetUUID(handle)
+            found[uuid.decode() if isinstance(uuid, bytes) else uuid] = handle
         chosen = chosen_gpus(list(found), self._environment.get("CUDA_VISIBLE_DEVICES"))
         self._uuids = tuple(chosen)
         logger.info("Collecting metrics for %d GPUs", len(chosen))
@@ -228,7 +229,3 @@ def chosen_gpus(uuids: list[str], visible: str | None) -> list[str]:
             break
         chosen += matching
     return chosen
-
-
-def _text(found: str | bytes) -> str:
-    return found.decode() if isinstance(found, bytes) else found

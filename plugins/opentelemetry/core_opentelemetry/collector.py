@@ -29,7 +29,10 @@ _SAMPLED = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 
 
 class Collector:
-    """A Destination that sends spans to a collector. Threads: see Destination."""
+    """Sends spans to a collector. One thread calls `send`, one call at a time; any thread may call `stop`.
+
+    where   the collector, for the log
+    """
 
     def __init__(self, settings: ExportSettings) -> None:
         """Create the SDK's exporter. Raises CoreError(INVALID) for a setting that OpenTelemetry refuses."""

@@ -10,26 +10,18 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from core.telemetry.tracing import Trace, TraceExporter
 from core_opentelemetry.settings import ExportSettings
 from core_opentelemetry.spans import Span, spans_of
 
+if TYPE_CHECKING:
+    from core_opentelemetry.collector import Collector
+
 logger = logging.getLogger("core")
-
-
-class Destination(Protocol):
-    """Receiver of spans. One thread calls `send`, one call at a time; any thread may call `stop`."""
-
-    where: str  # for the log
-
-    def send(self, spans: Sequence[Span]) -> str | None:
-        """Send spans and wait for the response. Return the reason of a failure, or None. May take seconds."""
-
-    def stop(self) -> None:
-        """End a `send` that waits to retry."""
 
 
 class SpanExporter(TraceExporter):
@@ -44,7 +36,7 @@ class SpanExporter(TraceExporter):
 
     takes_context = True
 
-    def __init__(self, settings: ExportSettings, destination: Destination):
+    def __init__(self, settings: ExportSettings, destination: Collector):
         self.shown = settings.shown
         self._settings = settings
         self._destination = destination
@@ -161,11 +153,9 @@ class SpanExporter(TraceExporter):
 def _taken(queue: deque[Span], most: int) -> list[Span]:
     """Remove and return the first spans, at most `most`; the event loop may clear the queue meanwhile."""
     batch: list[Span] = []
-    try:
+    with suppress(IndexError):
         while len(batch) < most:
             batch.append(queue.popleft())
-    except IndexError:
-        pass
     return batch
 
 
@@ -174,7 +164,5 @@ def _wait(
 ) -> None:
     thread.join()
     tell: Callable[[], None] = lambda: None if ended.done() else ended.set_result(None)  # noqa: E731
-    try:
+    with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(tell)
-    except RuntimeError:
-        pass  # the loop is closed

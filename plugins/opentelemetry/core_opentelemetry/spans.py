@@ -10,7 +10,8 @@ Trace ─► [spans_of] ─► Span, Span …  ─► SpanExporter.  Names, nest
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from core.telemetry.tracing.context import SpanContext
 
@@ -32,10 +33,12 @@ MOST_EVENTS = 1000
 Stamp = tuple[int, str]  # ns, name
 
 
-class Span(NamedTuple):
+@dataclass
+class Span:
     """One span; times are time.time_ns().
 
-    events       name and time, in order; at most MOST_EVENTS: the first ones and the last
+    end_ns       0 before the end
+    events       name and time, in order; after the end at most MOST_EVENTS: the first ones and the last
     attributes   by name
     error        error of the request, "" for none
     from_client  whether the parent is a span of the client
@@ -45,42 +48,18 @@ class Span(NamedTuple):
     context: SpanContext
     parent: SpanContext | None
     start_ns: int
-    end_ns: int
-    events: list[tuple[str, int]]
-    attributes: dict[str, str | int]
+    end_ns: int = 0
+    events: list[tuple[str, int]] = field(default_factory=list)
+    attributes: dict[str, str | int] = field(default_factory=dict)
     error: str = ""
     from_client: bool = False
 
-
-class Opened:
-    """A span that has not ended."""
-
-    def __init__(self, name: str, context: SpanContext, parent: SpanContext | None, at_ns: int):
-        self.name = name
-        self.context = context
-        self.parent = parent
-        self.start_ns = at_ns
-        self.events: list[tuple[str, int]] = []
-        self.attributes: dict[str, str | int] = {}
-        self.error = ""
-        self.from_client = False
-
-    def closed(self, end_ns: int) -> Span:
-        """Return the span with its end."""
-        events = self.events
-        if len(events) > MOST_EVENTS:
-            events = [*events[: MOST_EVENTS - 1], events[-1]]
-        return Span(
-            self.name,
-            self.context,
-            self.parent,
-            self.start_ns,
-            end_ns,
-            events,
-            self.attributes,
-            self.error,
-            self.from_client,
-        )
+    def ended(self, end_ns: int) -> Span:
+        """Set the end, and return the span."""
+        self.end_ns = end_ns
+        if len(self.events) > MOST_EVENTS:
+            self.events = [*self.events[: MOST_EVENTS - 1], self.events[-1]]
+        return self
 
 
 def spans_of(first: Trace, to_wall_ns: int) -> list[Span]:
@@ -100,10 +79,10 @@ def spans_of(first: Trace, to_wall_ns: int) -> list[Span]:
         times += (span.start_ns, span.end_ns)
     times = times or [first.began_ns + to_wall_ns]
     # The server receives a request before it creates the trace: the span begins at the earliest timestamp.
-    root = Opened(ROOT, first.root, first.remote, min(times))
+    root = Span(ROOT, first.root, first.remote, min(times))
     root.events += ((name, ns + to_wall_ns) for ns, name in outer)
     root.error, root.from_client = first.error, first.remote is not None
-    spans.append(root.closed(max(times)))
+    spans.append(root.ended(max(times)))
     return spans
 
 
@@ -116,7 +95,7 @@ def _of_model(
 ) -> list[Span]:
     """Return the span of a model and the spans within it; an empty list without timestamps."""
     spans: list[Span] = []
-    open_ones: list[Opened] = []
+    open_ones: list[Span] = []
     for ns, name in stamps:
         at_ns = ns + to_wall_ns
         if not open_ones:
@@ -126,20 +105,20 @@ def _of_model(
         elif name.endswith(_START) and name not in _POINTS:
             parent = open_ones[-1].context
             stem = name.removesuffix(_START)
-            open_ones.append(Opened(_NAMES.get(stem, stem), parent.child(), parent, at_ns))
+            open_ones.append(Span(_NAMES.get(stem, stem), parent.child(), parent, at_ns))
         open_ones[-1].events.append((name, at_ns))
         if name == "REQUEST_END":
             while open_ones:
-                spans.append(open_ones.pop().closed(at_ns))
+                spans.append(open_ones.pop().ended(at_ns))
         elif name.endswith(_END) and name not in _POINTS and len(open_ones) > 1:
-            spans.append(open_ones.pop().closed(at_ns))
+            spans.append(open_ones.pop().ended(at_ns))
     while open_ones:
-        spans.append(open_ones.pop().closed(at_ns))
+        spans.append(open_ones.pop().ended(at_ns))
     return spans
 
 
-def _model_span(trace: Trace, context: SpanContext, at_ns: int) -> Opened:
-    span = Opened(trace.model_name, context, trace.parent_context, at_ns)
+def _model_span(trace: Trace, context: SpanContext, at_ns: int) -> Span:
+    span = Span(trace.model_name, context, trace.parent_context, at_ns)
     span.attributes = {
         "triton.model_name": trace.model_name,
         "triton.model_version": trace.model_version,

@@ -60,10 +60,7 @@ class SageMakerOptions(Section):
 
     def listeners(self, options: Options) -> Sequence[Listener]:
         """Return SageMaker's port."""
-        if not self.allow_sagemaker:
-            return ()
-        port = self.sagemaker_port
-        return (Listener("sagemaker", "SageMaker", EVERYWHERE, port, without_tls=_WITHOUT_TLS),)
+        return _listeners(self.allow_sagemaker, "sagemaker", "SageMaker", self.sagemaker_port)
 
     def check_usage(self, options: Options) -> None:
         """Raise UsageError for other frontends on a port where the platform forbids it."""
@@ -115,20 +112,11 @@ class VertexAIOptions(Section):
 
     def listeners(self, options: Options) -> Sequence[Listener]:
         """Return Vertex AI's port."""
-        if not self.allow_vertex_ai:
-            return ()
-        port = self.vertex_ai_port
-        return (Listener("vertex_ai", "Vertex AI", EVERYWHERE, port, without_tls=_WITHOUT_TLS),)
+        return _listeners(self.allow_vertex_ai, "vertex_ai", "Vertex AI", self.vertex_ai_port)
 
 
-def predict_route() -> str:
-    """Return the path of requests for inference, "" if the environment has none."""
-    return os.environ.get(PREDICT_ROUTE, "")
-
-
-def health_route() -> str:
-    """Return the path that tells whether the server is ready, "" if the environment has none."""
-    return os.environ.get(HEALTH_ROUTE, "")
+def _listeners(allowed: bool, name: str, what: str, port: int) -> Sequence[Listener]:
+    return (Listener(name, what, EVERYWHERE, port, without_tls=_WITHOUT_TLS),) if allowed else ()
 
 
 def _is_port(text: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.control import ModelLocation
@@ -70,7 +69,7 @@ class SageMakerModels:
             name = _name(call, label)
             if any(place.label == label for place in server.control.repository.joined()):
                 raise already_exists(f"model '{label}' is loaded already")
-            folder = await asyncio.to_thread(self._folder, url)
+            folder = await asyncio.to_thread(lambda: model_in(checked(url, self._root)))
         except CoreError as error:
             return _refused(error, tried=False)
         logger.info("SageMaker: loading '%s' from %s", name, folder)
@@ -100,9 +99,6 @@ class SageMakerModels:
             return await self._infer(server, call)
         except CoreError as error:
             return _refused(error, tried=error.kind not in _BLAMES_THE_CLIENT)
-
-    def _folder(self, url: str) -> Path:
-        return model_in(checked(url, self._root))
 
 
 def _place(server: InferenceServer, label: str) -> ModelLocation | None:

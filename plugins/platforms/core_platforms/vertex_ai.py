@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -20,15 +21,13 @@ from core_platforms.options import (
     HEALTH_ROUTE,
     PREDICT_ROUTE,
     VertexAIOptions,
-    health_route,
-    predict_route,
 )
 from frontends.http.errors import refusal
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.options import HttpOptions
-from frontends.http.router import TABLE, Match, Route, Router, row
+from frontends.http.router import TABLE, Match, Router, row
 from frontends.http.services import health
 from frontends.http.services.infer import infer
 from frontends.metrics.text import CONTENT_TYPE, render
@@ -70,8 +69,8 @@ class VertexAIFrontend(HttpListener):
 
     async def start(self) -> None:
         """Listen. Raises what HttpListener.start raises, and CoreError(INVALID) without the two paths."""
-        for variable, path in ((PREDICT_ROUTE, predict_route()), (HEALTH_ROUTE, health_route())):
-            if not path:
+        for variable in (PREDICT_ROUTE, HEALTH_ROUTE):
+            if not os.environ.get(variable):
                 raise invalid(f"{variable} is not defined for Vertex AI endpoint")
         await super().start()
 
@@ -83,9 +82,9 @@ class VertexAIRouter(Router):
     """
 
     def __init__(self, restrictions: Restrictions):
-        self._predict = predict_route()
+        self._predict = os.environ.get(PREDICT_ROUTE, "")
         table = (
-            row("GET", re.escape(health_route()), "health", _healthy),
+            row("GET", re.escape(os.environ.get(HEALTH_ROUTE, "")), "health", _healthy),
             row("POST", re.escape(self._predict), "inference", _predicted),
         )
         super().__init__(restrictions, table, unknown=400)
@@ -97,7 +96,8 @@ class VertexAIRouter(Router):
             return refusal(405, "Method Not Allowed")
         for route in _LED:
             if (found := route.path.fullmatch(target)) is not None:
-                if not _may_be_led(route):
+                inference = route.category == "inference"
+                if not (route.looks or inference or route.methods == {"GET"}):
                     return refusal(403, f"'{target[1:]}' is for the HTTP port of the server only")
                 return self.led(route, found.groupdict(), next(iter(route.methods)), headers)
         return refusal(400, f"{REDIRECT} names nothing that is known: '{target[1:]}'")
@@ -111,10 +111,6 @@ class VertexAIRouter(Router):
         """Return the path that a request is redirected to, None without a redirect."""
         target = headers.get(REDIRECT) if path == self._predict else None
         return None if target is None else f"/{target}"
-
-
-def _may_be_led(route: Route) -> bool:
-    return route.looks or route.category == "inference" or route.methods == {"GET"}
 
 
 async def _healthy(server: InferenceServer, call: HttpRequest) -> HttpResponse:

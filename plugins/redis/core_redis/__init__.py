@@ -1,8 +1,4 @@
-"""The cache `redis`: --cache-config=redis,host=…
-
-cache.py      responses in a Redis server
-settings.py   the settings of the option
-"""
+"""The cache `redis`: --cache-config=redis,host=…"""
 
 from __future__ import annotations
 

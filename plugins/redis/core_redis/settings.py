@@ -51,7 +51,9 @@ def redis_cache_settings(settings: Mapping[str, str]) -> RedisSettings:
     host, port = settings["host"], _number(settings, "port", 6379)
     if not 1 <= port <= 65535:
         raise _wrong(f"port={port}; a port is a number from 1 to 65535")
-    tls = _truth(settings, "tls_enabled")
+    if (tls_text := settings.get("tls_enabled", "false").lower()) not in ("true", "false"):
+        raise _wrong(f"tls_enabled={tls_text}; it is true or false")
+    tls = tls_text == "true"
     connection: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -92,13 +94,6 @@ def _number(settings: Mapping[str, str], name: str, default: int) -> int:
 def _seconds(settings: Mapping[str, str], name: str, default_ms: int) -> float | None:
     """Return a setting in milliseconds as seconds; None, for no time limit, if it is 0."""
     return _number(settings, name, default_ms) / 1000 or None
-
-
-def _truth(settings: Mapping[str, str], name: str) -> bool:
-    text = settings.get(name, "false").lower()
-    if text not in ("true", "false"):
-        raise _wrong(f"{name}={text}; it is true or false")
-    return text == "true"
 
 
 def _wrong(what: str) -> Exception:

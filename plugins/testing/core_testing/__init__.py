@@ -12,41 +12,14 @@
 
 The model runs in a real server, which loads it from a folder, batches and splits requests, and unloads it.
 `python -m core_testing backend_negate` runs the classes in the module `conformance` of the package.
-
-conformance.py   BackendConformance: all groups of tests; kit.py: capabilities
-example.py       Example: a small model and its expected answers
-served.py        Served: a server on its own thread, for tests without coroutines
-call_log.py      CallLog: the calls of core to a backend; makes chosen calls fail
-fake_device.py   a device for tests on machines without one
-leftovers.py     find leaks: threads, child processes, files, shared memory
-answers.py batches.py refusals.py failures.py lifecycle.py concurrency.py streams.py state.py devices.py
-native.py        the tests of backends
-frontends/       FrontendConformance, and FrontendClient for authors of frontends
-plugin.py        fixtures for an author's own tests: pytest_plugins = ["core_testing.plugin"]
-__main__.py      python -m core_testing
 """
+
+from pkgutil import iter_modules
 
 import pytest
 
-# Modules with tests. pytest shows the values of failed assertions only if they are registered before import.
-pytest.register_assert_rewrite(
-    *(
-        f"core_testing.{module}"
-        for module in (
-            "answers",
-            "batches",
-            "concurrency",
-            "devices",
-            "failures",
-            "lifecycle",
-            "native",
-            "refusals",
-            "state",
-            "streams",
-            "frontends",
-        )
-    )
-)
+# pytest shows the values of failed assertions only of modules that are registered before their import.
+pytest.register_assert_rewrite(*(f"{__name__}.{each.name}" for each in iter_modules(__path__)))
 
 from core_testing.conformance import BackendConformance  # noqa: E402
 from core_testing.example import Example  # noqa: E402

@@ -71,13 +71,8 @@ def call_log_of(backend: Backend) -> Iterator[CallLog]:
     calls = CallLog()
     model, instance = backend.model, backend.instance
     backend.model = _recording(model, calls, {"load": LOAD, "unload": UNLOAD})
-    steps = {
-        "open": OPEN,
-        "execute": EXECUTE,
-        "begin": EXECUTE,
-        "stream": EXECUTE,
-        "close": CLOSE,
-    }
+    steps = {"open": OPEN, "close": CLOSE}
+    steps |= dict.fromkeys(("execute", "begin", "stream"), EXECUTE)
     backend.instance = _recording(instance, calls, steps)
     backend.open = _recorded(backend.open, calls, BACKEND_OPEN)  # type: ignore[method-assign]
     backend.close = _recorded(backend.close, calls, BACKEND_CLOSE)  # type: ignore[method-assign]

@@ -79,9 +79,9 @@ class Concurrency(Kit):
     ) -> None:
         served = serve(example)
 
-        answers = served.while_asking([example.inputs] * 10, _unload)
-
-        for answer in answers:
+        for answer in served.while_asking(
+            [example.inputs] * 10, lambda server: server.models.unload(MODEL)
+        ):
             example.check(answer)
         served.unload()
         executions = [i for i, event in enumerate(calls.events) if event == EXECUTE]
@@ -103,10 +103,6 @@ def _installed_name(backend: Backend) -> str:
         if plugin.entries[0].module in sys.modules and plugins.backend(name) is backend:
             return name
     pytest.skip("the backend of the example is not installed")
-
-
-def _unload(server: Any) -> Any:
-    return server.models.unload(MODEL)
 
 
 def _cancel_ten(example: Example) -> Any:

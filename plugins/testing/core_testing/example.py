@@ -175,10 +175,9 @@ def _config(example: Example, batches: bool) -> ModelConfig:
 def _config_of_arrays(example: Example, batches: bool) -> ModelConfig:
     """Return a configuration with the names, datatypes and shapes of the arrays."""
     config = ModelConfig(max_batch_size=BATCH if batches else 0)
-    expected = example.expected
-    streams = not isinstance(expected, Mapping)
-    first = expected[0] if not isinstance(expected, Mapping) else expected
-    if streams:
+    first = example.expected
+    if not isinstance(first, Mapping):  # a stream
+        first = first[0]
         config.model_transaction_policy.decoupled = True
     for entries, arrays in ((config.input, example.inputs), (config.output, first)):
         for name, array in arrays.items():

@@ -44,10 +44,6 @@ class FakeDevice:
         parts = [a._held if isinstance(a, DeviceArray) else np.asarray(a) for a in arrays]
         return DeviceArray(self, np.concatenate(parts))
 
-    def _holds(self, array: DeviceArray) -> None:
-        self.made += 1
-        self._arrays.add(array)
-
 
 class DeviceArray:
     """An array on a FakeDevice. Host code can read it only with `get`, which counts the copy.
@@ -59,7 +55,8 @@ class DeviceArray:
     def __init__(self, place: FakeDevice, held: np.ndarray):
         self.place = place
         self._held = held
-        place._holds(self)
+        place.made += 1
+        place._arrays.add(self)
 
     @property
     def shape(self) -> tuple[int, ...]:

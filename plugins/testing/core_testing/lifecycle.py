@@ -113,11 +113,8 @@ class Lifecycle(Kit):
         """Compare files, shared memory and threads; measure memory as the growth in the second half."""
         served = serve(example, load=False)
         _load_often(served, example, 1)
-        files, memory, threads = (
-            leftovers.open_files(),
-            leftovers.shared_memory(),
-            leftovers.threads(),
-        )
+        files, threads = leftovers.open_files(), leftovers.threads()
+        memory = leftovers.shared_memory()
         half = max(1, self.loads // 2)
 
         _load_often(served, example, half)

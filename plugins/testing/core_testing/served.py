@@ -60,13 +60,14 @@ class Served(ServerThread):
 
     def unload(self, name: str = MODEL) -> None:
         """Unload a model and wait until its versions are UNAVAILABLE."""
-        self._call(self._unload(name))
 
-    async def _unload(self, name: str) -> None:
-        versions = [each for each in self._server.models.versions() if each.name == name]
-        await self._server.models.unload(name)
-        while any(each.state not in ("UNAVAILABLE",) for each in versions):
-            await asyncio.sleep(0.001)
+        async def act() -> None:
+            versions = [each for each in self._server.models.versions() if each.name == name]
+            await self._server.models.unload(name)
+            while any(each.state != "UNAVAILABLE" for each in versions):
+                await asyncio.sleep(0.001)
+
+        self._call(act())
 
     def config(self, name: str = MODEL) -> ModelConfig:
         """Return the configuration of the loaded model."""
@@ -99,11 +100,11 @@ class Served(ServerThread):
 
     def send(self, requests: Sequence[InferenceRequest]) -> list[Arrays | CoreError]:
         """Send the test's own requests at the same moment. Return their answers or errors."""
-        return self._call(self._answers(requests))
 
-    async def _answers(self, requests: Sequence[InferenceRequest]) -> list[Arrays | CoreError]:
-        replies = [self._handed_in(request) for request in requests]
-        return list(await asyncio.gather(*map(_answer, replies)))
+        async def act() -> list[Arrays | CoreError]:
+            return list(await asyncio.gather(*map(_answer, map(self._handed_in, requests))))
+
+        return self._call(act())
 
     def in_sequence(
         self, many: Sequence[Arrays], correlation_id: int, name: str = MODEL

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
 from core.control.exchange import Changed, Handler, ProcessResults
 from core.errors import CoreError, internal, unavailable
-from core_workers.channel import Channel, Message, open_channel
+from core_workers.channel import Channel, Message
 from core_workers.tables import TablesOfWorker
 from core_workers.values import pack, pack_error, unpack, unpack_error
 
@@ -35,6 +34,7 @@ class Member:
     end             set when the supervisor wants the worker to end, or has ended itself
     orphaned        whether the supervisor has ended
     admitted        set when a worker that replaces another may open its ports
+    start           the operation in which the models are loaded at the start
     tables          memory that all workers share; None where there is none
     """
 
@@ -62,21 +62,6 @@ class Member:
         self._changing = 0  # operations that are going on here
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener = asyncio.get_running_loop().create_task(self._listen())
-
-    @classmethod
-    async def of(
-        cls,
-        end: socket.socket,
-        number: int,
-        count: int,
-        start: int,
-        tables: TablesOfWorker | None = None,
-    ) -> Member:
-        """The member behind one end of a socketpair.
-
-        start   the operation in which the models are loaded at the start
-        """
-        return cls(await open_channel(end), number, count, start, tables)
 
     def table(self, name: str) -> Any:
         """Return the table of that name that all workers share, None if there are no tables."""

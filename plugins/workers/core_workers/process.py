@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from core_workers.channel import Channel, Message, open_channel
@@ -26,22 +26,22 @@ _PROGRAM = (
 class Settings:
     """What a worker is told on its command line, before the arguments of the server.
 
-    channel       file descriptor of its end of the channel
     number        which worker it is, from 1 on
     operation     in which it loads the models of the start
     replacement   whether it takes the place of one that has died, and waits until it is admitted
     ports         option → port, of all workers
     listening     address of a Unix domain socket → its file descriptor, of all workers
     tables        name of a table that all workers share → its file descriptor
+    channel       file descriptor of its end of the channel, -1 before there is one
     """
 
-    channel: int
     number: int
     operation: int
     replacement: bool
     ports: Mapping[str, int]
     listening: Mapping[str, int]
     tables: Mapping[str, int]
+    channel: int = -1
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -134,28 +134,14 @@ class WorkerProcess:
             self.started.set_result(reason)
 
 
-async def start_worker(
-    number: int,
-    arguments: Sequence[str],
-    ports: Mapping[str, int],
-    listening: Mapping[str, int],
-    operation: int,
-    tables: Mapping[str, int],
-    *,
-    replacement: bool = False,
-) -> WorkerProcess:
-    """Start a worker with the arguments of the server's command line. Raises OSError."""
+async def start_worker(arguments: Sequence[str], settings: Settings) -> WorkerProcess:
+    """Start a worker with the arguments of the server's command line. Raises OSError.
+
+    settings   but for `channel`, which is made here
+    """
     ours, theirs = socket.socketpair()
     with theirs:
-        settings = Settings(
-            theirs.fileno(),
-            number,
-            operation,
-            replacement,
-            dict(ports),
-            dict(listening),
-            dict(tables),
-        )
+        settings = replace(settings, channel=theirs.fileno())
         program = _PROGRAM.format(path=sys.path, settings=settings.text())
         # ^C reaches every process of a terminal: blocked until the worker ignores it (worker.py).
         # SIGHUP may come before the worker knows what to do with it.
@@ -163,7 +149,7 @@ async def start_worker(
         try:
             popen = subprocess.Popen(
                 [sys.executable, "-c", program, *arguments],
-                pass_fds=[theirs.fileno(), *tables.values(), *listening.values()],
+                pass_fds=[theirs.fileno(), *settings.tables.values(), *settings.listening.values()],
                 stdin=subprocess.DEVNULL,
             )
         except OSError:
@@ -171,4 +157,5 @@ async def start_worker(
             raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return WorkerProcess(number, popen, await open_channel(ours), replacement)
+    channel = await open_channel(ours)
+    return WorkerProcess(settings.number, popen, channel, settings.replacement)

@@ -27,7 +27,7 @@ from core_workers.delays import Delays
 from core_workers.exchange import Exchange
 from core_workers.operation import Operation
 from core_workers.ports import Ports
-from core_workers.process import WorkerProcess, start_worker
+from core_workers.process import Settings, WorkerProcess, start_worker
 from core_workers.relay import Relay
 from core_workers.tables import SharedTables
 
@@ -134,15 +134,10 @@ class Supervisor:
         assert self._ports is not None and self._tables is not None
         async with self._launching:
             ports, listening = self._ports.chosen, self._ports.listening
-            worker = self._workers[number] = await start_worker(
-                number,
-                self._arguments,
-                ports,
-                listening,
-                operation,
-                self._tables.files,
-                replacement=replacement,
+            settings = Settings(
+                number, operation, replacement, ports, listening, self._tables.files
             )
+            worker = self._workers[number] = await start_worker(self._arguments, settings)
         self._exchange.connect(number, worker.send)
         worker.listen(self._relay.received)
         if self._end.is_set():

@@ -19,6 +19,7 @@ from core.errors import CoreError
 from core.options import Options, parse
 from core.process import OnlyProcess, run_on_loop, serve, show_tables
 from core.telemetry import log
+from core_workers.channel import open_channel
 from core_workers.member import Member
 from core_workers.process import Settings
 from core_workers.tables import TablesOfWorker
@@ -86,7 +87,7 @@ async def _work(options: Options, mine: Settings) -> int:
     end = socket.socket(fileno=mine.channel)
     end.set_inheritable(False)
     tables = TablesOfWorker(mine.tables, options.workers, mine.number - 1)
-    member = await Member.of(end, mine.number, options.workers, mine.operation, tables)
+    member = Member(await open_channel(end), mine.number, options.workers, mine.operation, tables)
     try:
         status = await serve(options, Worker(member, mine.replacement))
     finally:

@@ -65,7 +65,7 @@ class Fleet:
         ours, theirs = socket.socketpair()
         channel = await open_channel(ours)
         self.exchange.connect(number, channel.send)
-        member = await Member.of(theirs, number, 2, operation)
+        member = Member(await open_channel(theirs), number, 2, operation)
 
         async def listen():
             while (message := await channel.receive()) is not None:

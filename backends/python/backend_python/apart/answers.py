@@ -15,19 +15,12 @@ from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from backend_python.api.tensor import Tensor as ModelTensor
 from backend_python.api.tensor import shared
 from core.config import Signature
-from core.errors import CoreError, Kind, internal
+from core.errors import CoreError, internal
 from core.request import InferenceRequest as CoreRequest
 from core.tensor import Tensor
 
-_CODES = {
-    Kind.INTERNAL: ErrorCode.INTERNAL,
-    Kind.NOT_FOUND: ErrorCode.NOT_FOUND,
-    Kind.INVALID: ErrorCode.INVALID_ARG,
-    Kind.UNAVAILABLE: ErrorCode.UNAVAILABLE,
-    Kind.UNSUPPORTED: ErrorCode.UNSUPPORTED,
-    Kind.ALREADY_EXISTS: ErrorCode.ALREADY_EXISTS,
-    Kind.CANCELLED: ErrorCode.CANCELLED,
-}
+# The kinds that a model knows too have the numbers of its codes. Kind.UNKNOWN is INTERNAL.
+_CODES = {code.value: code for code in ErrorCode if code is not ErrorCode.UNKNOWN}
 
 
 class Answers:
@@ -55,7 +48,7 @@ class Answers:
             return
         tensors = [self._tensor(name, array) for name, array in outputs.items()]
         if len(self._asked) == 1:
-            self._keep(0, tensors, None)
+            self.found[0] = _response(tensors, None)
             return
         total = sum(request.rows for request in self._asked)
         for tensor in tensors:
@@ -68,7 +61,7 @@ class Answers:
         for i, request in enumerate(self._asked):
             end = begin + request.rows
             parts = [Tensor.of(each.name, each.array[begin:end], each.dtype) for each in tensors]
-            self._keep(i, parts, None)
+            self.found[i] = _response(parts, None)
             begin = end
 
     # Batch.delivery ---------------------------------------------------------------
@@ -85,19 +78,19 @@ class Answers:
             if isinstance(outputs, list)
             else [self._tensor(name, array) for name, array in outputs.items()]
         )
-        if self._streams:
+        if self._signature.decoupled:
             self._send(i, _response(tensors, parameters), final)
         else:
-            self._keep(i, tensors, parameters)
+            self.found[i] = _response(tensors, parameters)
 
     def respond_all(self, answers: list[list[Tensor]]) -> None:
         for i, tensors in enumerate(answers):
             self.respond(i, tensors, None, True)
 
     def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None:
-        code = _CODES.get(error.kind, ErrorCode.INTERNAL)
+        code = _CODES.get(error.kind.value, ErrorCode.INTERNAL)
         response = InferenceResponse(error=TritonError(error.message, code))
-        if self._streams:
+        if self._signature.decoupled:
             self._send(i, response, final)
         else:
             self.found[i] = response
@@ -122,10 +115,6 @@ class Answers:
 
     # --------------------------------------------------------------------------------
 
-    @property
-    def _streams(self) -> bool:
-        return self._signature.decoupled
-
     def _sender(self, i: int) -> Any:
         return self._requests[i].get_response_sender()
 
@@ -133,9 +122,6 @@ class Answers:
         self._over[i] = final
         flags = TRITONSERVER_RESPONSE_COMPLETE_FINAL if final else 0
         self._sender(i).send(response, flags)
-
-    def _keep(self, i: int, tensors: list[Tensor], parameters: dict[str, Any] | None) -> None:
-        self.found[i] = _response(tensors, parameters)
 
     def _tensor(self, name: str, array: Any) -> Tensor:
         spec = self._signature.outputs.get(name) or self._signature.states.get(name)

@@ -9,20 +9,20 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import triton_python_backend_utils as pb_utils
-
 from backend_python.apart import running
+from backend_python.api.model_config import ModelConfig
+from backend_python.api.models import get_model_dir
 
 
 class TritonPythonModel:
     @staticmethod
     def auto_complete_config(config: Any) -> Any:
         """Let the backend complete the configuration from the model's files."""
-        completed = running.completed(config.as_dict(), pb_utils.get_model_dir())
-        return pb_utils.ModelConfig(json.dumps(completed))
+        completed = running.completed(config.as_dict(), get_model_dir())
+        return ModelConfig(json.dumps(completed))
 
     def initialize(self, args: dict[str, str]) -> None:
-        self.running = running.Running(args, pb_utils.get_model_dir())
+        self.running = running.Running(args, get_model_dir())
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
         return self.running.execute(requests)

@@ -96,7 +96,10 @@ class Running:
             answers.take(self._alone.execute(batch))
 
     def _request(self, request: InferenceRequest) -> CoreRequest:
-        inputs = {each.name(): _tensor(each) for each in request.inputs()}
+        inputs = {
+            each.name(): array_tensor(each.name(), each.triton_dtype(), each._values())
+            for each in request.inputs()
+        }
         wanted = request.requested_output_names()
         everything = wanted >= self._signature.outputs.keys()
         made = CoreRequest(
@@ -144,11 +147,6 @@ def _settings() -> dict[str, str]:
     host = current()
     assert isinstance(host, ChildHost), "it runs in a process of its own only"
     return dict(host.backend_settings)
-
-
-def _tensor(tensor: Any) -> Tensor:
-    found: Tensor = array_tensor(tensor.name(), tensor.triton_dtype(), tensor._values())
-    return found
 
 
 async def _begun(instance: ModelInstance, batch: Batch) -> None:

@@ -2,7 +2,8 @@
 
 Only who has tensors of a GPU comes here: the driver is there, since their framework needs it, and no other
 library of CUDA is needed. Contexts are those that frameworks share. Devices are told by their numbers in this
-process, as frameworks number them; what is the same in all processes is their UUID.
+process, as frameworks number them; what is the same in all processes is their UUID. Functions raise
+TritonModelException with the driver's error, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -22,16 +23,11 @@ UUID_BYTES = 16
 
 
 class Shareable(NamedTuple):
-    """An allocation that other processes can open.
+    """An allocation that other processes can open."""
 
-    handle   what they open it by, HANDLE_BYTES
-    address  of its first byte here
-    size     bytes
-    """
-
-    handle: bytes
-    address: int
-    size: int
+    handle: bytes  # what they open it by, HANDLE_BYTES
+    address: int  # of its first byte here
+    size: int  # bytes
 
 
 @cache
@@ -50,10 +46,7 @@ def devices() -> tuple[bytes, ...]:
 
 
 def copy_to_host(address: int, size: int, device: int) -> np.ndarray[Any, Any]:
-    """`size` bytes of a device's memory, behind the work of CUDA's default stream.
-
-    TritonModelException with the driver's error.
-    """
+    """`size` bytes of a device's memory, behind the work of CUDA's default stream."""
     found = np.empty(size, np.uint8)
     if size:
         with current(device):
@@ -63,10 +56,7 @@ def copy_to_host(address: int, size: int, device: int) -> np.ndarray[Any, Any]:
 
 
 def wait(device: int) -> None:
-    """Return when what was given to CUDA's default stream of a device has been done.
-
-    TritonModelException with the driver's error.
-    """
+    """Return when what was given to CUDA's default stream of a device has been done."""
     with current(device):
         _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
 
@@ -93,7 +83,7 @@ def shareable(address: int, size: int, device: int) -> Shareable | None:
 
 
 def open_handle(handle: bytes, device: int) -> tuple[int, int]:
-    """Address and bytes of an allocation of another process. TritonModelException with the driver's error."""
+    """Address and bytes of an allocation of another process."""
     base, whole, address = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
     with current(device):
         theirs = _Handle.from_buffer_copy(handle)
@@ -108,16 +98,13 @@ def open_handle(handle: bytes, device: int) -> tuple[int, int]:
 
 
 def close_handle(address: int, device: int) -> None:
-    """Let go of what `open_handle` gave. TritonModelException with the driver's error."""
+    """Let go of what `open_handle` gave."""
     with current(device):
         _call("cuIpcCloseMemHandle", ctypes.c_uint64(address))
 
 
 def allocate(size: int, device: int) -> int:
-    """The address of new memory that other processes can open.
-
-    TritonModelException with the driver's error.
-    """
+    """The address of new memory that other processes can open."""
     address = ctypes.c_uint64()
     with current(device):
         _call("cuMemAlloc_v2", ctypes.byref(address), _size(size))
@@ -125,16 +112,13 @@ def allocate(size: int, device: int) -> int:
 
 
 def free(address: int, device: int) -> None:
-    """Give back what `allocate` gave. TritonModelException with the driver's error."""
+    """Give back what `allocate` gave."""
     with current(device):
         _call("cuMemFree_v2", ctypes.c_uint64(address))
 
 
 def copy(target: int, source: int, size: int, device: int) -> None:
-    """Copy bytes on a device, behind the work of its default stream; they are there when it returns.
-
-    TritonModelException with the driver's error.
-    """
+    """Copy bytes on a device, behind the work of its default stream; they are there when it returns."""
     with current(device):
         _call("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), _size(size))
         _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
@@ -142,7 +126,7 @@ def copy(target: int, source: int, size: int, device: int) -> None:
 
 @contextlib.contextmanager
 def current(device: int) -> Iterator[None]:
-    """The device is the current one of this thread. TritonModelException with the driver's error."""
+    """The device is the current one of this thread."""
     _call("cuCtxPushCurrent_v2", _context(device))
     try:
         yield

@@ -20,21 +20,13 @@ _LEGACY_STREAM = 1  # what `__dlpack__` takes: the producer's work is done for C
 
 _INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6  # DLDataTypeCode
 
-_TYPES: dict[int, tuple[int, int]] = {
-    datatypes.BOOL: (_BOOL, 8),
-    datatypes.UINT8: (_UINT, 8),
-    datatypes.UINT16: (_UINT, 16),
-    datatypes.UINT32: (_UINT, 32),
-    datatypes.UINT64: (_UINT, 64),
-    datatypes.INT8: (_INT, 8),
-    datatypes.INT16: (_INT, 16),
-    datatypes.INT32: (_INT, 32),
-    datatypes.INT64: (_INT, 64),
-    datatypes.FP16: (_FLOAT, 16),
-    datatypes.FP32: (_FLOAT, 32),
-    datatypes.FP64: (_FLOAT, 64),
-    datatypes.BF16: (_BFLOAT, 16),
+_CODES = {"i": _INT, "u": _UINT, "f": _FLOAT, "b": _BOOL}  # by numpy's kinds
+_TYPES = {
+    number: (_CODES[dtype.kind], 8 * dtype.itemsize)
+    for number, dtype in datatypes.NUMPY.items()
+    if dtype.kind in _CODES
 }
+_TYPES[datatypes.BF16] = (_BFLOAT, 16)
 _NUMBERS = {code: number for number, code in _TYPES.items()}
 
 
@@ -197,16 +189,12 @@ class Borrowed:
             self._managed.deleter(ctypes.addressof(self._managed))
 
 
-def is_capsule(value: Any) -> bool:
-    return type(value).__name__ == "PyCapsule"
-
-
 def borrow(value: Any) -> Borrowed:
     """The tensor of a capsule, or of an object with `__dlpack__`.
 
     TritonModelException for what cannot be read.
     """
-    if not is_capsule(value):
+    if type(value).__name__ != "PyCapsule":
         value = _capsule_of(value)
     if not _is_valid(value, _NAME):
         raise TritonModelException("DLPack capsule was used before: it can be read only once.")

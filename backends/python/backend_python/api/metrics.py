@@ -51,13 +51,7 @@ class MetricFamily:
             "mode": public_text("MetricFamily: multiprocess_mode", multiprocess_mode or ""),
         }
         host = current()
-        self._number: int = _ask(
-            host,
-            "creating MetricFamily",
-            "metric_family",
-            about,
-            prefix="Error when ",
-        )
+        self._number: int = _ask(host, "Error when creating MetricFamily", "metric_family", about)
         self._host = host
 
     def Metric(
@@ -96,13 +90,8 @@ class Metric:
         self._host: Host | None = None
         host = family._host
         assert host is not None
-        self._number: int = _ask(
-            host,
-            "creating Metric",
-            "metric",
-            {"family": family._number, "labels": labels, "buckets": buckets},
-            prefix="Error when ",
-        )
+        about = {"family": family._number, "labels": labels, "buckets": buckets}
+        self._number: int = _ask(host, "Error when creating Metric", "metric", about)
         self._host = host
 
     def increment(self, value: float) -> None:
@@ -119,19 +108,14 @@ class Metric:
 
     def value(self) -> float:
         """What a counter or a gauge shows."""
-        answer = self._operate("value", 0.0)
-        return float(answer)
+        return float(self._operate("value", 0.0))
 
     def _operate(self, operation: str, value: float) -> Any:
         assert self._host is not None
         found = _number(f"the value of {operation}()", value)
-        return _ask(
-            self._host,
-            f"{'get' if operation == 'value' else operation} metric value",
-            "metric_operate",
-            {"metric": self._number, "operation": operation, "value": found},
-            prefix="Failed to ",
-        )
+        what = f"Failed to {'get' if operation == 'value' else operation} metric value"
+        arguments = {"metric": self._number, "operation": operation, "value": found}
+        return _ask(self._host, what, "metric_operate", arguments)
 
     def __del__(self) -> None:
         if self._host is not None:
@@ -144,8 +128,8 @@ def _number(what: str, value: Any) -> float:
     return float(value)
 
 
-def _ask(host: Host, doing: str, operation: str, arguments: dict[str, Any], prefix: str) -> Any:
+def _ask(host: Host, failure: str, operation: str, arguments: dict[str, Any]) -> Any:
     try:
         return host.call(operation, arguments)
     except TritonModelException as error:
-        raise TritonModelException(f"{prefix}{doing}: {error}") from None
+        raise TritonModelException(f"{failure}: {error}") from None

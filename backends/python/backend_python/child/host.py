@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from backend_python import protocol
 from backend_python.api.errors import TritonModelException
 from backend_python.api.host import Key, may_call, no_inference, running_outer
-from backend_python.api.logger import LogLevel
 from backend_python.api.request import InferenceRequest, MemoryType
 from backend_python.api.response import InferenceResponse
 from backend_python.child import messages
@@ -32,9 +31,7 @@ class ChildHost:
 
     def __init__(self, connection: Connection):
         self.model_directory = ""
-        self.backend_settings: dict[
-            str, str
-        ] = {}  # of the backend that it runs in the place of a model.py
+        self.backend_settings: dict[str, str] = {}  # of the backend in the place of a model.py
         self.serving = False
         self.calls_models = False  # there is a server whose models can be called
         self._connection = connection
@@ -44,11 +41,6 @@ class ChildHost:
 
     def log(self, level: int, file: str, line: int, text: str) -> None:
         content = protocol.to_json([level, speakable(file), line, speakable(text)])
-        self._connection.send(protocol.LOG, 0, content)
-
-    def log_failure(self, file: str, line: int, text: str, traceback: str) -> None:
-        """Send an exception of execute to the server's log."""
-        content = protocol.to_json([LogLevel.ERROR, file, line, text, traceback])
         self._connection.send(protocol.LOG, 0, content)
 
     def send(

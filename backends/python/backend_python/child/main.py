@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from backend_python import adapters, arena, protocol, runner
 from backend_python.api import host as api_host
+from backend_python.api.logger import LogLevel
 from backend_python.api.request import InferenceRequest
 from backend_python.child import messages
 from backend_python.child.connection import Connection
@@ -201,7 +202,8 @@ class Child:
         """Fail the open requests of a batch and log the error. Thread-safe."""
         if self._host.encoder.lending is not None:
             self._host.encoder.lending.forget(batch)
-        self._host.log_failure(*runner.failure(error, self._name))
+        told = [LogLevel.ERROR, *runner.failure(error, self._name)]
+        self._connection.send(protocol.LOG, 0, protocol.to_json(told))
         text = runner.described(error).encode("utf-8", "replace")
         times = protocol.DONE.pack(0, 0, start, time.monotonic_ns())
         self._connection.send(protocol.FAILED, batch, times + text)

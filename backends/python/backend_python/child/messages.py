@@ -6,7 +6,7 @@ For calls of other models: encode requests and decode answers.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backend_python import layout, protocol
@@ -21,7 +21,6 @@ from backend_python.api.request import (
 from backend_python.api.response import InferenceResponse
 from backend_python.api.tensor import Tensor, received
 from backend_python.arena import ALIGNMENT, Receiver
-from backend_python.compiled import gather
 from backend_python.items import Known, joined, tensors
 from backend_python.protocol import Frame
 from backend_python.strings import speakable
@@ -42,24 +41,6 @@ class Parts(NamedTuple):
 
 
 Entry = tuple[Any, ...]  # name, datatype number, shape, size in bytes; if lent, also its handle
-
-
-class Items:
-    """A cache of layout items as JSON, keyed by their entries. Thread-safe.
-
-    get   returns the JSON of entries that are cached, else None
-    """
-
-    def __init__(self, item: Callable[[tuple[Entry, ...]], Any]):
-        self._item = item
-        self._known = layout.Memory()
-        self.get = self._known.get
-
-    def add(self, entries: tuple[Entry, ...]) -> bytes:
-        """Return the JSON of `entries`; cache it if it is short."""
-        told = protocol.to_json(self._item(entries))
-        self._known.add(entries, len(told), told)
-        return told
 
 
 class RequestDecoder:
@@ -129,7 +110,7 @@ class AnswerEncoder:
     def __init__(self) -> None:
         self.lending: Lending | None = None
         self.declared: frozenset[str] | None = None
-        self._items = Items(lambda entries: (entries, None, ""))
+        self._known = layout.Memory()  # items of outputs as JSON, by their entries
 
     def batch(
         self, requests: list[InferenceRequest], responses: list[InferenceResponse | None]
@@ -231,7 +212,11 @@ class AnswerEncoder:
         entries, end = _entries(outputs, tensors, end, lends)
         if response._parameters:
             return protocol.to_json((entries, None, response._parameters)), end
-        return self._items.get(entries) or self._items.add(entries), end
+        item = self._known.get(entries)
+        if item is None:
+            item = protocol.to_json((entries, None, ""))
+            self._known.add(entries, len(item), item)
+        return item, end
 
 
 def call(
@@ -251,13 +236,13 @@ def call(
     """
     tensors: list[Any] = []
     entries, end = _entries(request._inputs, tensors, 0, lends)
-    trace = request.trace()._key
+    sequence, trace = request._correlation_id, request.trace()._key
     fields: list[Any] = [
         speakable(request.model_name),
         int(request.model_version),
         decoupled,
         speakable(request._request_id),
-        _spoken(request._correlation_id),
+        speakable(sequence) if isinstance(sequence, str) else int(sequence),
         int(request._flags),
         int(request._timeout),
         request._parameters,
@@ -295,11 +280,6 @@ def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, boo
     return found, final
 
 
-def write(memory: memoryview, offset: int, tensors: list[Any]) -> None:
-    """Copy tensors into their region. Large tensors are copied without the GIL."""
-    gather(tensors, memory, offset, ALIGNMENT)
-
-
 def _entries(
     tensors: Sequence[Tensor], found: list[Any], end: int, lends: Lends | None
 ) -> tuple[tuple[Entry, ...], int]:
@@ -332,7 +312,3 @@ def _entries(
 def is_there(tensor: Tensor) -> bool:
     """Return whether a tensor is on a GPU."""
     return tensor._array is None and tensor._buffer is None
-
-
-def _spoken(correlation_id: int | str) -> int | str:
-    return speakable(correlation_id) if isinstance(correlation_id, str) else int(correlation_id)

@@ -13,13 +13,13 @@ import contextlib
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from backend_python import arena, protocol
-from backend_python.child import messages
 from backend_python.child.held import Held
 from backend_python.child.mailboxes import Mailbox, Mailboxes
 from backend_python.child.messages import Parts
-from backend_python.compiled import joined, message
+from backend_python.compiled import gather, joined, message
 
 
 class Closed(Exception):
@@ -92,7 +92,7 @@ class Outgoing:
                     offset, inline = protocol.INLINE, joined(parts.tensors, arena.ALIGNMENT)
                 elif size:
                     offset = self._out.allocate(size)
-                    messages.write(self._out.memory, offset, parts.tensors)
+                    gather(parts.tensors, self._out.memory, offset, arena.ALIGNMENT)
                 released = self._released()
                 place = protocol.PLACE.pack(offset, size)
                 content = [place, fixed, parts.layout, fields, inline]
@@ -173,21 +173,21 @@ class Outgoing:
         self._tell_released()
 
     def _tell_released(self) -> None:
-        if not (self._within or self.answering) and self._sending.acquire(blocking=False):
-            try:
-                if not self._within:
-                    with contextlib.suppress(Closed):
-                        self.send(protocol.RELEASED)
-            finally:
-                self._sending.release()
+        if not self.answering:
+            self._send_if_free(lambda: self.send(protocol.RELEASED))
 
     def _tell_dropped(self) -> None:
-        if not self._within and self._sending.acquire(blocking=False):
-            try:
-                if not self._within:
-                    with contextlib.suppress(Closed):
-                        self._send_all(b"")
-            finally:
-                self._sending.release()
-            if self._owes:
-                self._tell_released()
+        if self._send_if_free(lambda: self._send_all(b"")) and self._owes:
+            self._tell_released()
+
+    def _send_if_free(self, send: Callable[[], None]) -> bool:
+        """Call `send` and return True, unless a message is being sent: its sender looks for notices later."""
+        if self._within or not self._sending.acquire(blocking=False):
+            return False
+        try:
+            if not self._within:
+                with contextlib.suppress(Closed):
+                    send()
+        finally:
+            self._sending.release()
+        return True

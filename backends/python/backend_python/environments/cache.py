@@ -58,7 +58,9 @@ class Cache:
         except BaseException:
             os.close(fd)
             raise
-        self._hold(key, fd)
+        with self._lock:
+            if self._held.setdefault(key, fd) != fd:
+                os.close(fd)
         return self._folder / key
 
     def close(self) -> None:
@@ -85,21 +87,10 @@ class Cache:
                 "another with --backend-config=python,environment-cache-directory=PATH"
             )
         with self._lock:
-            if not self._swept:
-                self._sweep()
-
-    def _sweep(self) -> None:
-        """Once, before the first entry: remove what servers have left that could not end as they should."""
-        self._swept = True
-        for lock in self._folder.glob("*.lock"):
-            self._remove(lock.stem)
-
-    def _hold(self, key: str, fd: int) -> None:
-        with self._lock:
-            if key in self._held:
-                os.close(fd)
-            else:
-                self._held[key] = fd
+            if not self._swept:  # remove what servers have left that could not end as they should
+                self._swept = True
+                for lock in self._folder.glob("*.lock"):
+                    self._remove(lock.stem)
 
     def _make(self, key: str, made_of: str, make: Make) -> None:
         """Unless another does in the meantime."""

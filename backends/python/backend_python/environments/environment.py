@@ -68,10 +68,13 @@ class Environments:
         found = choice.chosen(config, version, settings, beside)
         if found is None:
             return None
+        from backend_python.environments.cache import Cache
         from backend_python.environments.maker import Maker
 
+        with self._lock:
+            cache = self._caches.setdefault(settings.cache, Cache(settings.cache))
         try:
-            maker = Maker(self._cache(settings.cache), settings, timeout_s)
+            maker = Maker(cache, settings, timeout_s)
             environment = self._of(maker.interpreter(found))
             try:
                 environment.check(timeout_s)
@@ -106,12 +109,6 @@ class Environments:
                 environment.template.keep()
             environment.users += 1
             return environment
-
-    def _cache(self, folder: Path | None) -> Cache:
-        from backend_python.environments.cache import Cache
-
-        with self._lock:
-            return self._caches.setdefault(folder, Cache(folder))
 
 
 environments = Environments()

@@ -67,16 +67,11 @@ class Maker:
         if found.is_dir():
             return Interpreter.of_folder(found)
         if _is_archive(found):
-            return self._of_archive(found)
+            key, unpack = f"archive-{_digest(found)}", partial(self._unpack, found)
+            return Interpreter.of_folder(self._cache.entry(key, str(found), unpack))
         if not os.access(found, os.X_OK):
             raise Unusable(f"is no archive of a kind that is known, and no program; {_EXPECTED}")
         return Interpreter(str(found))
-
-    def _of_archive(self, file: Path) -> Interpreter:
-        folder = self._cache.entry(
-            f"archive-{_digest(file)}", str(file), partial(self._unpack, file)
-        )
-        return Interpreter.of_folder(folder)
 
     def _unpack(self, file: Path, folder: Path) -> None:
         archive.unpack(file, folder, self._settings.most)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from backend_python import layout
-from backend_python.items import Item, Known, Laid
+from backend_python.items import Item, Laid
 from core import dtypes
 from core.batch import Batch
 from core.errors import CoreError, Kind
@@ -27,7 +27,15 @@ class Told:
     def __init__(self, laid: Laid):
         self._laid = laid
         self.plain = laid.plain
-        self.lent = _lent(laid) if laid.lends else []
+        self.lent: list[tuple[int, int, layout.Place]] = []
+        if laid.lends:
+            self.lent = [
+                (i, j, place)
+                for i, item in enumerate(self.items)
+                if isinstance(item, layout.Answer)
+                for j, place in enumerate(item.places)
+                if place.lent
+            ]
 
     @property
     def items(self) -> list[layout.Answer | bool | None]:
@@ -39,17 +47,7 @@ class Told:
         return tensors_of([item.places for item in laid.items], laid.starts, region, offset)
 
 
-def _lent(laid: Laid) -> list[tuple[int, int, layout.Place]]:
-    return [
-        (i, j, place)
-        for i, item in enumerate(laid.items)
-        if isinstance(item.told, layout.Answer)
-        for j, place in enumerate(item.told.places)
-        if place.lent
-    ]
-
-
-def _item(described: bytes) -> Item:
+def answer_item(described: bytes) -> Item:
     """Decode an item of a layout, with its places as TensorSlice of core."""
     item = layout.answer_item(described)
     item.places = [
@@ -57,20 +55,6 @@ def _item(described: bytes) -> Item:
         for p in item.places
     ]
     return item
-
-
-class Remembered:
-    """A cache of recent items. Not thread-safe: use it from one thread at a time."""
-
-    def __init__(self) -> None:
-        self._items = Known(_item)
-
-    def of(self, described: bytes, size: int) -> Told:
-        """Return the decoded layout of a region of `size` bytes.
-
-        Raise ProtocolError, or another exception, if it is malformed.
-        """
-        return Told(self._items.of(described, size))
 
 
 def give(batch: Batch, i: int, answer: layout.Answer, tensors: list[Tensor], final: bool) -> None:

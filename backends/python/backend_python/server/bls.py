@@ -8,50 +8,24 @@ Not thread-safe: call from the event loop only.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from core.errors import CoreError, DeadlineExceeded, cancelled, invalid, unsupported
-from core.request import InferenceRequest, RequestedOutput
+from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
 from core.v2 import repeated_input
 
 
-def request_of(
-    tensors: list[Tensor],
-    *,
-    model: str,
-    version: int,
-    request_id: str,
-    correlation_id: int | str,
-    flags: int,
-    timeout_us: int,
-    parameters: dict[str, Any],
-    outputs: list[str],
-    trace: Any,
-) -> InferenceRequest:
-    """Create the request of a model to another. Raise CoreError if two tensors have the same name.
-
-    outputs   names of the requested outputs; empty for all
-    trace     of the request that the call belongs to, or None
-    """
-    inputs = {tensor.name: tensor for tensor in tensors}
-    if len(inputs) < len(tensors):
-        twice = next(name for name in inputs if sum(t.name == name for t in tensors) > 1)
-        raise invalid(repeated_input(twice))
-    return InferenceRequest(
-        model,
-        inputs,
-        model_version=version,
-        id=request_id,
-        outputs=tuple(RequestedOutput(name) for name in outputs),
-        parameters=parameters,
-        correlation_id=correlation_id,
-        flags=flags,
-        timeout_us=timeout_us,
-        trace=trace,
-    )
+def by_name(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
+    """Return the inputs of a model's request. Raise CoreError if two tensors have the same name."""
+    inputs: dict[str, Tensor] = {}
+    for tensor in tensors:
+        if tensor.name in inputs:
+            raise invalid(repeated_input(tensor.name))
+        inputs[tensor.name] = tensor
+    return inputs
 
 
 def begin(

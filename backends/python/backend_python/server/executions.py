@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any
 
 from backend_python import layout, protocol
+from backend_python.items import Known
 from backend_python.protocol import Frame, ProtocolError
 from backend_python.server.active import Active, Done, Took, behind_the_first
-from backend_python.server.answers import Remembered, Told, give
+from backend_python.server.answers import Told, answer_item, give
 from backend_python.server.errors import abandoned, failed
 from backend_python.server.outbox import Outbox
 from backend_python.server.process import Process
@@ -49,7 +50,7 @@ class Executions:
         self._paced = paced
         self._number = 0
         self._active: dict[int, Active] = {}
-        self._layouts = Remembered()
+        self._layouts = Known(answer_item)
         self._finished: deque[Done] = deque()  # `done` of executions that are over, not called yet
         self._took = Took()
 
@@ -108,7 +109,7 @@ class Executions:
         content = frame.content
         offset, size, start, end = protocol.DONE.unpack_from(content)
         region, at, stop = self._process.outputs.tensors(content, protocol.DONE.size, offset, size)
-        told = self._layouts.of(content[protocol.DONE.size : stop], size)
+        told = Told(self._layouts.of(content[protocol.DONE.size : stop], size))
         batch = active.batch
         batch.compute_start_ns = start
         batch.compute_end_ns = end
@@ -132,11 +133,11 @@ class Executions:
         offset, size, i, flags = protocol.ANSWER.unpack_from(content)
         fixed = protocol.ANSWER.size
         region, at, stop = self._process.outputs.tensors(content, fixed, offset, size)
+        told = Told(self._layouts.of(content[fixed:stop], size))
         active = self._active.get(frame.number)
         if active is None or i not in active.open:
             if flags & protocol.ASKS:
                 self._go(frame.number, i)
-            told = self._layouts.of(content[fixed:stop], size)
             if told.lent:  # take the loans, so that they are returned
                 self._borrow(told, told.tensors(region, at))
             return  # it was answered when its batch failed
@@ -144,7 +145,6 @@ class Executions:
             # After the answers, which the delivery passes on in a turn of its own.
             request = active.batch.requests[i]
             self._loop.call_soon(request.when_free, partial(self._go, frame.number, i))
-        told = self._layouts.of(content[fixed:stop], size)
         (answer,) = told.items
         final = bool(flags & protocol.FINAL) or not self._decoupled
         if isinstance(answer, layout.Answer):

@@ -137,10 +137,7 @@ class InProcess:
             done(None)
             return
         self._executing += 1
-        with (
-            api_host.running(self._host),
-            api_host.Outer(batch) as outer,
-        ):  # the task takes both along
+        with api_host.running(self._host), api_host.Outer(batch) as outer:  # the task takes both
             task = self._instance.loop.create_task(self._await(batch, outer, *waits, done))
         self._tasks.add(task)  # the loop holds tasks weakly
 

@@ -30,7 +30,6 @@ from backend_python.server.process import Died, Process
 from backend_python.server.watch import Watch
 from core.batch import Batch
 from core.errors import CoreError, internal
-from core.system.host_policy import HostPolicy
 
 if TYPE_CHECKING:
     from backend_python.server.instance import PythonInstance
@@ -116,9 +115,12 @@ class Keeper:
         child = process.start(
             instance.name, model.settings, model.control(instance.loop), model.origin
         )
+        module = model.module_name
+        if model.mode != "process":  # in a worker it must be unique for each instance
+            module = f"python_model_{model.name}_{module}_{id(child):x}"
         question = {
             "file": str(model.python_file),
-            "module": self._module_name(child),
+            "module": module,
             "directory": str(model.path),
             "outputs": model.outputs + model.states,
             "checks_outputs": model.checks_outputs,
@@ -128,14 +130,20 @@ class Keeper:
             "settings": settings_apart(model.backend),
             "adapters": add_adapters(),
         }
-        child.lending = lending = _lending(child)
+        lending = Lending(child.name, child.inputs, child.outputs) if gpus() else None
+        child.lending = lending
         if lending is not None:
             question["gpus"] = [uuid.hex() for uuid in gpus()]
             question["takes_gpu"] = model.takes_gpu
         try:
-            self._begin_to_start(child)
+            with self._lock:
+                if self._closed:
+                    raise unhealthy(instance.name)
+                self._starting = child
             try:
-                _bind(child, instance.host_policy)
+                # Before the model loads, so that its threads inherit the cores.
+                with contextlib.suppress(ProcessLookupError):  # it has ended, which `ask` finds
+                    instance.host_policy.bind(child.pid)
                 answer = child.ask(protocol.INITIALIZE, question, protocol.INITIALIZED, None)
             finally:
                 with self._lock:
@@ -155,31 +163,16 @@ class Keeper:
             self.takes_gpu = bool(lending.takes)
         return child
 
-    def _module_name(self, child: Process) -> str:
-        """Return the module's name in sys.modules. In a worker it must be unique for each instance."""
-        model = self._instance.model
-        if model.mode == "process":
-            return model.module_name
-        return f"python_model_{model.name}_{model.module_name}_{id(child):x}"
-
-    def _begin_to_start(self, child: Process) -> None:
-        with self._lock:
-            if self._closed:
-                raise unhealthy(self._instance.name)
-            self._starting = child
-
     def _attach(self, child: Process) -> None:
         """Connect a started child, and give it the batches that wait."""
-        model = self._instance.model
-        loop = self._instance.loop
+        model, loop = self._instance.model, self._instance.loop
         connection = self._connection = Connection(
             child, loop, model, self._died, self.begin, self._ahead
         )
-        settings = model.settings
         self._watch = Watch(
             loop,
             model.execute_timeout_s,
-            settings.timeout_s,
+            model.settings.timeout_s,
             child.pid,
             connection.executions.current,
             connection.end,
@@ -187,7 +180,10 @@ class Keeper:
         self._health.serves(True)
         waiting, self._waiting = self._waiting, []
         for batch, done in waiting:
-            _begin(connection, batch, done)
+            try:
+                connection.begin(batch, done)
+            except Exception as error:
+                done(error)
         self._instance.changed()
 
     def _ahead(self, batches: int) -> None:
@@ -228,7 +224,12 @@ class Keeper:
             except Exception as raised:
                 error = raised
                 pause_s = self._backoff.failed()
-                self._tell(error, pause_s)
+                if not self._closed:
+                    text = error.message if isinstance(error, CoreError) else repr(error)
+                    name = self._instance.name
+                    logger.error(
+                        "'%s' cannot start again, next try in %g s: %s", name, pause_s, text
+                    )
                 self._refuse_waiting(error)
                 continue
             if self._closed:
@@ -253,12 +254,6 @@ class Keeper:
         finally:
             self._pausing = False
             self._refusal = None
-
-    def _tell(self, error: Exception, pause_s: float) -> None:
-        if not self._closed:
-            text = error.message if isinstance(error, CoreError) else repr(error)
-            name = self._instance.name
-            logger.error("'%s' cannot start again, next try in %g s: %s", name, pause_s, text)
 
     def _refuse_waiting(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, []
@@ -315,21 +310,3 @@ class Keeper:
             revival.add_done_callback(lambda _: revived.set_result(None))
             if self._pausing:  # a start on another thread finds out by itself
                 revival.cancel()
-
-
-def _bind(child: Process, policy: HostPolicy) -> None:
-    """Bind a child to its cores before the model loads, so that the model's threads inherit them."""
-    with contextlib.suppress(ProcessLookupError):  # it has ended, which the next question finds
-        policy.bind(child.pid)
-
-
-def _lending(child: Process) -> Lending | None:
-    """Return the lending of tensors on GPUs for a child, None if there are no GPUs."""
-    return Lending(child.name, child.inputs, child.outputs) if gpus() else None
-
-
-def _begin(connection: Connection, batch: Batch, done: Done) -> None:
-    try:
-        connection.begin(batch, done)
-    except Exception as error:
-        done(error)

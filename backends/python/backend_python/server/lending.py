@@ -57,7 +57,7 @@ class Lending:
 
     def close(self) -> None:
         """End all loans, because the child has ended: free those it held, and invalidate those it gave."""
-        self.borrower.lose(f"'{self.name}', whose process has ended")
+        self.borrower.lost = f"'{self.name}', whose process has ended"
         self.lender.close()
 
     # to the child ----------------------------------------------------------------

@@ -27,6 +27,7 @@ from core import request as core_request
 from core.backlog import Pace
 from core.batch import Batch
 from core.errors import CoreError, Kind
+from core.request import RequestedOutput
 
 if TYPE_CHECKING:
     from backend_python.server.handover import Handover
@@ -174,30 +175,24 @@ class LocalHost:
 
 
 def _request(request: InferenceRequest) -> core_request.InferenceRequest:
-    return bls.request_of(
-        [core_tensor_of(tensor) for tensor in request.inputs()],
-        model=request.model_name,
-        version=request.model_version,
-        request_id=request.request_id(),
+    key = request.trace()._key
+    return core_request.InferenceRequest(
+        request.model_name,
+        bls.by_name(map(core_tensor_of, request.inputs())),
+        model_version=request.model_version,
+        id=request.request_id(),
+        outputs=tuple(map(RequestedOutput, sorted(request.requested_output_names()))),
+        parameters=json.loads(request.parameters()),
         correlation_id=request.correlation_id(),
         flags=request.flags(),
         timeout_us=request.timeout(),
-        parameters=json.loads(request.parameters()),
-        outputs=sorted(request.requested_output_names()),
-        trace=_trace(request.trace()._key),
+        trace=None if key is None else key[0].requests[key[1]].trace,
     )
 
 
 def _prefers_gpu(request: InferenceRequest) -> bool:
     preferred = request.preferred_memory
     return preferred is not None and preferred.memory_type == MemoryType.TRITONSERVER_MEMORY_GPU
-
-
-def _trace(key: Key | None) -> Any:
-    if key is None:
-        return None
-    batch, index = key
-    return batch.requests[index].trace
 
 
 def answer(

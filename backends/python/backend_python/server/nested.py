@@ -22,7 +22,7 @@ from backend_python.server.process import Process
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core import dtypes
 from core.errors import CoreError, cancelled, internal, unsupported
-from core.request import InferenceRequest
+from core.request import InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
 
@@ -112,47 +112,30 @@ class NestedCalls:
     def _request(
         self, frame: Frame
     ) -> tuple[InferenceRequest, bool, frozenset[bytes], Sequence[InferenceRequest]]:
-        """What is asked, whether it may have many answers, the GPUs on which these may stay, and the
-        requests that it belongs to.
-
-        CoreError for what cannot be asked.
-        """
+        """Return what is asked, whether it may have many answers, the GPUs on which these may stay, and the
+        requests that it belongs to. Raise CoreError for what cannot be asked."""
         content = frame.content
         offset, size, length = protocol.REGION.unpack_from(content)
         end = protocol.REGION.size + length
         found, at, stop = self._process.outputs.tensors(content, end, offset, size)
         (places,) = layout.request_places(json.loads(content[protocol.REGION.size : end]), size)
         region = memoryview(found)[at:]
-        (
+        fields = json.loads(content[end:stop])
+        name, version, decoupled, request_id, sequence, flags, timeout = fields[:7]
+        parameters, outputs, trace, outer, *gpus = fields[7:]
+        request = InferenceRequest(
             name,
-            version,
-            decoupled,
-            request_id,
-            sequence,
-            flags,
-            timeout,
-            parameters,
-            outputs,
-            trace,
-            outer,
-            *gpus,
-        ) = json.loads(content[end:stop])
-        tensors = [self._tensor(place, region) for place in places]
-        request = bls.request_of(
-            tensors,
-            model=name,
-            version=version,
-            request_id=request_id,
+            bls.by_name([self._tensor(place, region) for place in places]),
+            model_version=version,
+            id=request_id,
+            outputs=tuple(map(RequestedOutput, outputs)),
+            parameters=json.loads(parameters) if parameters else {},
             correlation_id=sequence,
             flags=flags,
             timeout_us=timeout,
-            parameters=json.loads(parameters) if parameters else {},
-            outputs=outputs,
             trace=None if trace is None else self._executions.trace_of(*trace),
         )
-        takes = frozenset(map(bytes.fromhex, gpus[0])) if gpus else frozenset()
-        if self._process.lending is None:
-            takes = frozenset()
+        takes = frozenset(map(bytes.fromhex, gpus[0] if gpus and self._process.lending else ()))
         found = () if outer is None else self._executions.outer_of(*outer)
         return request, decoupled, takes, found
 
@@ -174,7 +157,11 @@ class NestedCalls:
     def _pass_on(self, call: Call) -> None:
         while call.waiting and not call.copying:
             item, final = call.waiting.popleft()
-            if call.takes and isinstance(item, InferenceResponse) and _is_there(item):
+            if (
+                call.takes
+                and isinstance(item, InferenceResponse)
+                and any(type(each) is not Tensor for each in item.outputs)
+            ):
                 self._encode_there(call, item, final)
                 return
             parts = self._encoder.answer(item)
@@ -228,8 +215,3 @@ class NestedCalls:
         call.stopped = True
         call.waiting.clear()
         self._calls.pop(call.number, None)
-
-
-def _is_there(item: InferenceResponse) -> bool:
-    """Return whether any tensor of an answer is on a device."""
-    return any(type(tensor) is not Tensor for tensor in item.outputs)

@@ -80,10 +80,13 @@ class Outbox:
         released = process.outputs.drain_released(protocol.MOST_RELEASED)
         place = protocol.PLACE.pack(offset, size)
         whole = message(kind, number, released, [place, fixed, parts.layout, parts.fields, inline])
-        if hold:
-            self._hold(whole)
-        else:
+        if not hold:
             self.write(whole)
+            return
+        self._held.append(whole)
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self.flush)
 
     def release(self) -> None:
         """Send RELEASE if many freed regions have not been reported to the child yet."""
@@ -101,12 +104,6 @@ class Outbox:
         self._releasing = False
         if self._process.outputs.released:
             self.send(protocol.RELEASE)
-
-    def _hold(self, message: bytes) -> None:
-        self._held.append(message)
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
         """Send the held messages."""

@@ -30,7 +30,7 @@ from backend_python.server.printed import Printed
 from backend_python.server.settings import Settings
 from backend_python.server.shared import SharedWorker
 from backend_python.server.template import Ended, SharedTemplate, template
-from core.errors import CoreError, Kind, unavailable
+from core.errors import Kind, unavailable
 
 if TYPE_CHECKING:
     from backend_python.server.lending import Lending
@@ -61,6 +61,7 @@ class Process:
     write      sends a message; it is the connection's while that has the channel
     unsent     bytes that the connection could not send before it gave the channel back
     lending    lends tensors on GPUs; None if there are no GPUs
+    pid        of the process
     pidfd      readable when the process has ended, also if another process still holds the channel
     """
 
@@ -94,16 +95,12 @@ class Process:
             protocol.close_fds(*self._fds)
             raise
         self._printed.begin()
-        self.pidfd = self._child.pidfd
+        self.pid, self.pidfd = self._child.pid, self._child.pidfd
         self.reader = protocol.reader(self.sock)
         self.calls = Calls()
         self.inputs = arena.Sender(request_fd, settings.growth_bytes)
         self.outputs = arena.Receiver(response_fd, writable=False)
         self.lending: Lending | None = None
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
 
     def ask(self, kind: int, question: Any, answer: int, timeout_s: float | None) -> dict[str, Any]:
         """Send a message, wait for its answer, and return the JSON of the answer.
@@ -118,11 +115,8 @@ class Process:
         return found
 
     def wait_ready(self) -> None:
-        """Wait until the child runs. Raise CoreError if that takes longer than stub-timeout-seconds."""
-        try:
-            self._wait(protocol.READY, self._settings.timeout_s)
-        except TimeoutError:
-            raise too_late(self.name, self._settings) from None
+        """Wait until the child runs. Raise Died, or TimeoutError after stub-timeout-seconds."""
+        self._wait(protocol.READY, self._settings.timeout_s)
 
     def finalize(self) -> None:
         """Let the model finalize, within stub-timeout-seconds, and end the process."""
@@ -285,26 +279,19 @@ def start(
     """
     try:
         process = Process(name, settings, control, origin)
-    except Ended:
+        try:
+            process.wait_ready()
+        except BaseException:
+            process.kill()
+            raise
+    except (Ended, Died):
         raise unhealthy(name) from None
     except TimeoutError:
-        raise too_late(name, settings) from None
-    try:
-        process.wait_ready()
-    except Died:
-        process.kill()
-        raise unhealthy(name) from None
-    except BaseException:
-        process.kill()
-        raise
+        raise unavailable(
+            f"Stub process '{name}' did not start within {settings.timeout_s} "
+            "seconds; --backend-config=python,stub-timeout-seconds=N allows more"
+        ) from None
     return process
-
-
-def too_late(name: str, settings: Settings) -> CoreError:
-    return unavailable(
-        f"Stub process '{name}' did not start within {settings.timeout_s} "
-        "seconds; --backend-config=python,stub-timeout-seconds=N allows more"
-    )
 
 
 def _signal(number: int, why: str) -> str:

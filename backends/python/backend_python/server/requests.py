@@ -14,7 +14,7 @@ from backend_python.protocol import to_json
 from backend_python.server.errors import code_of
 from backend_python.strings import speakable
 from core.errors import CoreError
-from core.layout import Entry, LayoutCache
+from core.layout import LayoutCache
 from core.native.gather import gather
 from core.request import InferenceRequest
 from core.response import InferenceResponse
@@ -55,7 +55,7 @@ class Encoder:
         self._lending = lending
         self._states = list(states)
         self._requests = LayoutCache(to_json, ALIGNMENT, outputs)
-        self._answers = LayoutCache(_told_answer, ALIGNMENT)
+        self._answers = LayoutCache(lambda entries: to_json((entries, None, "")), ALIGNMENT)
 
     def batch(self, requests: list[InferenceRequest]) -> Parts:
         """Return the message of a batch. Tensors are not copied yet, but BYTES of JSON are encoded."""
@@ -119,10 +119,6 @@ class Encoder:
             entries, _, _ = orjson.loads(told)
             told = orjson.dumps([entries, None, json.dumps(item.parameters)])
         return Parts(laid.parts, laid.size, b"[%s]" % told, b"")
-
-
-def _told_answer(entries: tuple[Entry, ...]) -> bytes:
-    return to_json((entries, None, ""))
 
 
 def _fields(request: InferenceRequest, states: list[str]) -> list[Any]:

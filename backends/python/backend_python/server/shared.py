@@ -44,7 +44,7 @@ class Tenant:
     @property
     def killed(self) -> str:
         """The reason why the server killed the worker, for any of its instances."""
-        return self._worker.killed()
+        return self._worker.child.killed
 
     def kill(self, why: str = "") -> None:
         """End the worker at once, with all its instances."""
@@ -77,13 +77,13 @@ class Worker:
         try:
             with theirs:
                 fds = (theirs.fileno(), *self._printed.fds)
-                self._child: Child = template.fork(fds, timeout_s, protocol.WORKER)
+                self.child: Child = template.fork(fds, timeout_s, protocol.WORKER)
         except BaseException:
             self._printed.abandon()
             self._control.close()
             raise
         self._printed.begin()
-        self.pid = self._child.pid
+        self.pid = self.child.pid
         self._lock = threading.Lock()  # guards what follows, and the end of the child
         self._tenants = 0
         self._over = False  # it takes no more instances: it was killed, or the last one has gone
@@ -95,10 +95,10 @@ class Worker:
         Raise Ended if the worker has ended.
         """
         with self._lock:
-            if self._over or (self._tenants and readable(0, self._child.pidfd)):
+            if self._over or (self._tenants and readable(0, self.child.pidfd)):
                 raise Ended
             self._tenants += 1
-            pidfd = os.dup(self._child.pidfd)
+            pidfd = os.dup(self.child.pidfd)
         ended, theirs = os.pipe()
         tenant = Tenant(self, pidfd, ended)
         try:
@@ -124,37 +124,30 @@ class Worker:
             if self._tenants:
                 return
             self._over = True
-        self._close()
+        # The last instance has gone.
+        self._control.close()
+        if self._behind:  # do not wait for instances that were left
+            self.child.kill()
+            protocol.close_fds(*self._behind)
+        try:
+            self.child.wait(END_S)
+        except TimeoutError:
+            self.child.kill()
+            self.child.wait()
+        self._printed.close()
+        self.child.close()
 
     def kill(self, why: str) -> None:
         """Kill the worker at once, if it has an instance."""
         with self._lock:
             self._over = True
-            self._child.kill(why)
-
-    def killed(self) -> str:
-        """Return the reason why the server killed the worker; see template.Child."""
-        return self._child.killed
+            self.child.kill(why)
 
     def status(self) -> int | None:
         """Return the exit status of the worker, while it has an instance; see template.Child."""
         with self._lock, contextlib.suppress(TimeoutError):
-            self._child.wait(0)
-        return self._child.status
-
-    def _close(self) -> None:
-        """End the worker after its last instance has gone."""
-        self._control.close()
-        if self._behind:  # do not wait for instances that were left
-            self._child.kill()
-            protocol.close_fds(*self._behind)
-        try:
-            self._child.wait(END_S)
-        except TimeoutError:
-            self._child.kill()
-            self._child.wait()
-        self._printed.close()
-        self._child.close()
+            self.child.wait(0)
+        return self.child.status
 
 
 class SharedWorker:

@@ -81,9 +81,9 @@ class Command(NamedTuple):
     variables: dict[str, str] | None = None
 
 
-def _own() -> Command:
-    """Return the command of the template with the server's interpreter and packages."""
-    return Command([sys.executable, "-m", "backend_python.child.template"])
+_OWN = Command(
+    [sys.executable, "-m", "backend_python.child.template"]
+)  # with the server's packages
 
 
 class Template:
@@ -92,7 +92,7 @@ class Template:
     surroundings  that it was started in, and its children are
     """
 
-    def __init__(self, command: Callable[[], Command] = _own) -> None:
+    def __init__(self, command: Callable[[], Command] = lambda: _OWN) -> None:
         arguments, variables = command()
         self.surroundings = surroundings()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -117,14 +117,11 @@ class Template:
             message, pidfds, _, _ = socket.recv_fds(self._control, FORKED.size, 1)
             if not message:
                 raise Ended
-        except OSError as error:
+        except (OSError, Ended) as error:
             os.close(report)
-            if isinstance(error, TimeoutError):
+            if isinstance(error, (TimeoutError, Ended)):
                 raise
             raise Ended from None
-        except Ended:
-            os.close(report)
-            raise
         finally:
             os.close(status)
         (pid,) = FORKED.unpack(message)
@@ -147,7 +144,7 @@ class SharedTemplate:
     command   asked before each start, of the first and of those that replace one
     """
 
-    def __init__(self, command: Callable[[], Command] = _own) -> None:
+    def __init__(self, command: Callable[[], Command] = lambda: _OWN) -> None:
         self._command = command
         self._lock = threading.Lock()
         self._holders = 0

@@ -160,7 +160,7 @@ def _other_process():
 def test_a_loan_of_a_process_that_has_ended_is_of_no_use(own, borrower, returned):
     loan = borrower.take(told(own[0]))
 
-    borrower.lose("'m_0', whose process has ended")
+    borrower.lost = "'m_0', whose process has ended"
 
     with pytest.raises(TritonModelException, match="in the memory of 'm_0', whose process"):
         loan.address()

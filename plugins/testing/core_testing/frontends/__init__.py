@@ -11,11 +11,6 @@
         client = MqttClient
 
 The frontend serves a real server on the event loop of the test. The client uses the frontend's transport.
-
-client.py        FrontendClient: the client that an author writes
-stage.py         the server, the frontend and the models of the tests
-kit.py           the base of the groups of tests: describing.py, inference.py, streaming.py, leaving.py
-conformance.py   FrontendConformance: all groups
 """
 
 from core_testing.frontends.client import FrontendClient

@@ -6,101 +6,86 @@ import pytest
 
 from core.errors import CoreError, Kind
 from core_testing.frontends.client import FrontendClient
-from core_testing.frontends.kit import FrontendKit, false_or_refused, set_port
-from core_testing.frontends.stage import (
-    PATIENCE_S,
-    Stage,
-)
+from core_testing.frontends.kit import FrontendKit, false_or_refused, played, set_port
+from core_testing.frontends.stage import PATIENCE_S, Stage
 
 
 class FrontendDescriptions(FrontendKit):
-    """Tests of start and stop, health and metadata."""
+    @played()
+    async def test_it_listens_from_start_to_stop(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        assert await client.live()
+        await client.close()
+        await stage.frontend.stop(1.0)
 
-    def test_it_listens_from_start_to_stop(self) -> None:
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            assert await client.live()
-            await client.close()
-            await stage.frontend.stop(1.0)
+        with pytest.raises(Exception):  # noqa: B017 - each transport has its own
+            late = await stage.connect()
+            await late.live()
 
-            with pytest.raises(Exception):  # noqa: B017 - each transport has its own
-                late = await stage.connect()
-                await late.live()
+    @played()
+    async def test_it_may_be_stopped_twice(self, stage: Stage, client: FrontendClient) -> None:
+        await client.close()
+        await stage.frontend.stop(1.0)
+        await stage.frontend.stop(1.0)
 
-        self.play(body)
+    @played()
+    async def test_a_port_that_is_taken_is_an_error_that_names_it(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        port = stage.frontend.port
+        set_port(stage, self.name, port)
+        other = self.frontend(stage.server)
 
-    def test_it_may_be_stopped_twice(self) -> None:
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            await client.close()
-            await stage.frontend.stop(1.0)
-            await stage.frontend.stop(1.0)
+        with pytest.raises(CoreError) as caught:
+            await other.start()
 
-        self.play(body)
+        await other.stop(1.0)
+        assert caught.value.kind is Kind.UNAVAILABLE
+        assert str(port) in caught.value.message
+        assert await client.live()
 
-    def test_a_port_that_is_taken_is_an_error_that_names_it(self) -> None:
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            port = stage.frontend.port
-            set_port(stage, self.name, port)
-            other = self.frontend(stage.server)
+    @played()
+    async def test_it_reports_whether_server_and_models_are_ready(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        assert await client.live()
+        assert await client.ready()
+        assert await client.model_ready("echo")
+        assert not await false_or_refused(client.model_ready("no_such_model"))
 
-            with pytest.raises(CoreError) as caught:
-                await other.start()
+    @played(load=False)
+    async def test_it_listens_before_the_models_are_loaded_and_is_not_ready(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        assert not await false_or_refused(client.ready())
 
-            await other.stop(1.0)
-            assert caught.value.kind is Kind.UNAVAILABLE
-            assert str(port) in caught.value.message
-            assert await client.live()
+        await stage.server.start()
 
-        self.play(body)
+        assert await client.ready()
 
-    def test_it_reports_whether_server_and_models_are_ready(self) -> None:
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            assert await client.live()
-            assert await client.ready()
-            assert await client.model_ready("echo")
-            assert not await false_or_refused(client.model_ready("no_such_model"))
+    @played()
+    async def test_it_is_not_ready_while_the_server_ends(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        await stage.server.stop(PATIENCE_S)
 
-        self.play(body)
+        assert not await false_or_refused(client.ready())
 
-    def test_it_listens_before_the_models_are_loaded_and_is_not_ready(self) -> None:
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            assert not await false_or_refused(client.ready())
+    @played("metadata")
+    async def test_it_describes_the_server(self, stage: Stage, client: FrontendClient) -> None:
+        found = await client.metadata()
 
-            await stage.server.start()
+        assert found["name"] == stage.server.name
+        assert found["version"] == stage.server.version
 
-            assert await client.ready()
+    @played("metadata")
+    async def test_it_describes_a_model(self, stage: Stage, client: FrontendClient) -> None:
+        found = await client.model_metadata("rows")
 
-        self.play(body, load=False)
-
-    def test_it_is_not_ready_while_the_server_ends(self) -> None:
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            await stage.server.stop(PATIENCE_S)
-
-            assert not await false_or_refused(client.ready())
-
-        self.play(body)
-
-    def test_it_describes_the_server(self) -> None:
-        self.needs("metadata")
-
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            found = await client.metadata()
-
-            assert found["name"] == stage.server.name
-            assert found["version"] == stage.server.version
-
-        self.play(body)
-
-    def test_it_describes_a_model(self) -> None:
-        self.needs("metadata")
-
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            found = await client.model_metadata("rows")
-
-            assert found["name"] == "rows"
-            tensors = [
-                (t["name"], t["datatype"], [int(d) for d in t["shape"]]) for t in found["inputs"]
-            ]
-            assert tensors == [("x", "FP32", [-1, 2])]
-            assert [t["name"] for t in found["outputs"]] == ["y", "z"]
-
-        self.play(body)
+        assert found["name"] == "rows"
+        tensors = [
+            (t["name"], t["datatype"], [int(d) for d in t["shape"]]) for t in found["inputs"]
+        ]
+        assert tensors == [("x", "FP32", [-1, 2])]
+        assert [t["name"] for t in found["outputs"]] == ["y", "z"]

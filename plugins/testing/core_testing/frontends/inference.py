@@ -10,26 +10,19 @@ import pytest
 from core import dtypes
 from core.errors import Kind
 from core_testing.frontends.client import FrontendClient
-from core_testing.frontends.kit import FrontendKit, X
-from core_testing.frontends.stage import (
-    OF_EACH_DATATYPE,
-    Stage,
-)
+from core_testing.frontends.kit import FrontendKit, X, played
+from core_testing.frontends.stage import OF_EACH_DATATYPE, Stage
 
 
 class FrontendInference(FrontendKit):
-    """Tests of requests and refusals."""
-
     def test_a_request_gets_its_answer(self) -> None:
         self.echoes("echo", X)
 
-    def test_every_datatype_comes_through(self) -> None:
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            for name in self.datatypes:
-                array = np.array([0, 1, 1], dtypes.BY_NAME[name].numpy)
-                await self.echo(client, f"of_{name.lower()}", array)
-
-        self.play(body, more=OF_EACH_DATATYPE)
+    @played(more=OF_EACH_DATATYPE)
+    async def test_every_datatype_comes_through(self, stage: Stage, client: FrontendClient) -> None:
+        for name in self.datatypes:
+            array = np.array([0, 1, 1], dtypes.BY_NAME[name].numpy)
+            await self.echo(client, f"of_{name.lower()}", array)
 
     def test_text_comes_back_unchanged(self) -> None:
         self.echoes("words", np.array([b"", "ä€𝄞".encode(), b'"\\ \n'], object))
@@ -40,25 +33,25 @@ class FrontendInference(FrontendKit):
     def test_a_large_tensor_comes_through(self) -> None:
         self.echoes("echo", np.arange(200_000, dtype=np.float32))
 
-    def test_only_the_wanted_output_comes_back(self) -> None:
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            found = await client.infer("echo", {"x": X}, outputs=("z",))
+    @played()
+    async def test_only_the_wanted_output_comes_back(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        found = await client.infer("echo", {"x": X}, outputs=("z",))
 
-            assert list(found) == ["z"]
+        assert list(found) == ["z"]
 
-        self.play(body)
+    @played()
+    async def test_many_requests_at_once_get_their_own_answers(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        others = [client, *[await stage.connect() for _ in range(7)]]
 
-    def test_many_requests_at_once_get_their_own_answers(self) -> None:
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            others = [client, *[await stage.connect() for _ in range(7)]]
+        async def ask(i: int, one: FrontendClient) -> None:
+            for value in range(10):
+                await self.echo(one, "rows", np.full((1, 2), 100 * i + value, np.float32))
 
-            async def ask(i: int, one: FrontendClient) -> None:
-                for value in range(10):
-                    await self.echo(one, "rows", np.full((1, 2), 100 * i + value, np.float32))
-
-            await asyncio.gather(*(ask(i, one) for i, one in enumerate(others)))
-
-        self.play(body)
+        await asyncio.gather(*(ask(i, one) for i, one in enumerate(others)))
 
     def test_an_unknown_model_is_refused_by_name(self) -> None:
         self.refused("no_such_model", {"x": X}, "no_such_model", {Kind.NOT_FOUND, Kind.INVALID})
@@ -75,13 +68,11 @@ class FrontendInference(FrontendKit):
     def test_an_error_of_the_model_comes_back_with_its_text(self) -> None:
         self.refused("broken", {"x": X}, "broken by nature", {Kind.INTERNAL})
 
-    def test_a_request_that_is_too_large_is_refused(self) -> None:
-        self.needs("limits")
+    @played("limits")
+    async def test_a_request_that_is_too_large_is_refused(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        with pytest.raises(Exception):  # noqa: B017 - a server may close the connection
+            await client.too_large()
 
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            with pytest.raises(Exception):  # noqa: B017 - a server may close the connection
-                await client.too_large()
-
-            await self.echo(await stage.connect(), "echo", X)
-
-        self.play(body)
+        await self.echo(await stage.connect(), "echo", X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,17 +14,13 @@ import pytest
 from core.errors import CoreError, Kind
 from core_testing.example import Arrays, Example
 from core_testing.frontends.client import CAPABILITIES, FrontendClient
-from core_testing.frontends.stage import (
-    DATATYPES,
-    PATIENCE_S,
-    Stage,
-    stage,
-)
+from core_testing.frontends.stage import DATATYPES, PATIENCE_S, Stage, stage
 
 X = np.array([1.5, -2.0, 3.25], np.float32)
 COUNT = {"x": np.array([3], np.int32)}
 
 Body = Callable[[Stage, FrontendClient], Awaitable[None]]
+Scene = Callable[[Any, Stage, FrontendClient], Awaitable[None]]
 
 
 class FrontendKit:
@@ -118,6 +115,25 @@ class FrontendKit:
                 assert values == [3, 2, 1]
 
         self.play(body)
+
+
+def played(*needs: str, **how: Any) -> Callable[[Scene], Callable[[Any], None]]:
+    """Make a test of a coroutine method that takes a Stage and a client.
+
+    needs   capabilities; without them the test is skipped
+    how     keyword arguments of FrontendKit.play
+    """
+
+    def test_of(scene: Scene) -> Callable[[Any], None]:
+        def test(self: FrontendKit) -> None:
+            self.needs(*needs)
+            self.play(partial(scene, self), **how)
+
+        # Not functools.wraps: pytest would take the arguments of the coroutine for fixtures.
+        test.__name__, test.__doc__ = scene.__name__, scene.__doc__
+        return test
+
+    return test_of
 
 
 def set_port(stage: Stage, name: str, port: int) -> None:

@@ -7,52 +7,41 @@ import pytest
 
 from core.errors import CoreError
 from core_testing.frontends.client import FrontendClient
-from core_testing.frontends.kit import COUNT, FrontendKit
-from core_testing.frontends.stage import (
-    FLOOD,
-    Stage,
-)
+from core_testing.frontends.kit import COUNT, FrontendKit, played
+from core_testing.frontends.stage import FLOOD, Stage
 
 
 class FrontendStreams(FrontendKit):
-    """Tests of streams."""
-
     def test_a_stream_gives_its_answers_in_order_and_ends(self) -> None:
         self.streams(1)
 
     def test_streams_do_not_mix(self) -> None:
         self.streams(5)
 
-    def test_a_stream_without_answers_ends(self) -> None:
-        self.needs("stream")
+    @played("stream")
+    async def test_a_stream_without_answers_ends(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        nothing = {"x": np.array([0], np.int32)}
 
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            nothing = {"x": np.array([0], np.int32)}
+        assert [each async for each in client.stream("count", nothing)] == []
 
-            assert [each async for each in client.stream("count", nothing)] == []
+    @played("stream")
+    async def test_an_error_in_a_stream_comes_back(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        with pytest.raises(CoreError, match="no_such_model"):
+            async for _ in client.stream("no_such_model", COUNT):
+                pass
 
-        self.play(body)
+    @played("stream", "backpressure")
+    async def test_a_model_waits_for_a_client_that_does_not_read(
+        self, stage: Stage, client: FrontendClient
+    ) -> None:
+        answers = client.stream("flood", {"x": np.array([FLOOD], np.int32)})
+        await answers.__anext__()
 
-    def test_an_error_in_a_stream_comes_back(self) -> None:
-        self.needs("stream")
+        await stage.seen.held.wait()
 
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            with pytest.raises(CoreError, match="no_such_model"):
-                async for _ in client.stream("no_such_model", COUNT):
-                    pass
-
-        self.play(body)
-
-    def test_a_model_waits_for_a_client_that_does_not_read(self) -> None:
-        self.needs("stream", "backpressure")
-
-        async def body(stage: Stage, client: FrontendClient) -> None:
-            answers = client.stream("flood", {"x": np.array([FLOOD], np.int32)})
-            await answers.__anext__()
-
-            await stage.seen.held.wait()
-
-            assert stage.seen.flooded < FLOOD
-            await client.close()
-
-        self.play(body)
+        assert stage.seen.flooded < FLOOD
+        await client.close()
