@@ -52,7 +52,7 @@ def _ends(request: web.BaseRequest) -> bool:
 
     It does when the body of the request was not read to its end: the client may never send the rest, and
     its next bytes would be taken for it. It does when the server stops. It does after an upgrade request
-    with a body, where the engine alone knows its end: the engine drops all data after it.
+    with a body: aiohttp drops all data after such a request.
     """
     connection: Any = request.protocol
     if connection.finishing or not request.content.is_eof():

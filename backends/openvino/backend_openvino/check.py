@@ -20,7 +20,8 @@ def check(config: ModelConfig, ports: Ports, *, reshapes: bool) -> None:
     """Compare every input and output of the configuration with the file.
 
     reshapes   whether the dims of the configuration replace those of the file; shapes are not compared then
-    Raises CoreError(INVALID) for a name, datatype, shape or number of inputs that does not fit. Raises
+    Raises CoreError(INVALID) for a name, shape or number of inputs that does not fit, for text in place of
+    numbers or the reverse, and for the datatype of a state. Raises
     CoreError(UNSUPPORTED) for a tensor that the protocol cannot carry, and for optional inputs, ragged
     inputs, batch_input and batch_output.
     """
@@ -85,7 +86,10 @@ def _check_name(name: str, ports: Mapping[str, Port], kind: str) -> None:
 
 
 def _check_type_of_state(model: str, name: str, asked: DataType, port: Port) -> None:
-    """Check that a state tensor has the datatype of the file, because states are not converted."""
+    """Check that a state tensor has the datatype of the file.
+
+    Inputs and outputs may differ from the file: the compiled model converts them. States are not converted.
+    """
     if asked is not port.dtype:
         raise invalid(
             f"unable to load model '{model}', configuration expects datatype {asked.config_name} for "

@@ -19,24 +19,24 @@ class Adapter(Protocol):
     """A module. Its import needs Python 3.9, the standard library, backend_python.api and its own package."""
 
     def find(self, version: str, parameters: Mapping[str, str]) -> str | None:
-        """The file that it serves of a version without model.py. In the server.
+        """Return the file that this adapter serves of a version without model.py. Runs in the server.
 
         version      the version's directory
         parameters   of config.pbtxt
-        Raises ValueError with what is wrong with a parameter.
+        Raises ValueError with the reason for an invalid parameter.
         """
 
     def serves(self, file: str) -> bool:
         """Return whether `model_of_file` reads a file of this name."""
 
     def describes_more(self, file: str) -> bool:
-        """Whether the model may complete a configuration that has inputs and outputs. In the server."""
+        """Return whether the model may add to a configuration with inputs and outputs. Runs in the server."""
 
     def model_of_file(self, file: str) -> Any:
-        """What gives the model when it is called, for a file that is no Python."""
+        """Return a function that loads the model, for a file that is not Python."""
 
     def model_of_module(self, module: ModuleType, file: str) -> Any:
-        """The same for a module without TritonPythonModel; None if it is not served."""
+        """Return a function that makes the model of a module without TritonPythonModel, or None."""
 
 
 _places: dict[str, str] = {}  # module → the folder that holds its package

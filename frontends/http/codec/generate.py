@@ -58,7 +58,7 @@ def read(
 
 
 def _id(document: dict[str, Any], signature: Signature) -> str:
-    """Return the id of the request. If the model has an input of that name, it need not be text."""
+    """Return the id of the request; "" if the model has an input named "id" and the value is not text."""
     found = text_of("id", document.get("id", ""))
     if type(found) is str:
         return found
@@ -85,7 +85,10 @@ def _read_members(
 
 
 def text_of(name: str, value: Any) -> Any:
-    """Return a long string as str, other values unchanged. Raises CoreError(INVALID) if it is too long."""
+    """Return the str of an Elements that holds a string, any other value unchanged.
+
+    Raises CoreError(INVALID) for a string of more than MOST_TEXT_BYTES.
+    """
     if type(value) is not Elements or value.is_array:
         return value
     if value.text_bytes > MOST_TEXT_BYTES:

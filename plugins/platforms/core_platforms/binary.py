@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"\s*([+-]?[0-9]+)")
 _MOST = 2**31 - 1
-# No platform forwards the encoding of a body.
-_NOT_PASSED_ON = (JSON_SIZE, "Content-Encoding", "Accept-Encoding")
+# Headers of a request that Triton ignores on these ports: the body is taken as it arrives.
+_IGNORED = (JSON_SIZE, "Content-Encoding", "Accept-Encoding")
 
 
 class BinaryForm:
@@ -43,7 +43,7 @@ class BinaryForm:
 
         async def adapted(server: InferenceServer, call: HttpRequest) -> HttpResponse:
             call.headers = self._headers(call)
-            return self._request_head(await infer(server, call))
+            return self._response_of(await infer(server, call))
 
         return adapted
 
@@ -55,7 +55,7 @@ class BinaryForm:
     def _headers(self, call: HttpRequest) -> Mapping[str, str]:
         """Return the headers of a request in the form of the service. Raises CoreError(INVALID)."""
         found: CIMultiDict[str] = CIMultiDict(call.headers.items())
-        for name in _NOT_PASSED_ON:
+        for name in _IGNORED:
             found.popall(name, None)
         if self._start in (kind := found.get("Content-Type", "")):
             found[JSON_SIZE] = str(self._size(kind, len(call.body)))
@@ -77,7 +77,7 @@ class BinaryForm:
             raise _wrong(f"inference header size should be in range (0, {most})", text)
         return size
 
-    def _request_head(self, answer: HttpResponse) -> HttpResponse:
+    def _response_of(self, answer: HttpResponse) -> HttpResponse:
         if self._answers and (size := answer.headers.get(JSON_SIZE)) is not None:
             rest = {name: value for name, value in answer.headers.items() if name != JSON_SIZE}
             answer.headers = {**rest, "Content-Type": self._start + size}

@@ -30,7 +30,7 @@ class Environment:
         self._checked = False
 
     def check(self, timeout_s: float) -> None:
-        """Once: whether models can run in it. Unusable."""
+        """Check once that models can run in it. Raises Unusable if not."""
         with self._lock:
             if not self._checked:
                 from backend_python.environments.interpreter import checked

@@ -17,9 +17,10 @@ from backend_python.server.template import Command
 
 _PACKAGE = Path(backend_python.__file__).parent
 _ALONE = _PACKAGE / "child" / "alone.py"
-# For bash: activate, folder of programs, folder of libraries, command. How activate ends says nothing: it
-# is what the last script of a package has ended with. What was packed elsewhere may still name its old
-# place. Libraries come last, since bash itself is to run with the system's.
+# For bash: activate, folder of programs, folder of libraries, command. The exit status of activate is
+# ignored: it is that of the last package's script. PATH and VIRTUAL_ENV are set after it, because a packed
+# environment may contain the paths of another machine. LD_LIBRARY_PATH is set last, so that the commands
+# above run with the system's libraries.
 _ACTIVATED = """
 source "$0"
 export PATH="$1:$PATH"
@@ -35,10 +36,10 @@ OLDEST = "3.9"
 
 @dataclass(frozen=True)
 class Found:
-    """What an interpreter tells about itself.
+    """The facts that an interpreter reports.
 
-    base      the prefix that it, or the environment that it is in, comes from
-    problem   why models cannot run in it, "" if they can
+    base      prefix of the installation that it, or its environment, is made from
+    problem   reason why models cannot run in it; "" if they can
     """
 
     version: str
@@ -55,8 +56,8 @@ class Found:
 class Interpreter:
     """An interpreter by its path, as an environment starts it.
 
-    activate    a script for bash that is sourced before, "" for none
-    libraries   a folder that is put before LD_LIBRARY_PATH, "" for none; as Triton does for conda's
+    activate    bash script to source before the start; "" for none
+    libraries   folder for the front of LD_LIBRARY_PATH, as Triton has it for conda; "" for none
     """
 
     python: str
@@ -65,7 +66,7 @@ class Interpreter:
 
     @staticmethod
     def of_folder(folder: Path) -> Interpreter:
-        """That of an environment's folder, or of its bin. Unusable if there is none."""
+        """Return the interpreter in an environment's folder or its bin folder. Raises Unusable if none."""
         if folder.name == "bin" and (folder / "python").exists():
             folder = folder.parent
         binaries = folder / "bin"

@@ -1,7 +1,7 @@
-"""What comes out of an archive, and where it goes.
+"""Unpack an archive into a folder, without trust in the paths of its entries.
 
-Nothing in the archive is trusted with where it goes: files and folders are made first, then links, so
-that nothing is ever written through a link; and a link that leads out of the folder ends it all.
+Files and folders are made first, then links, so that no file is written through a link. A link that points
+out of the folder ends the unpacking.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import IO
 from backend_python.environments import Unusable
 
 _MOST_ENTRIES = 2_000_000
-# Bytes of a name: a path that the system does not follow is not checked by following it.
+# Limit in bytes of a name. The system does not resolve longer paths, so they could not be checked.
 LONGEST = 1024
 
 
 class Unpacking:
-    """A folder that is filled, entry by entry. Names are as the archive has them; Unusable for those
-    that it should not have.
+    """Fills a folder, entry by entry. Names are those of the archive. Raises Unusable for a forbidden name.
 
     root         the folder; there, and empty
     most_bytes   that all files may hold together

@@ -55,7 +55,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
 
 
 def _describes_more(file: Path) -> bool:
-    """Return whether a file without code adds information to the inputs and outputs."""
+    """Return whether the adapter of a model file may add inputs and outputs to those of config.pbtxt."""
     add_adapters()
     adapter = adapter_of(str(file))
     return adapter is not None and adapter.describes_more(str(file))
@@ -93,7 +93,7 @@ def cannot_complete(source: bytes) -> bool:
     """Return whether the file certainly has no auto_complete_config, so that no child must be started.
 
     True only for a plain class TritonPythonModel without bases and decorators, at the top level of a file
-    that does not contain that word.
+    that contains neither the word auto_complete_config nor the word setattr.
     """
     if FUNCTION.encode() in source or b"setattr" in source:
         return False
