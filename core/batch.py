@@ -25,7 +25,7 @@ from core.tensor import Tensor, array_tensor
 @cython.freelist(32)
 @cython.cclass
 class Batch:
-    """Requests that run together. Only the thread of the instance writes to it, while it executes.
+    """Requests that run together. While it executes, only the thread of the instance may write to it.
 
     requests    in the order of their rows (core.InferenceRequest)
     rows        sum of the requests' rows

@@ -52,7 +52,9 @@ def _values(kind: int, shapes: list[tuple[int, ...]]) -> np.ndarray:
 def scattered(
     config: ModelConfig, batch: Batch, outputs: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
-    """Return the outputs of each request: those of batch_output in the shape of its input, others by rows.
+    """Return the outputs of each request.
+
+    An output that batch_output names gets the shape of the request's source input. Any other is cut by rows.
 
     outputs   name → array of the whole batch; the results are views of it
     """

@@ -29,8 +29,8 @@ LARGEST_QUICK = 2**31 - 1  # sizes up to this one cannot overflow when multiplie
 class Admission:
     """The check of requests for one model version.
 
-    Nearly every request is valid, and `_is_right` confirms that without creating an object. `_complete`
-    handles the others and has all error texts.
+    `_is_right` confirms most valid requests without creating an object. All other requests, valid or not, go
+    to `_complete`, which fills in defaults, reshapes inputs and has all error texts.
     """
 
     def __init__(self, signature: Signature, clock_ns: Callable[[], int] = time.monotonic_ns):

@@ -66,7 +66,7 @@ def details(text: str) -> str:
 
 
 def unforeseen(path: str, error: Exception, id: str = "") -> CoreError:
-    """What the caller of `path` is told of an exception that is none of ours; the log says more.
+    """Log an unexpected exception; return the error for the client, with method and type of exception only.
 
     id   the client's name for the request, "" for none
     """
@@ -75,5 +75,5 @@ def unforeseen(path: str, error: Exception, id: str = "") -> CoreError:
 
 
 def utf8(text: str) -> str:
-    """`text` with a question mark for each half of a surrogate pair, which protobuf cannot carry."""
+    """Return `text` with ? for each surrogate code point, which protobuf cannot carry."""
     return text.encode(errors="replace").decode()

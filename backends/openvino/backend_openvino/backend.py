@@ -22,11 +22,10 @@ logger = logging.getLogger("core")
 
 
 class OpenVinoModel(Model):
-    """One model version, compiled once for all its instances.
+    """One model version, compiled once for each set of cores to which instances are bound.
 
-    A compiled model runs several infer requests at once; each instance has one. For instances whose host
-    policy has cores, it is compiled again on a thread that is bound to these cores, because OpenVINO counts
-    and places its threads by the cores of that thread.
+    A compiled model runs several infer requests at once; each instance has one. The first instance of a set
+    compiles it on its own thread, because OpenVINO counts and places its threads by the cores of that thread.
 
     settings        from the configuration
     ports           inputs and outputs in the file

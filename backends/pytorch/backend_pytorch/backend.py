@@ -38,8 +38,9 @@ class TorchBackend(Backend):
 class TorchModel(Model):
     """One model version. It loads a program when an instance opens.
 
-    The instances of a device share a program if it keeps nothing between runs, or if ENABLE_WEIGHT_SHARING is
-    true. With false, each instance has its own. For modules in Python, only the parameters are shared.
+    ENABLE_WEIGHT_SHARING decides whether the instances of a device share a program. Without it they share a
+    program whose runs cannot write to earlier outputs. Each instance of a module in Python has its own;
+    its weights, not its buffers, are shared unless the setting is false.
     """
 
     backend: TorchBackend
@@ -124,7 +125,7 @@ class TorchModel(Model):
         return self._source is not None or not program.keeps_outputs
 
     def memory_usage(self) -> list[MemoryUsage]:
-        """Return the memory of the weights. Memory of runs is freed, or kept by torch for all models."""
+        """Return the memory of the weights. Memory of runs does not count: torch keeps it for all models."""
         return self._weights.usage()
 
     def unload(self) -> None:

@@ -1,7 +1,7 @@
 """Import torch for the first model, and convert its errors.
 
-Backend.open ─► [framework] ─► all other modules.  Modules that import torch at the top are imported in
-functions, after this one.
+Backend.open ─► [framework] ─► all other modules.  Some modules of this package import torch at their
+top. Import these inside functions only, after `import_torch`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def loading_alone() -> Iterator[None]:
     core loads several models at once, but torch cannot: torch.export.load keeps its deserializer in a
     global variable. Modules that torch imports on first use (torch._dynamo, torch.export's reader of
     archives) import each other, so that a second thread would use them half imported. Other models can run
-    during a load. torch.compile compiles a model in its first runs, on the thread of its instance. torch has
-    a lock for that, which this function takes, too.
+    during a load. torch.compile compiles in a model's first runs, on the instance's thread. If torch has
+    imported its compiler already, this function takes the compiler's lock, so these first runs wait.
     """
     with _loading:
         converter = sys.modules.get("torch._dynamo.convert_frame")

@@ -27,7 +27,7 @@ class Identity(core.Model):
         time.sleep(whole_number(self, "creation_delay_sec"))
 
     def delay_ms(self) -> int:
-        """Return the delay of the next instance. Instances have numbers from 0, in the order of this call."""
+        """Return the delay of the next instance. Each call counts one instance, from 0."""
         number = next(self._numbers)
         multiplier = whole_number(self, "instance_wise_delay_multiplier") * number
         return whole_number(self, "execute_delay_ms") * max(multiplier, 1)
@@ -48,7 +48,7 @@ class IdentityInstance(NativeInstance):
 def _pairs(config: ModelConfig) -> list[Pair]:
     """Return each input with its output.
 
-    Raises CoreError(INVALID) for an input or output without a partner, or with a different one.
+    Raises CoreError(INVALID) for an input or output without a partner, or if the two differ in type or dims.
     """
     inputs = {_index(config, each.name, "INPUT"): each for each in config.input}
     outputs = {_index(config, each.name, "OUTPUT"): each for each in config.output}

@@ -1,7 +1,7 @@
 """Batcher: groups waiting requests into batches and gives them to idle instances.
 
-admit ─► [Batcher] ─► runner.  A batch is chosen when an instance is idle, never earlier, so it contains all
-requests that arrived while the instances were busy. This module reads no tensor bytes.
+admit ─► [Batcher] ─► runner.  A batch is chosen when an instance is idle, never earlier, so it can hold all
+requests that arrived while the instances were busy, up to its limits. This module reads no tensor bytes.
 Source of the rules: ModelDynamicBatching in Triton's model_config.proto and the behaviour of its
 dynamic batch scheduler.
 """

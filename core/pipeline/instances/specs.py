@@ -1,7 +1,7 @@
 """InstanceSpec: one instance that a model's configuration asks for.
 
 instance_group ─► [instance_specs] ─► InstanceSpec ─► instance ─► Pool.  Equal specs can use the same
-instance; names are not compared, as in Triton.
+instance; equality ignores names, as in Triton.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def match_specs(
 ) -> tuple[list[int], list[InstanceSpec]]:
     """Return the indices of old specs whose instances stay, and the new specs that need an instance.
 
-    An instance stays if a new spec is equal: first one of the same name; then one of another name, if no new
-    spec has the instance's name.
+    An instance stays if an equal new spec has its name. If no new spec has its name, it stays for any equal
+    new spec that is left.
     """
     kept: list[int] = []
     opened = list(new)
@@ -81,10 +81,10 @@ def match_specs(
         for index, spec in enumerate(old):
             if index in kept or (not same_name and spec.name in names):
                 continue
-            for wish in opened:
-                if wish == spec and (wish.name == spec.name or not same_name):
+            for asked in opened:
+                if asked == spec and (asked.name == spec.name or not same_name):
                     kept.append(index)
-                    opened.remove(wish)
+                    opened.remove(asked)
                     break
     return sorted(kept), opened
 
