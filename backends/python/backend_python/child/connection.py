@@ -75,7 +75,7 @@ class Turn:
 
 
 class Connection(Outgoing):
-    """The child's end of the channel: what Outgoing sends, receiving, and calls.
+    """The child's end of the channel: it sends as an Outgoing, receives, and calls the server.
 
     Invariant: the thread that reads has the turn, and only this thread receives and dispatches.
     """
@@ -110,8 +110,8 @@ class Connection(Outgoing):
     def may_hold(self, now_ns: int) -> bool:
         """Return whether an answer may wait for the next one, so that one message wakes the server for both.
 
-        It may if the next batch is here already and no held answer has waited for long. Not thread-safe:
-        call from the main thread only.
+        It may if the next batch has arrived and no held answer has waited for long. Not thread-safe: call
+        from the main thread only.
         """
         return bool(self._work) and self._held.may_wait(now_ns)
 
@@ -214,7 +214,7 @@ class Connection(Outgoing):
                 self._turn.end()
 
     def is_cancelled(self, key: tuple[int, int]) -> bool:
-        """Return whether a request was cancelled. If no thread reads, receive what the channel has first."""
+        """Return whether a request was cancelled. If no thread reads, receive the available frames first."""
         if key in self._cancelled:
             return True
         with self._lock:

@@ -36,8 +36,7 @@ class Connection:
 
     died     called once when the child must not be used any more
     again    called after the child's end, for each batch that the child had not begun
-    ahead    called with the number of batches that the child may have, when it changes, of a model whose
-             requests run one by one
+    ahead    called with the number of batches that the child may have at a time, when it may have changed
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Connection:
         self._nested = NestedCalls(model.models, process, loop, outbox, self.executions)
         loop.add_reader(process.sock.fileno(), self._readable)
         loop.add_reader(process.pidfd, self._ended)
-        loop.call_soon(self._take_frames)  # frames that came with the answer to INITIALIZE
+        loop.call_soon(self._take_frames)  # frames that arrived with the answer to INITIALIZE
 
     def _tell_ahead(self) -> None:
         self._ahead(AHEAD if self.executions.short and self.alive and not self._copying else 1)
@@ -88,7 +87,7 @@ class Connection:
     def _begin_there(self, batch: Batch, done: Done) -> None:
         """Run a batch that has inputs on a GPU. Encode it on a thread, since that may wait for the GPU."""
         active = self.executions.begin(batch, done)
-        self._copying = True  # the next must not overtake it
+        self._copying = True  # the next batch must not overtake it
         self._tell_ahead()
         encoding = self._loop.run_in_executor(None, self._encoder.batch_there, batch.requests)
         encoding.add_done_callback(partial(self._encoded, active))
@@ -111,7 +110,7 @@ class Connection:
         """Copy the tensors of a large batch on a thread, then send it."""
         inputs = self.process.inputs
         offset = inputs.allocate(parts.size)
-        self._copying = True  # the next must not overtake it
+        self._copying = True  # the next batch must not overtake it
         self._tell_ahead()
         copying = self._loop.run_in_executor(None, write, inputs.memory, offset, parts.tensors)
         copying.add_done_callback(lambda _: self._copied(active, parts, offset))

@@ -53,12 +53,12 @@ class Process:
     """One child with its channel and its two arenas.
 
     name       of the instance, for the log and for errors
-    origin     the template that it is forked from, or the worker that takes it in
+    origin     the template from which it is forked, or the worker that adds the instance
     sock       the server's end of the channel
     inputs     the arena that requests are written to
     outputs    the arena that answers are read from
     calls      handles the calls of the model to the server
-    write      sends a message; it is the connection's while that has the channel
+    write      sends a message; the Outbox replaces it while the event loop has the channel
     unsent     bytes that the connection could not send before it gave the channel back
     lending    lends tensors on GPUs; None if there are no GPUs
     pid        of the process
@@ -274,8 +274,8 @@ def start(
 
     Raise CoreError if it ends or takes longer than stub-timeout-seconds.
 
-    control   handles its model's operations on other models; None if it may not have any
-    origin    the template that it is forked from, or the worker that takes it in
+    control   handles its model's operations on other models; None if it may not use any
+    origin    the template from which it is forked, or the worker that adds the instance
     """
     try:
         process = Process(name, settings, control, origin)
