@@ -241,7 +241,7 @@ class Borrower:
     """The loans that this process has from the other one. Any thread.
 
     returned   receives the numbers of ended loans, which the next message returns with released regions
-    settles    whether the end of a loan waits for the work of the device
+    settles    True if the end of a loan waits for the work of the device
     came_back  called after a number is added to `returned`; any thread, also in destructors: must not block
     lost       description of the other process, set when it has ended; "" before
     """

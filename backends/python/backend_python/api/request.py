@@ -207,7 +207,7 @@ class InferenceRequest:
     def exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
         """Call the model and wait. Return its InferenceResponse, or if `decoupled` an iterator of all.
 
-        A failed call gives a response with an error. Raises TritonModelException outside of execute, and
+        A failed call returns a response with an error. Raises TritonModelException outside of execute, and
         where waiting would block the server (EXECUTION_MODE inline).
         """
         answers = self._begin(decoupled, blocking=True)

@@ -1,7 +1,7 @@
 """The child's end of the channel.
 
 Any thread may send. One thread at a time reads: the main thread while it waits for work, a thread that
-waits for a reply, or a thread that asks whether its request was cancelled. The reading thread passes every
+waits for a reply, or a thread that checks whether its request is cancelled. The reading thread passes every
 frame to its receiver, so any thread may read and no dedicated reader is needed: a batch wakes only the main
 thread. Coroutines that await a called model do need a reader thread, since their own thread must continue.
 That thread sleeps while no coroutine awaits a call.

@@ -82,7 +82,7 @@ def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int
 
 def _serve_one(sock: socket.socket, inputs: int, outputs: int, printed: tuple[int, int]) -> None:
     child = process.Child(sock, inputs, outputs, printed)
-    # A thread that the model left behind may still send, so its descriptors must not be reused before.
+    # A thread that the model left running may still send: close the descriptors after the connection's end.
     weakref.finalize(child.connection, _close, sock, inputs, outputs)
     try:
         with api_host.running(child.host), contextlib.suppress(Closed):

@@ -26,8 +26,8 @@ class Active:
         self.number = number
         self.batch = batch
         self.done: Done | None = done
-        self._cancel = cancel  # tells the child: number, index
-        self._open: set[int] | None = None  # None as long as it is whole
+        self._cancel = cancel  # sends a cancellation to the child: number, index
+        self._open: set[int] | None = None  # None while `whole` is True
         self._told: set[int] | None = None  # requests whose cancellation was sent to the child
 
     @property
@@ -36,7 +36,7 @@ class Active:
 
     @property
     def open(self) -> set[int]:
-        """The requests without their last answer. The code that gives the last answer removes the request."""
+        """The requests without their last answer. The code that sends a last answer removes its request."""
         if self._open is None:
             self._open = set(range(len(self.batch.requests)))
         return self._open

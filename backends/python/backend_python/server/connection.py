@@ -3,7 +3,7 @@
 Not thread-safe: call from the event loop only.
 
 A batch costs one send and one wake-up. `begin` writes EXECUTE itself, and the reader callback passes each
-message to `executions`. On EXECUTED, that gives the answers to the batch before it reports the end.
+message to `executions`. On EXECUTED, that passes the answers to the batch before it reports the end.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Connection:
         active.batch.on_cancel(active.cancelled)
 
     def detach(self) -> None:
-        """Stop listening and give the channel back to a thread that may block."""
+        """Stop listening and return the channel to a thread that may block."""
         if self.alive:
             self.detached = True
             self.was_busy = self._executes() or self.readiness.waits
@@ -213,7 +213,7 @@ class Connection:
     # the end -----------------------------------------------------------------
 
     def _lost(self, why: str = "") -> None:
-        """Give the child up and fail its batches: the channel is closed, or `why` is a reason to kill it."""
+        """End the child and fail its batches: the channel is closed, or `why` is a reason to kill it."""
         if not self.alive:
             return
         self.alive = False

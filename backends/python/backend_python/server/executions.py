@@ -203,7 +203,7 @@ class Executions:
         self.tell_finished()
 
     def take_behind(self) -> dict[int, Active]:
-        """Remove and return the batches behind the current one: the child may not have begun them."""
+        """Remove and return the batches after the current one: the child may not have begun them."""
         return behind_the_first(self._active)
 
     def fail_all(self, error: CoreError) -> None:

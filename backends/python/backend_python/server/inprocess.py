@@ -1,7 +1,7 @@
 """EXECUTION_MODE thread and inline: model.py in the server's own process.
 
-The classes and messages are those of a child, but there is no isolation. The model shares the interpreter
-with the server, and its inputs are read-only views of the client's data.
+The model uses the same classes as in a child, but there is no isolation: it shares the interpreter with the
+server, and its inputs are read-only views of the client's data.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Lending:
     def tensor(self, place: layout.Place, told: memoryview) -> Tensor:
         """Return a tensor that the child lends. Raise ProtocolError if the loan is malformed.
 
-        told   the loan's data in the region
+        told   data of the loan in the region
         """
         dtype, shape = dtypes.BY_NUMBER[place.number], place.shape
         loan = self.borrower.take(told[: LOAN.size])

@@ -75,7 +75,7 @@ class Process:
         self.name = name
         self._settings = settings
         self._control = control
-        self._writing = threading.Lock()  # of write_now: a REPLY may come from the loop
+        self._writing = threading.Lock()  # for write_now: the event loop may send a REPLY
         self.write = self.write_now
         self.unsent = b""
         self._answers: deque[Frame] = deque()
@@ -163,7 +163,7 @@ class Process:
         self._child.kill(why)
 
     def give_up(self) -> None:
-        """Give up a child that is not needed any more: `ask` and `wait_ready` raise Died. Thread-safe."""
+        """End a child that is not needed any more: `ask` and `wait_ready` raise Died. Thread-safe."""
         self._child.leave()
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
@@ -199,7 +199,7 @@ class Process:
         write_log(*orjson.loads(frame.content))
 
     def _wait(self, kind: int, timeout_s: float | None) -> Frame:
-        """Return the next frame of a kind, and handle the frames that come before it.
+        """Return the next frame of a kind, and handle the frames before it.
 
         Raise Died if the child ends first, TimeoutError after `timeout_s` seconds.
         """
