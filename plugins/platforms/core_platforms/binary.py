@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"\s*([+-]?[0-9]+)")
 _MOST = 2**31 - 1
-# Headers of a request that Triton ignores on these ports: it does not decompress the body.
+# Headers of a request that Triton ignores on these ports: bodies are not compressed there.
 _IGNORED = (JSON_SIZE, "Content-Encoding", "Accept-Encoding")
 
 

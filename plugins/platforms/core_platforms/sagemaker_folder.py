@@ -30,7 +30,7 @@ def checked(url: str, root: str = ROOT) -> Path:
 
 
 def _normal(url: str) -> str:
-    """Return an absolute path without ".", ".." and double slashes, "" for a relative one. Follows no link."""
+    """Return an absolute path without ".", ".." and double slashes; "" for a relative one. Reads no link."""
     parts: list[str] = []
     for part in url.split("/"):
         if part == "..":

@@ -110,14 +110,16 @@ class Member:
     # questions to all --------------------------------------------------------
 
     async def ask(self, operation: str, arguments: tuple[Any, ...]) -> ProcessResults:
-        """Call an operation in every worker, including this one. Raises CoreError(UNAVAILABLE) at the end."""
+        """Call an operation in every worker, including this one.
+
+        Raises CoreError(UNAVAILABLE) if the server ends or the arguments are too long.
+        """
         return await self._ask({"kind": "ask", "method": operation}, arguments)
 
     async def change(
         self, operation: str, arguments: tuple[Any, ...], thing: str, forgets: bool
     ) -> ProcessResults:
-        """Call an operation that changes something in every worker, after earlier changes. Raises
-        CoreError(UNAVAILABLE) if the server ends."""
+        """Call an operation that changes every worker, after earlier changes. Raises as `ask` does."""
         head = {"kind": "change", "method": operation, "thing": thing, "forgets": forgets}
         return await self._ask(head, arguments)
 
@@ -148,7 +150,7 @@ class Member:
     async def agree(self, model: str, objection: str) -> str:
         """Wait for the votes of all workers on a loaded model. Return an objection, "" if all agree.
 
-        objection   reason why this worker cannot serve the model, "" if it can
+        objection   reason why this worker cannot serve the model, "" if it can; the result without operation
         """
         operation = _operation.get()
         if not operation:

@@ -65,9 +65,9 @@ class Ports:
 
 
 def _bind(host: str, port: int, shared: bool) -> Sequence[socket.socket]:
-    """Return a bound socket for each address of the host, all with one port, which workers may bind too.
+    """Return a bound socket for each address of the host, at one port that workers can bind. Raises OSError.
 
-    shared   True if another server may already have bound the port. Raises OSError
+    shared   True if another server may already have bound the port
     """
     found: list[socket.socket] = []
     try:

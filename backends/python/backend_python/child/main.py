@@ -210,7 +210,7 @@ class Child:
 
 
 def main(channel: int, inputs: int, outputs: int) -> None:
-    """Serve one instance over these file descriptors until the server ends it or has ended.
+    """Serve one instance over these file descriptors until FINALIZE, or until the server has ended.
 
     This function does not return: it ends the process.
     """

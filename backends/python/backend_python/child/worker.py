@@ -52,7 +52,7 @@ def _serve(control: socket.socket) -> list[threading.Thread]:
         thread = threading.Thread(target=_run, args=tuple(fds), name="model", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # too many threads: the others continue, the server sees it closed
+        except RuntimeError:  # too many threads: the others continue, this one's channel closes
             protocol.close_fds(*fds)
             sys.excepthook(*sys.exc_info())
         else:

@@ -12,7 +12,7 @@ _CODES = {code.value: code for code in ErrorCode}
 def code_of(error: CoreError) -> ErrorCode:
     """Return the code that a model sees for an error of a model that it has called.
 
-    Triton has no code for a passed deadline (CANCELLED here), nor for a missing permission (UNAVAILABLE).
+    A kind without a code in Triton, such as FORBIDDEN, becomes UNAVAILABLE; a passed deadline CANCELLED.
     """
     if error.kind is Kind.DEADLINE_EXCEEDED:
         return ErrorCode.CANCELLED
