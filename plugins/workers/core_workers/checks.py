@@ -1,4 +1,4 @@
-"""Check options that several workers cannot share, and list those that apply to each worker."""
+"""Check that workers can share ports, and list the options that apply to each worker."""
 
 from __future__ import annotations
 

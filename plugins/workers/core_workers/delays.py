@@ -11,7 +11,7 @@ _WELL_S = 60.0  # after a worker has served longer, its next delay is the first 
 
 
 class Delays:
-    """The delays of all workers; those of one worker do not change another's.
+    """The delays of each worker, independent of the others.
 
     clock   returns monotonic seconds
     """
