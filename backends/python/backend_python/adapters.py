@@ -1,8 +1,8 @@
-"""Adapters: packages that make a TritonPythonModel of what is none.
+"""Adapters: packages that make a TritonPythonModel from files of another kind.
 
-A distribution brings one by an entry point of the group backend_python.adapters, whose value is a module with
-the functions of `Adapter`. The server finds it (server/found.py) and sends its folder to the process that
-runs the model: the environment of a model has only its own packages.
+A distribution provides an adapter by an entry point of the group backend_python.adapters, whose value is a
+module with the functions of `Adapter`. The server finds it (server/found.py) and sends its folder to the
+process that runs the model, because the model's environment does not contain the adapter.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Adapter(Protocol):
     """A module. Its import needs Python 3.9, the standard library, backend_python.api and its own package."""
 
     def find(self, version: str, parameters: Mapping[str, str]) -> str | None:
-        """Return the file that this adapter serves of a version without model.py. Runs in the server.
+        """Return the file that this adapter serves in a version without model.py. Runs in the server.
 
         version      the version's directory
-        parameters   of config.pbtxt
+        parameters   parameters of config.pbtxt
         Raises ValueError with the reason for an invalid parameter.
         """
 
@@ -33,7 +33,7 @@ class Adapter(Protocol):
         """Return whether the model may add to a configuration with inputs and outputs. Runs in the server."""
 
     def model_of_file(self, file: str) -> Any:
-        """Return a function that loads the model, for a file that is not Python."""
+        """Return a function that loads the model of a file that is not Python."""
 
     def model_of_module(self, module: ModuleType, file: str) -> Any:
         """Return a function that makes the model of a module without TritonPythonModel, or None."""
@@ -43,7 +43,7 @@ _places: dict[str, str] = {}  # module → the folder that holds its package
 
 
 class _Finder:
-    """Finds the packages of adapters where the server has them, and nothing else that lies there."""
+    """Imports the packages of adapters from the server's folders, and no other package from there."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
@@ -56,17 +56,17 @@ class _Finder:
 
 
 def add(places: Mapping[str, str]) -> None:
-    """Let these adapters be found: name of the module → the folder that holds its package."""
+    """Make adapters importable: name of the module → the folder that contains its package."""
     _places.update(places)
     if _places and _Finder not in sys.meta_path:
         sys.meta_path.insert(0, cast(Any, _Finder))
 
 
 def imported() -> list[Adapter]:
-    """The adapters that were added; imports them."""
+    """Import the adapters that were added and return them."""
     return [cast(Adapter, importlib.import_module(name)) for name in sorted(_places)]
 
 
 def adapter_of(file: str) -> Adapter | None:
-    """The adapter that reads a file, None for a file that none reads."""
+    """Return the adapter that reads a file, None if no adapter does."""
     return next((each for each in imported() if each.serves(file)), None)

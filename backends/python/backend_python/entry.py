@@ -1,4 +1,4 @@
-"""The entry points: the backend `python`, and the process host that runs folders and other backends."""
+"""The entry points: the backend `python`, and the process host for backends that are folders or isolated."""
 
 from pathlib import Path
 
@@ -29,12 +29,12 @@ OF_MODELS = (*OF_PROCESSES, CHECK_OUTPUTS, PATH, REQUIREMENTS, "*")  # a model.p
 class _EndsEnvironments:
     @core.hookimpl
     def core_server_stopping(self, server: object) -> None:
-        """What was unpacked and installed stays while models come and go."""
+        """Close the environments at the end of the server; they stay while models load and unload."""
         environments.close()
 
 
 class PythonBackend(HostedBackend, _EndsEnvironments):
-    """Keeps the process that children are forked from as long as there may be more of them."""
+    """Keeps the template process, from which child processes are forked, between `open` and `close`."""
 
     def open(self) -> None:
         template.keep()
@@ -44,7 +44,7 @@ class PythonBackend(HostedBackend, _EndsEnvironments):
 
 
 class PythonProcessHost(_EndsEnvironments):
-    """Runs a model.py for all models of a folder, and models of other backends, as Python models are run."""
+    """Runs in child processes: the models of a folder's model.py, and models of other backends."""
 
     def from_folder(self, name: str, file: Path) -> HostedBackend:
         made = PythonBackend(

@@ -1,10 +1,10 @@
-"""Memory of GPUs that the server and a child lend one another, by handles of CUDA IPC.
+"""GPU memory that the server and a child process lend to each other, by handles of CUDA IPC.
 
     sender    place ─► Lender.lend ─► LOAN, in the region of a message ─► Borrower.take ─► Loan ─► address
               Lender.returned ◄─ its number, among the released regions of any later message ◄─ Loan is gone
 
-Who lends keeps the memory until the loan comes back, or the other side has ended. Only these two exchange
-handles: none of them comes from a client.
+The lender keeps the memory until the loan is returned or the other process ends. Only these two processes
+exchange handles; a client never sends one.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from backend_python.api import cuda
 from backend_python.api.errors import TritonModelException
 from backend_python.protocol import LOANS, ProtocolError
 
-# Handle of the allocation, UUID of the device, number of the loan, where in the allocation the tensor begins,
+# Handle of the allocation, UUID of the device, number of the loan, offset of the tensor in the allocation,
 # bytes of the allocation.
 LOAN = struct.Struct("<64s16sQQQ")
 
 
 class Place(NamedTuple):
-    """Where a tensor is, as other processes understand it.
+    """The location of a tensor in GPU memory, valid in every process.
 
-    handle   of the allocation
-    device   UUID
-    offset   of the tensor in the allocation
+    handle   CUDA IPC handle of the allocation
+    device   UUID of the device
+    offset   of the tensor in the allocation, bytes
     size     of the allocation, bytes
-    base     its address, if this process has made it
+    base     address of the allocation if this process made it, else 0
     """
 
     handle: bytes
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 class _Allocation:
-    """One that other processes have made and that is open here, or one of this process that is lent."""
+    """An allocation of another process that is open here, or one of this process that is lent."""
 
     __slots__ = ("address", "device", "size", "users", "uuid")
 
@@ -58,20 +58,20 @@ class _Allocation:
 
 
 class _Known:
-    """The allocations that are open here, and those of this process that are lent, by handles. Any thread.
+    """The allocations that are open here, and those of this process that are lent, by handle. Any thread.
 
-    CUDA opens no handle in the process that made it, and makes none of memory that was opened by one: what
-    comes back is found here, and what is handed on goes by the handle that it came by.
+    CUDA cannot open a handle in the process that made it, and makes no handle for memory that was opened by
+    one: memory of this process is found here, and memory of others is sent on by its first handle.
     """
 
     def __init__(self) -> None:
-        # Reentrant: a tensor may be collected, and let go, while another is opened.
+        # Reentrant: the garbage collector may close an allocation while another is opened.
         self._lock = threading.RLock()
         self._opened: dict[bytes, _Allocation] = {}
         self._lent: dict[bytes, _Allocation] = {}
 
     def place(self, address: int, size: int, device: int) -> Place | None:
-        """Where `size` bytes from `address` on are; None if other processes cannot open that memory."""
+        """Return the location of `size` bytes at `address`, None if other processes cannot open them."""
         with self._lock:
             for handle, known in self._opened.items():
                 offset = address - known.address
@@ -84,9 +84,9 @@ class _Known:
         return Place(found.handle, cuda.devices()[device], offset, found.size, found.address)
 
     def lend(self, place: Place) -> None:
-        """One more has it."""
+        """Count one more loan of an allocation of this process."""
         if not place.base:
-            return  # of another process, which it is handed on from
+            return  # memory of another process
         with self._lock:
             lent = self._lent.get(place.handle)
             if lent is None:
@@ -96,7 +96,7 @@ class _Known:
             lent.users += 1
 
     def returned(self, place: Place) -> None:
-        """One less has it."""
+        """Count one loan less of an allocation of this process."""
         if not place.base:
             return
         with self._lock:
@@ -106,7 +106,7 @@ class _Known:
                 del self._lent[place.handle]
 
     def open(self, handle: bytes, uuid: bytes) -> _Allocation:
-        """The allocation, to be closed by who has opened it. TritonModelException if it cannot be opened."""
+        """Open the allocation of a handle; `close` it later. Raises TritonModelException if that fails."""
         with self._lock:
             if (lent := self._lent.get(handle)) is not None:
                 return lent
@@ -116,23 +116,23 @@ class _Known:
                 address, size = cuda.open_handle(handle, device)
                 found = self._opened[handle] = _Allocation(address, size, device, uuid)
             found.users += 1
-            # Should its last user be collected between these lines, it is closed.
+            # The garbage collector may close it between these lines.
             return found if self._opened.get(handle) is found else self.open(handle, uuid)
 
     def close(self, handle: bytes, opened: _Allocation) -> None:
         with self._lock:
             if self._opened.get(handle) is not opened:
-                return  # one of this process
+                return  # an allocation of this process
             opened.users -= 1
             if not opened.users:
                 del self._opened[handle]
-                # It raises where the process ends, or its GPU is lost.
+                # The driver fails if the process ends or its GPU is lost.
                 with contextlib.suppress(TritonModelException):
                     cuda.close_handle(opened.address, opened.device)
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many are open, and how many are lent."""
+        """The number of open allocations, and of lent ones."""
         return len(self._opened), len(self._lent)
 
 
@@ -140,7 +140,7 @@ known = _Known()
 
 
 def number_of(uuid: bytes) -> int:
-    """The number of a device in this process. TritonModelException if it does not see the device."""
+    """Return the number of a device in this process. Raises TritonModelException if it does not see it."""
     with contextlib.suppress(ValueError):
         return cuda.devices().index(uuid)
     raise TritonModelException(
@@ -152,7 +152,7 @@ _closed_to_others: set[int] = set()  # devices without interprocess communicatio
 
 
 class Staged:
-    """A copy of a tensor in memory of our own, which other processes can open; freed with this object."""
+    """A copy of a tensor in memory that other processes can open; freed with this object."""
 
     def __init__(self, address: int, size: int, device: int):
         self.address = cuda.allocate(size, device)
@@ -167,11 +167,11 @@ class Staged:
 def lendable(
     address: int, size: int, device: int, keeps: Any, say: Callable[[str], None]
 ) -> tuple[Place, Any] | None:
-    """Where a tensor is that the other side is to have, and what keeps the memory there.
+    """Return the location of a tensor for the other process, and the object that keeps its memory.
 
-    keeps   keeps the memory at `address`
-    say     told when a copy is needed
-    None if it can only go by way of the host. Any thread; what makes the tensor has ended.
+    keeps   object that keeps the memory at `address`
+    say     logs the reason if the tensor must be copied
+    Returns None if the tensor must go through host memory. Any thread; the tensor is computed.
     """
     place = known.place(address, size, device)
     if place is not None:
@@ -197,16 +197,16 @@ def lendable(
 
 
 class Lender:
-    """What one side has lent. Any thread."""
+    """The loans that this process has given to the other one. Any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # reentrant: what is kept may lend when it goes
+        self._lock = threading.RLock()  # reentrant: the destructor of a kept object may lend
         self._lent: dict[int, tuple[Place, Any]] = {}
         self._number = 0
         self._closed = False
 
     def lend(self, place: Place, keeps: Any) -> tuple[int, bytes]:
-        """Number and LOAN of a tensor; `keeps` keeps its memory until that comes back."""
+        """Return the number and the packed LOAN of a tensor; hold `keeps` until the loan is returned."""
         with self._lock:
             self._number += 1
             number = self._number | LOANS
@@ -216,17 +216,17 @@ class Lender:
         return number, LOAN.pack(place.handle, place.device, number, place.offset, place.size)
 
     def returned(self, number: int) -> None:
-        """The other side has let go. ProtocolError for what it does not have."""
+        """End a loan that the other process returns. Raises ProtocolError if it is not lent."""
         with self._lock:
             lent = self._lent.pop(number, None)
         if lent is None:
             if self._closed:
-                return  # and so has this one
+                return  # `close` has ended the loan
             raise ProtocolError(f"loan {number - LOANS} came back, but is not lent")
         known.returned(lent[0])
 
     def close(self) -> None:
-        """The other side has ended: nobody has anything any more."""
+        """End all loans, because the other process has ended."""
         with self._lock:
             self._closed = True
             lent, self._lent = self._lent, {}
@@ -238,12 +238,12 @@ class Lender:
 
 
 class Borrower:
-    """What one side has of the other. Any thread.
+    """The loans that this process has from the other one. Any thread.
 
-    returned   where numbers of loans go that are to be told to the other side, with its regions
-    settles    whether the device's work on what was opened is waited for before it goes back
-    came_back  called when there is one more, from any thread and within destructors: it waits for nothing
-    lost       why nothing of it is to be used any more, set when the other side has ended; "" before
+    returned   receives the numbers of ended loans, which the next message returns with released regions
+    settles    True if the end of a loan waits for the work of the device
+    came_back  called after a number is added to `returned`; any thread, also in destructors: must not block
+    lost       description of the other process, set when it has ended; "" before
     """
 
     def __init__(
@@ -254,12 +254,12 @@ class Borrower:
         self._returned = returned
         self._out: set[int] = set()
         self.lost = ""
-        # For destructors, so no Condition.
+        # Not a Condition: destructors put into it.
         self._fewer: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._awaited = False
 
     def take(self, told: Any) -> Loan:
-        """The loan of a LOAN. ProtocolError for one whose tensor is not within its allocation."""
+        """Return the loan of a packed LOAN. Raises ProtocolError for an invalid number or offset."""
         handle, device, number, offset, size = LOAN.unpack(told)
         if not number & LOANS or offset > size or number in self._out:
             raise ProtocolError(f"loan {number - LOANS} of {size} bytes from {offset} on")
@@ -267,7 +267,7 @@ class Borrower:
         return Loan(self, Place(handle, device, offset, size), number)
 
     def wait_returned(self, timeout_s: float) -> bool:
-        """Wait until nothing is borrowed any more. False if something still is."""
+        """Wait until all loans have ended. Return False if one has not after `timeout_s` seconds."""
         self._awaited = True
         end = time.monotonic() + timeout_s
         while self._out:
@@ -278,7 +278,7 @@ class Borrower:
         return True
 
     def gave_back(self, number: int) -> None:
-        """A loan is gone."""
+        """Note the end of a loan, and return its number to the other process unless that has ended."""
         self._out.discard(number)
         if self._awaited:
             self._fewer.put(None)
@@ -291,7 +291,7 @@ class Borrower:
 
 
 class Loan:
-    """A tensor's memory, as long as somebody holds this; then it goes back. Any thread."""
+    """The lent memory of a tensor; the end of this object returns it to the lender. Any thread."""
 
     __slots__ = ("_borrower", "_number", "_opened", "place")
 
@@ -302,7 +302,7 @@ class Loan:
         self._opened: _Allocation | None = None
 
     def check(self) -> None:
-        """TritonModelException if the process that has made it has ended."""
+        """Raises TritonModelException if the process that lends the memory has ended."""
         if self._borrower.lost:
             raise TritonModelException(
                 f"GPU tensor cannot be used: it is in the memory of {self._borrower.lost}"
@@ -310,18 +310,18 @@ class Loan:
 
     @property
     def device(self) -> int:
-        """Its number in this process. TritonModelException if it does not see the device."""
+        """The device's number in this process. Raises TritonModelException if the process does not see it."""
         return number_of(self.place.device)
 
     def address(self) -> int:
-        """Of its first byte, in this process. TritonModelException if it cannot be opened."""
+        """Return the address of the first byte. Raises TritonModelException if it cannot be opened."""
         self.check()
         if self._opened is None:
             place = self.place
             opened = known.open(place.handle, place.device)
             if self._opened is None:
                 self._opened = opened
-            else:  # two threads asked
+            else:  # another thread opened it first
                 known.close(place.handle, opened)
             if place.size > self._opened.size:
                 raise TritonModelException(

@@ -1,4 +1,4 @@
-"""Load a model.py and call its TritonPythonModel; in a child, or in the server's own process."""
+"""Load a model.py and call its TritonPythonModel, in a child process or in the server's own process."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ CLASS = "TritonPythonModel"
 
 
 class _FreshLoader(SourceFileLoader):
-    """Compiles the file as it is now.
+    """Compiles the current content of the file, without the bytecode cache.
 
-    Python's bytecode cache tells files apart by whole seconds and their size: a model that is changed
-    and loaded again within a second would run as it was.
+    The cache compares only size and time in whole seconds: a model that is changed and loaded again within
+    a second could run its old code.
     """
 
     def get_code(self, fullname: str) -> Any:
@@ -38,9 +38,9 @@ class _FreshLoader(SourceFileLoader):
 def load_module(file: str, name: str, version: str = "") -> ModuleType:
     """Import a model's file as module `name`.
 
-    version   the version's directory; the file may lie elsewhere, in the folder of a backend
-    The version directory and the model's directory go to the end of sys.path, so that the model
-    finds modules beside it; for a file of a backend its folder. Raises what the file raises.
+    version   the version's directory; the file may be in the folder of a backend instead
+    Appends the version directory and the model's directory to sys.path, so that the model can import
+    modules next to it; for a file of a backend its folder. Raises the errors of the file.
     """
     import triton_python_backend_utils  # noqa: F401  the model imports it by this name
 
@@ -63,8 +63,8 @@ def load_module(file: str, name: str, version: str = "") -> ModuleType:
 
 
 def model_class(file: str, module_name: str, version: str = "") -> Any:
-    """The file's TritonPythonModel, or what an adapter makes of a file without one. Raises what the
-    file raises; AttributeError if no class in it could be served."""
+    """Return the file's TritonPythonModel, or the result of an adapter for a file without one. Raises the
+    errors of the file; AttributeError if neither exists."""
     if not file.endswith(".py") and (adapter := adapters.adapter_of(file)) is not None:
         return adapter.model_of_file(file)
     module = load_module(file, module_name, version)
@@ -78,7 +78,8 @@ def model_class(file: str, module_name: str, version: str = "") -> Any:
 def complete(
     file: str, module_name: str, version: str, model_name: str, config: str
 ) -> dict[str, Any] | None:
-    """What the model's auto_complete_config makes of `config` (JSON); None if it has no such function."""
+    """Return `config` (JSON) completed by the model's auto_complete_config; None if it has none. Raises
+    TritonModelException if the function returns no ModelConfig."""
     model = model_class(file, module_name, version)
     if not hasattr(model, "auto_complete_config"):
         return None
@@ -92,9 +93,9 @@ def complete(
 
 
 class ModelRunner:
-    """One TritonPythonModel object. Its methods are called by one thread at a time.
+    """One TritonPythonModel object. One thread at a time calls its methods.
 
-    Raises whatever the model raises; `described` gives the text that Triton gives.
+    Raises the errors of the model; `described` returns their text as Triton writes it.
     """
 
     def __init__(self, file: str, module_name: str, version: str, decoupled: bool):
@@ -116,7 +117,7 @@ class ModelRunner:
         return hasattr(self._model, "is_ready")
 
     def is_ready(self) -> bool:
-        """What the model's is_ready says, sync or async; True if it has none."""
+        """Run the model's is_ready, sync or async; True if it has none. Raises Refused for another type."""
         with answering():
             returned = self.ask_ready()
             if is_coroutine(returned):
@@ -124,13 +125,13 @@ class ModelRunner:
         return checked_readiness(returned)
 
     def ask_ready(self) -> Any:
-        """What the model's is_ready returns: a coroutine, or what `checked_readiness` looks at."""
+        """Call the model's is_ready and return its value for `checked_readiness`, or its coroutine."""
         return self._model.is_ready() if self.tells_readiness else True
 
     def call(self, requests: list[InferenceRequest]) -> Any:
-        """What the model's execute returns: a coroutine, or what `checked` looks at.
+        """Call the model's execute and return its value for `checked`, or its coroutine.
 
-        It gets a list of its own: a model may take requests out of it as it goes.
+        The model receives a copy of the list, because it may remove requests from it.
         """
         if self._execute is None:
             raise TritonModelException(
@@ -139,7 +140,7 @@ class ModelRunner:
         return self._execute(requests.copy())
 
     def checked(self, requests: list[InferenceRequest], returned: Any) -> list[Any]:
-        """What execute returned, as a list. Refused for what it must not return."""
+        """Return the value of execute as a list. Raises Refused if execute must not return it."""
         return checked(requests, returned, self._decoupled)
 
     def finalize(self) -> None:
@@ -148,7 +149,7 @@ class ModelRunner:
                 self._model.finalize()
         finally:
             self._model = self._execute = None
-            # Others live on in this process, and this model may be loaded again and again.
+            # The process may outlive the model and load it many times.
             sys.modules.pop(self._module_name, None)
             if self._loop is not None and self._loop_runs:
                 self._loop.call_soon_threadsafe(self._loop.stop)
@@ -156,7 +157,7 @@ class ModelRunner:
                 self._loop.close()
 
     def start(self, coroutine: Any, ended: Callable[[BaseException | None], None]) -> None:
-        """Run a coroutine beside the caller; `ended` gets its exception, on the loop's thread."""
+        """Start a coroutine on the loop's own thread, which calls `ended` with its exception or None."""
         import asyncio
         import threading
 
@@ -169,7 +170,7 @@ class ModelRunner:
         future.add_done_callback(lambda done: ended(done.exception()))
 
     def _run_anywhere(self, coroutine: Any) -> Any:
-        """Run a coroutine to its end, on the loop that the model has; not that loop's thread."""
+        """Run a coroutine to its end on the model's loop and return its result. Not on that loop's thread."""
         if self._loop is None or not self._loop_runs:
             return self.run(coroutine)
         import asyncio
@@ -177,8 +178,8 @@ class ModelRunner:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def run(self, coroutine: Any) -> Any:
-        """Run a coroutine to its end, on this thread; its result."""
-        # One loop for all batches: what a model keeps between them, such as a session, is tied to it.
+        """Run a coroutine to its end on this thread and return its result."""
+        # One loop for all batches: objects that a model keeps, such as a session, are tied to it.
         if self._loop is None:
             import asyncio
 
@@ -187,31 +188,31 @@ class ModelRunner:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Until `finalize` stops it."""
+    """Run the loop until `finalize` stops it, then close it."""
     loop.run_forever()
     loop.close()
 
 
 def checked_readiness(returned: Any) -> bool:
-    """What is_ready returned. Refused if it is no bool."""
+    """Return the value of is_ready. Raises Refused if it is no bool."""
     if not isinstance(returned, bool):
         raise Refused(f"Expected a bool in the is_ready return, found type '{type(returned)}'.")
     return returned
 
 
 def is_coroutine(returned: Any) -> bool:
-    """Return whether execute was an `async def`."""
+    """Return whether a model's function returned a coroutine, so that it is an `async def`."""
     return isinstance(returned, CoroutineType)
 
 
 def described(error: BaseException) -> str:
-    """An exception of a model as Triton writes it: `Type: text`, then where, innermost first."""
+    """Return a model's exception as Triton writes it: `Type: text`, then its frames, innermost first."""
     return speakable(_described(error))
 
 
 def failure(error: BaseException, instance: str) -> tuple[str, int, str, str]:
-    """What the log tells of an exception of execute: the file and the line that raised it, the text, and the
-    whole traceback with its causes ("" for what execute returned and should not have)."""
+    """Return the parts of the log line for an exception of execute: the file and the line that raised it, the
+    text, and the whole traceback with its causes ("" for an invalid return value)."""
     import traceback
 
     begin = _of_the_model(error.__traceback__)
@@ -228,7 +229,7 @@ def _described(error: BaseException) -> str:
         return str(error)
     frames = _frames(_of_the_model(error.__traceback__))
     if isinstance(error, TritonModelException) and not frames:
-        return str(error)  # raised by this package about the model
+        return str(error)  # raised by this package, not by the model
     text = f"{type(error).__name__}: {_text(error)}"
     return f"{text}\n\nAt:\n{frames}" if frames else text
 
@@ -242,7 +243,7 @@ def _text(error: BaseException) -> str:
 
 
 def _of_the_model(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without what has called the model: this package, on a thread or in a coroutine."""
+    """Return the traceback without the outer frames of this package and asyncio that called the model."""
     while traceback is not None:
         module = traceback.tb_frame.f_globals.get("__name__", "")
         ours = _is_ours(traceback.tb_frame.f_code.co_filename)
@@ -253,7 +254,7 @@ def _of_the_model(traceback: TracebackType | None) -> TracebackType | None:
 
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_COMPILED = "backend_python/"  # files of compiled modules are named from the top
+_COMPILED = "backend_python/"  # compiled modules have relative file names
 
 
 def _is_ours(file: str) -> bool:

@@ -15,7 +15,7 @@ from core_adapters.formats import BOOSTERS, CLASS_PARAMETER, NAMES, PICKLES, SET
 def find(version: str, parameters: Mapping[str, str]) -> str | None:
     """Return the model's file of a version without model.py; None if there is none.
 
-    With the parameter MODEL_CLASS, the path is that of its module, and the file may not exist.
+    With the parameter MODEL_CLASS, return the path of its module; that file may not exist.
     Raises ValueError if MODEL_CLASS is no valid class name.
     """
     if CLASS_PARAMETER in parameters:
@@ -43,15 +43,15 @@ def serves(file: str) -> bool:
 
 
 def describes_more(file: str) -> bool:
-    """Return whether the model may complete a configuration that has inputs and outputs already."""
+    """Return whether the model may add to a configuration that already has inputs and outputs."""
     return os.path.basename(file) == SETTINGS
 
 
 def model_of_file(file: str) -> Any:
     """Return a model factory for a file that is no Python module; it also has auto_complete_config.
 
-    Adds the file's folder and its parent to the end of sys.path, as for model.py: a pickle may refer to
-    modules there. Does not read a model file yet, only model-settings.json.
+    Appends the file's folder and its parent (for model-settings.json only the folder) to sys.path: a pickle
+    may refer to modules there. Does not read a model file yet, only model-settings.json.
     """
     from core_adapters.tabular import TabularModel
 

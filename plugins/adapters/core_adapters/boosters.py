@@ -18,7 +18,7 @@ _LIGHTGBM_BEGINS = b"tree\n"
 
 
 def open_file(config: Properties, file: str) -> Estimator:
-    """Return the booster in a file of either library. Raises TritonModelException."""
+    """Return the booster in a file of either library. Raises TritonModelException for an invalid file."""
     with open(file, "rb") as stream:
         begin = stream.read(len(_LIGHTGBM_BEGINS) + 1).replace(b"\r", b"")
     if begin.startswith(_LIGHTGBM_BEGINS):
@@ -33,7 +33,7 @@ def open_file(config: Properties, file: str) -> Estimator:
 def open_xgboost(config: Properties, file: str) -> Estimator:
     """Return the model in a file of xgboost: an XGBClassifier if one was saved, else an XGBRegressor.
 
-    predict of an XGBRegressor returns the booster's output. Raises TritonModelException.
+    `predict` of an XGBRegressor returns the booster's output. Raises TritonModelException if it is invalid.
     """
     why = f"reading '{os.path.basename(file)}'"
     xgboost = needed("xgboost", "xgboost", why)
@@ -52,9 +52,9 @@ def open_xgboost(config: Properties, file: str) -> Estimator:
 
 
 def open_lightgbm(config: Properties, file: str) -> Estimator:
-    """Return the booster in a file of LightGBM; predict of a classifier returns probabilities.
+    """Return the booster in a file of LightGBM; `predict` of a classifier returns probabilities.
 
-    Raises TritonModelException.
+    Raises TritonModelException for an invalid file.
     """
     lightgbm = needed("lightgbm", "lightgbm", f"reading '{os.path.basename(file)}'")
     try:
@@ -65,7 +65,7 @@ def open_lightgbm(config: Properties, file: str) -> Estimator:
 
 
 class Booster(Estimator):
-    """An estimator with number and names of the features from the library."""
+    """An estimator whose library reports the number and names of its features."""
 
     def __init__(self, estimator: Any, features: int, names: list[str], number: str):
         super().__init__(estimator, number)
@@ -82,7 +82,7 @@ class Booster(Estimator):
 
 
 class _Predict:
-    """A booster with the method `predict` only: the other methods are no outputs."""
+    """A booster with only the method `predict`: the other methods cannot be outputs."""
 
     def __init__(self, booster: Any):
         self.predict = booster.predict

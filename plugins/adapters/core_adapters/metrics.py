@@ -16,7 +16,7 @@ _BUCKETS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]
 
 
 class Metrics:
-    """Counters, gauges and timers of one instance, each created when `metrics` first returns it."""
+    """Counters, gauges and timers of one instance. `count` creates each when `metrics` first returns it."""
 
     def __init__(self, model: str):
         self._model = model

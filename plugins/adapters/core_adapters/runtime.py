@@ -158,7 +158,7 @@ class RuntimeModel:
         sender.send(last, TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def _context(self) -> Any:
-        """Return a context in which mlserver.log knows the model's name."""
+        """Return a context manager that sets the model of mlserver.log to this one."""
         return needed("mlserver.context", "mlserver", "").model_context(self._model.settings)
 
     def _payload(self, request: Any) -> Any:

@@ -29,7 +29,7 @@ METHODS = (
 def open_file(config: Properties, file: str) -> Estimator:
     """Return the estimator in a file.
 
-    Raises TritonModelException if the file is not trusted, a library is missing, or it has no estimator.
+    Raises TritonModelException if the file is not trusted, contains no estimator, or a library is missing.
     """
     library = _read_skops if file.endswith(SKOPS) else _read_pickle
     found = library(config, file)

@@ -45,7 +45,7 @@ def _serves(value: Any) -> bool:
 
 
 def _has(owner: Any, of: type, name: str) -> bool:
-    """Return whether there is such a method; methods of Seldon's base class only raise, and do not count."""
+    """Return whether `owner` has the method; those of Seldon's base class only raise, and do not count."""
     home = next((each.__name__ for each in of.__mro__ if name in vars(each)), "")
     return home != "SeldonComponent" and callable(getattr(owner, name, None))
 
@@ -129,7 +129,7 @@ class ClassModel:
         return [self._response(rows) for rows in table.split(whole, counts, asked)]
 
     def _stream(self, request: Any) -> None:
-        """Send each response of a generator; the only one of a predict that returns."""
+        """Send each response of a predict that is a generator; else its single response."""
         sender = request.get_response_sender()
         wanted = list(request.requested_output_names())
         features, names = self._features(table.inputs_of(request))
@@ -183,7 +183,7 @@ class ClassModel:
         return self._main(*(features, names, meta)[: self._given], **by_name)
 
     def _by_name(self, answer: Any, names: list[str]) -> dict[str, Any]:
-        """Return the outputs in a result of predict, by name. Raises TritonModelException."""
+        """Return the outputs in a result of predict, by name. Raises TritonModelException if they differ."""
         if hasattr(answer, "data") and hasattr(answer, "tags") and hasattr(answer, "metrics"):
             self._metrics.count(answer.metrics)  # Seldon's ClientResponse
             answer = answer.data

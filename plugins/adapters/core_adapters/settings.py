@@ -54,7 +54,7 @@ class Settings:
         return TabularModel(partial(self._open, kind=runtime[0], names=runtime[1]))
 
     def described(self, kind: str, config: Properties) -> list[Described]:
-        """Return `inputs` or `outputs`; the first dimension is the rows. Raises TritonModelException."""
+        """Return `inputs` or `outputs` of the file, without rows. Raises TritonModelException if invalid."""
         try:
             return [
                 Described(
@@ -72,7 +72,7 @@ class Settings:
             ) from None
 
     def uri(self, names: tuple[str, ...]) -> str:
-        """Return the model's file: parameters.uri, or one of `names` in that or this folder.
+        """Return the model's file: parameters.uri, or one of `names` in that folder or beside the settings.
 
         Raises TritonModelException if there is none.
         """

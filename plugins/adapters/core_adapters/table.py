@@ -58,7 +58,7 @@ def row_count(inputs: Inputs) -> int:
 def split(
     whole: dict[str, Array], counts: list[int], asked: list[set[str]]
 ) -> list[dict[str, Array]]:
-    """Return the rows of each request in the outputs that it asked for."""
+    """Return for each request its rows of the outputs that it requested."""
     found, first = [], 0
     for count, wanted in zip(counts, asked):
         rows = slice(first, first + count)
@@ -83,7 +83,7 @@ def columns(inputs: Inputs) -> Inputs:
 def table(inputs: Inputs, names: list[str]) -> Any:
     """Return the inputs for an estimator: an array [rows, features], or a data frame with feature names.
 
-    names   of the features in training, in order; empty without names
+    names   names of the features at training, in order; empty if they had none
     """
     if len(inputs) == 1:
         array = next(iter(inputs.values()))

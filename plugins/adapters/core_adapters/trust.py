@@ -16,7 +16,7 @@ def parameter(config: dict[str, Any], name: str) -> str:
 
 
 def check_pickle(config: dict[str, Any], file: str) -> None:
-    """Raise TritonModelException, with the parameter to set, if the configuration has no trust in pickles."""
+    """Raise TritonModelException, with the parameter to set, unless the configuration trusts pickles."""
     if parameter(config, PARAMETER).strip().lower() == "true":
         return
     raise TritonModelException(
@@ -28,9 +28,9 @@ def check_pickle(config: dict[str, Any], file: str) -> None:
 
 
 def trusted_types(config: dict[str, Any], file: str, unknown: list[str]) -> list[str]:
-    """Return the types of a skops file to trust, in addition to those that skops trusts.
+    """Return `unknown` if the configuration trusts all its types.
 
-    unknown   types in the file that skops does not trust
+    unknown   types in a skops file that skops does not trust itself
     Raises TritonModelException with the types that the configuration does not trust.
     """
     told = parameter(config, PARAMETER).strip()

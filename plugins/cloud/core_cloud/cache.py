@@ -43,7 +43,7 @@ Fetch = Callable[[RemoteFile, Path], None]
 
 
 class Cache:
-    """The cache of one repository. Create it on the loop thread; call its methods on worker threads.
+    """The cache of one repository. Create it on the event loop; call its methods on worker threads.
 
     folder   permanent folder for objects; "" for a temporary one
     parent   parent of the temporary folder; None for the system's default

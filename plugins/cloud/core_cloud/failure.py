@@ -151,7 +151,7 @@ def described(
 
     what        the attempted operation, such as "list its objects"
     attempts    number of attempts
-    anonymous   whether the requests had no credentials
+    anonymous   True if the requests had no credentials
     """
     failure = failure_of(error)
     tries = f" ({attempts} attempts)" if attempts > 1 else ""

@@ -32,8 +32,8 @@ class RemoteFile:
               store reports a digest
     md5       MD5 of the content in hexadecimal; "" if the store reports none
     crc32c    CRC32C of the content in base64; "" if the store reports none
-    sure      whether `md5` is surely the MD5: an ETag of S3 is not, for some kinds of encryption
-    marks     tags of the object, which a later look compares to detect a change
+    sure      True if `md5` is surely the MD5: an ETag of S3 is not, for some kinds of encryption
+    marks     tags of the object, which `changed` compares with those of a later entry
     """
 
     key: str

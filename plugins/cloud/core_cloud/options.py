@@ -221,7 +221,7 @@ def _missing(place: Place, error: ImportError) -> CoreError:
 
 
 def _quiet(name: str) -> None:
-    """Add a handler to a library's logger, else its errors also appear on stderr. They raise exceptions."""
+    """Add a handler to a library's logger, so that errors, which it also raises, do not appear on stderr."""
     logger = logging.getLogger(name)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

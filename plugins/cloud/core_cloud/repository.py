@@ -42,7 +42,7 @@ _EMPTY = Tree({}, frozenset())
 
 
 def open_cloud(url: str, folder: str = "") -> CloudRepository:
-    """Return the repository at a URL of Triton or of fsspec. Loop thread; it sends no request yet.
+    """Return the repository at a URL of Triton or of fsspec. Call it on the event loop: it sends no request.
 
     folder   folder for fetched files; "" for a temporary one
     Raises CoreError(INVALID) for a URL that names no bucket.
@@ -53,7 +53,7 @@ def open_cloud(url: str, folder: str = "") -> CloudRepository:
 
 
 class CloudRepository(Repository):
-    """Models in `<location>/<name>/`. Call only `names`, `directory` and `give_up` from the loop thread.
+    """Models in `<location>/<name>/`. Call only `names`, `directory` and `give_up` on the event loop.
 
     location   value of --model-repository, without a password
     """
@@ -81,7 +81,7 @@ class CloudRepository(Repository):
     def one_look(self) -> Iterator[None]:
         """Answer all calls of `listing` on this thread from one listing of the whole repository.
 
-        A survey of a thousand models then takes a few requests instead of a thousand. Raises StoreError at
+        A poll of a thousand models then takes a few requests instead of a thousand. Raises StoreError at
         the beginning.
         """
         trees = self._store.tree().by_name()

@@ -50,8 +50,8 @@ class Store:
         self.place = place
         self._ended = ended or threading.Event()
         self._pause = pause or self._ended.wait
-        self._lock = threading.Lock()  # of the next four
-        self._refused = False  # whether the store has denied the last request
+        self._lock = threading.Lock()  # guards the next four
+        self._refused = False  # the store has denied the last request
         self._files: Any = None
         self._root = ""
         self._credentials: Credentials = {}
@@ -62,7 +62,7 @@ class Store:
     def names(self, *, may_be_empty: bool = True) -> set[str]:
         """Return the names of the folders directly in the place. Raises StoreError if it does not exist.
 
-        may_be_empty   whether a path without objects counts as existing, as after the last deletion
+        may_be_empty   True if a path without objects counts as existing, as after the last deletion
         """
         found = self._try("list its folders", self._list_folders)
         if not (found.folders or found.files or may_be_empty):
@@ -207,7 +207,7 @@ class Store:
             return self._files, self._root
 
     def _go_without(self) -> bool:
-        """Continue without credentials if possible; return whether it is, so that the caller retries."""
+        """Switch to a file system without credentials. Return False if there is none, or it is in use."""
         with self._lock:
             if getattr(self._files, "anon", True):
                 return False

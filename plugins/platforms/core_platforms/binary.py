@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"\s*([+-]?[0-9]+)")
 _MOST = 2**31 - 1
-# Headers of a request that Triton ignores on these ports: the body is taken as it arrives.
+# Headers of a request that Triton ignores on these ports: bodies are not compressed there.
 _IGNORED = (JSON_SIZE, "Content-Encoding", "Accept-Encoding")
 
 
@@ -53,7 +53,7 @@ class BinaryForm:
         return most_body if start and size.strip() != "0" else most_bytes
 
     def _headers(self, call: HttpRequest) -> Mapping[str, str]:
-        """Return the headers of a request in the form of the service. Raises CoreError(INVALID)."""
+        """Return the headers of a request for the service. Raises CoreError(INVALID) for a bad JSON size."""
         found: CIMultiDict[str] = CIMultiDict(call.headers.items())
         for name in _IGNORED:
             found.popall(name, None)

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def default_model(server: InferenceServer, named: str, flag: str) -> str:
-    """Return the named model, or the only one that serves. Raises CoreError(INVALID) if several do.
+    """Return the named model, or the only one that serves. Raises CoreError(INVALID) if none or several do.
 
-    flag   the option that names it, for the error
+    flag   option that names the model, for the error text
     """
     if named:
         return named

@@ -1,6 +1,6 @@
-"""The flags of SageMaker and Vertex AI, and what Vertex AI sets through the environment.
+"""The flags of SageMaker and Vertex AI, and the environment variables of Vertex AI.
 
-cloud.google.com/vertex-ai/docs/predictions/custom-container-requirements has the variables.
+cloud.google.com/vertex-ai/docs/predictions/custom-container-requirements describes the variables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEALTH_ROUTE = "AIP_HEALTH_ROUTE"
 STORAGE = "AIP_STORAGE_URI"
 
 EVERYWHERE = "0.0.0.0"
-"""Where the ports of platforms listen: requests come from outside of the container."""
+"""Address of the platforms' ports: requests arrive from outside of the container."""
 
 _PORT = 8080
 _ONE_LOOP = "one event loop serves all connections"
@@ -63,7 +63,7 @@ class SageMakerOptions(Section):
         return _listeners(self.allow_sagemaker, "sagemaker", "SageMaker", self.sagemaker_port)
 
     def check_usage(self, options: Options) -> None:
-        """Raise UsageError for other frontends on a port where the platform forbids it."""
+        """Raise UsageError if another frontend uses a port outside of --sagemaker-safe-port-range."""
         if not self.allow_sagemaker or self.sagemaker_safe_port_range is None:
             return
         first, last = self.sagemaker_safe_port_range
@@ -95,7 +95,7 @@ class VertexAIOptions(Section):
 
     @classmethod
     def from_environment(cls) -> Mapping[str, Any]:
-        """Return what Vertex AI sets: the port, the models, and that its clients alone are served."""
+        """Return the options that Vertex AI's environment variables set: frontends, port and repository."""
         found: dict[str, Any] = {}
         if os.environ.get(MODE) == "PREDICTION":
             found = {"allow_vertex_ai": True, "allow_http": False, "allow_grpc": False}
@@ -106,7 +106,7 @@ class VertexAIOptions(Section):
         return found
 
     def check_usage(self, options: Options) -> None:
-        """Raise UsageError if the environment names a port that is none."""
+        """Raise UsageError if AIP_HTTP_PORT is set to an invalid port."""
         if (port := os.environ.get(HTTP_PORT, "")) and not _is_port(port):
             raise UsageError(f"{HTTP_PORT} is '{port}', expected the number of a port")
 

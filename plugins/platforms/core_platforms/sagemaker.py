@@ -54,7 +54,7 @@ class SageMakerFrontend(HttpListener):
     def __init__(self, server: InferenceServer, root: str = ROOT):
         """Read the environment. Raises CoreError(INVALID) for unknown values of its variables.
 
-        root   where SageMaker puts the folders that it has unpacked for a multi-model endpoint
+        root   folder in which SageMaker unpacks the models of a multi-model endpoint
         """
         self._options = SageMakerOptions.of(server.options)
         super().__init__(
@@ -92,9 +92,9 @@ class SageMakerRouter(Router):
 
 
 def table(root: str) -> tuple[Route, ...]:
-    """Return the routes of SageMaker, as the environment sets them.
+    """Return the routes of SageMaker; environment variables choose the services of two of them.
 
-    root   where SageMaker puts the folders that it has unpacked
+    root   folder in which SageMaker unpacks models
     Raises CoreError(INVALID) for an unknown value of a variable.
     """
     models = SageMakerModels(_TYPES["infer"], root)
@@ -111,7 +111,7 @@ def table(root: str) -> tuple[Route, ...]:
 
 
 def _invocations(service: Service) -> Service:
-    """Return the service that uses the default model for requests that name none."""
+    """Return a service that runs `service` with the default model."""
     named = os.environ.get(DEFAULT, "")
 
     async def ask_default(server: InferenceServer, call: HttpRequest) -> HttpResponse:
@@ -123,7 +123,7 @@ def _invocations(service: Service) -> Service:
 
 
 def _chosen(variable: str, known: dict[str, Service]) -> Service:
-    """Return the service that a variable of the environment names, else the first."""
+    """Return the service that an environment variable names, else the first. Raises CoreError(INVALID)."""
     value = os.environ.get(variable) or next(iter(known))
     if value not in known:
         raise invalid(f"{variable} is '{value}', expected one of {', '.join(known)}")

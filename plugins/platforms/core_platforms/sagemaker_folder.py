@@ -17,9 +17,9 @@ _BELOW = re.compile(r"/[\w.-]+/model(?:/[\w.-]+)?", re.ASCII)
 
 
 def checked(url: str, root: str = ROOT) -> Path:
-    """Return the folder that a platform's url names. Raises CoreError(INVALID) if it is outside `root`.
+    """Return the folder that a SageMaker url names. Raises CoreError(INVALID) unless it has the right form.
 
-    root   where the platform puts its folders
+    root   folder in which SageMaker unpacks models
     """
     path = _normal(url)
     if not path.startswith(root) or _BELOW.fullmatch(path[len(root) :]) is None:
@@ -30,7 +30,7 @@ def checked(url: str, root: str = ROOT) -> Path:
 
 
 def _normal(url: str) -> str:
-    """Return the path without dots and doubled slashes, from its text alone: this follows no link."""
+    """Return an absolute path without ".", ".." and double slashes; "" for a relative one. Reads no link."""
     parts: list[str] = []
     for part in url.split("/"):
         if part == "..":
@@ -75,7 +75,7 @@ def _steps(file: Path) -> list[str] | None:
     """Return the models that a configuration is composed of; None if it is not an ensemble."""
     try:
         config: ModelConfig = configuration.parse_text(file.read_text("utf-8"), str(file))
-    except (OSError, ValueError, CoreError):  # loading the model reports what is wrong with it
+    except (OSError, ValueError, CoreError):  # the load of the model reports the error
         return None
     kinds = (config.platform, config.backend)
     if "ensemble" not in kinds and not config.HasField("ensemble_scheduling"):

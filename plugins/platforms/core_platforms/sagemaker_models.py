@@ -1,6 +1,6 @@
-"""Multi-model endpoints of SageMaker: it unpacks models, and requests to load, invoke and unload them.
+"""Multi-model endpoints of SageMaker: it unpacks models and sends requests to load, run and unload them.
 
-POST /models ─► folder ─► Management.join          POST /models/<hash>/invoke ─► infer
+POST /models ─► folder ─► RepositoryControl.join          POST /models/<hash>/invoke ─► infer
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SageMakerModels:
     """The services below /models. Not thread-safe: call from the event loop only.
 
     infer   the inference service
-    root    where SageMaker puts the folders that it has unpacked
+    root    folder in which SageMaker unpacks models
     """
 
     def __init__(self, infer: Service, root: str = ROOT):
@@ -112,7 +112,7 @@ def _told_of(place: ModelLocation) -> dict[str, str]:
 
 
 def _asked(call: HttpRequest) -> tuple[str, str]:
-    """Return hash and url of a model to load. Raises CoreError(INVALID)."""
+    """Return hash and url of a model to load. Raises CoreError(INVALID) if the request has no valid ones."""
     document = read_control(call.body)
     found = document if type(document) is dict else {}
     label, url = found.get("model_name"), found.get("url")
@@ -126,7 +126,7 @@ def _asked(call: HttpRequest) -> tuple[str, str]:
 
 
 def _name(call: HttpRequest, label: str) -> str:
-    """Return the name to serve a model under: the name clients use, as a valid model name."""
+    """Return the model's name in this server: the target model of the header, or the hash, "/" escaped."""
     target = call.headers.get(TARGET) or label
     return target.replace("%", "%25").replace("/", "%2F")
 
@@ -145,7 +145,7 @@ def _unknown(label: str) -> HttpResponse:
 def _refused(error: CoreError, *, tried: bool) -> HttpResponse:
     """Return the response for an error.
 
-    tried   whether memory was allocated; the text of any other error may hold words of a client
+    tried   True if the server may have allocated memory; other error texts may quote the client
     """
     if error.kind is Kind.ALREADY_EXISTS:
         return refusal(409, error.message)

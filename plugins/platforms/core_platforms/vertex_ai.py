@@ -1,7 +1,7 @@
 """VertexAIFrontend: the container contract of Google's Vertex AI, on --vertex-ai-port.
 
-Vertex AI uses two paths, which the environment names. A header of the client redirects a request from
-there to paths of the v2 protocol.
+Vertex AI uses two paths, which environment variables set. A header of the client redirects a request from
+the predict path to paths of the v2 protocol.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class VertexAIFrontend(HttpListener):
         return self._options.allow_vertex_ai
 
     async def start(self) -> None:
-        """Listen. Raises what HttpListener.start raises, and CoreError(INVALID) without the two paths."""
+        """Listen. Raises CoreError(INVALID) if a path is not set, and the errors of HttpListener.start."""
         for variable in (PREDICT_ROUTE, HEALTH_ROUTE):
             if not os.environ.get(variable):
                 raise invalid(f"{variable} is not defined for Vertex AI endpoint")
@@ -76,9 +76,9 @@ class VertexAIFrontend(HttpListener):
 
 
 class VertexAIRouter(Router):
-    """Router of two paths, and of the v2 paths that a request is redirected to.
+    """Router of the two paths, and of redirects to v2 paths.
 
-    It redirects inference requests and read-only requests: with POST, whatever their method in v2.
+    It redirects inference requests and read-only requests. A redirect needs POST, whatever the v2 method is.
     """
 
     def __init__(self, restrictions: Restrictions):
@@ -108,7 +108,7 @@ class VertexAIRouter(Router):
         return _V2.requirement("GET", target, headers)
 
     def _target(self, path: str, headers: Mapping[str, str]) -> str | None:
-        """Return the path that a request is redirected to, None without a redirect."""
+        """Return the path to which a request is redirected, None without a redirect."""
         target = headers.get(REDIRECT) if path == self._predict else None
         return None if target is None else f"/{target}"
 

@@ -1,8 +1,8 @@
 """Several processes that serve as one: `--workers=N`.
 
     supervisor ─► worker 1 (event loop, models, frontends)    clients ─► the kernel ─► the port of any worker
-        │     └─► worker 2 (the same)
-        └── a channel to each: an operation that one worker receives is done by all of them
+        │     └─► worker 2 (event loop, models, frontends)
+        └── a channel to each: all workers run an operation that one of them receives
 
 docs/workers.md is the page for users.
 """

@@ -1,6 +1,6 @@
-"""Channel: messages between two processes, over a pair of sockets that the one has inherited.
+"""Channel: messages between the supervisor and a worker, over a socketpair whose one end the worker inherits.
 
-A message is a head, which the supervisor reads, and a body, which it only hands on. On the wire: the
+A message has a head, which the supervisor reads, and a body, which it only forwards. On the wire: the
 lengths of both (32 bits each, little endian), the head as JSON, the body.
 """
 
@@ -19,8 +19,8 @@ MOST_BODY_BYTES = 2**32 - 1
 
 
 class Message(NamedTuple):
-    """head   values that JSON has; `kind` says what the message is
-    body   bytes as values.py makes them, or several of them one after another
+    """head   a JSON object; `kind` is the type of the message
+    body   one or several values that values.py has packed, concatenated
     """
 
     head: dict[str, Any]
@@ -28,16 +28,16 @@ class Message(NamedTuple):
 
 
 class Channel:
-    """One end. Loop thread only. Made by `open_channel`."""
+    """One end of a channel, made by `open_channel`. Not thread-safe: use it on the event loop only."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         self._reader = reader
         self._writer = writer
 
     def send(self, head: dict[str, Any], body: bytes = b"") -> None:
-        """Send a message, never waiting; it is lost if the other end is closed.
+        """Send a message without waiting; drop it if the channel is closed.
 
-        Raises ValueError for one that is too long.
+        Raises ValueError if the head or the body is too long.
         """
         text = json.dumps(head).encode()
         if len(text) > MOST_HEAD_BYTES or len(body) > MOST_BODY_BYTES:
@@ -52,9 +52,9 @@ class Channel:
             self._writer.write(body)
 
     async def receive(self) -> Message | None:
-        """The next message; None when the other end is closed.
+        """Wait for the next message and return it; None if the other end is closed.
 
-        Raises ValueError for what is none: the two ends are the same program, so it is a mistake.
+        Raises ValueError for an invalid message, which is an error of the program at the other end.
         """
         try:
             sizes = _LENGTHS.unpack(await self._reader.readexactly(_LENGTHS.size))
@@ -70,5 +70,5 @@ class Channel:
 
 
 async def open_channel(end: socket.socket) -> Channel:
-    """The channel over one end of a socketpair, which it owns from now on."""
+    """Return the channel over one end of a socketpair. The channel owns the socket."""
     return Channel(*await asyncio.open_unix_connection(sock=end))

@@ -1,4 +1,4 @@
-"""What several workers cannot share, or each have for themselves."""
+"""Check that workers can share ports, and list the options that apply to each worker."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from core.options import Options
 
 
 def check_workers(options: Options) -> None:
-    """Raise CoreError(INVALID) for options that several workers cannot share."""
+    """Raise CoreError(INVALID) if the system cannot share a port between workers."""
     if not hasattr(socket, "SO_REUSEPORT"):
         raise invalid("--workers: this system cannot share a port between processes (SO_REUSEPORT)")
 
 
 def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
-    """What each worker has for itself, as warnings.
+    """Return a warning for each option that applies to each worker instead of the whole server.
 
-    gpus   those that instances may be placed on
+    gpus   GPUs on which instances may be placed
     """
     several = f"--workers={options.workers}"
     found = []

@@ -1,4 +1,4 @@
-"""Delays: how long a worker that has ended waits before it is started again."""
+"""Delays: the pauses before a worker that has ended is started again."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Callable
 
 _FIRST_S = 0.1  # twice as long each time
 _LONGEST_S = 30.0
-_WELL_S = 60.0  # a worker that served so long has not failed again but for the first time
+_WELL_S = 60.0  # after a worker has served longer, its next delay is the first one again
 
 
 class Delays:
-    """Each worker has its own.
+    """The delays of each worker, independent of the others.
 
-    clock   seconds that only grow
+    clock   returns monotonic seconds
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
-        self._up_s: dict[int, float] = {}  # worker → since when it serves, if it does
+        self._up_s: dict[int, float] = {}  # worker → time at which it began to serve
         self._next_s: dict[int, float] = {}
 
     def up(self, worker: int) -> None:
-        """From now on it serves."""
+        """Record that a worker serves now."""
         self._up_s[worker] = self._clock()
 
     def next_s(self, worker: int) -> float:
-        """It has ended, or could not be started: the seconds to wait."""
+        """Record that a worker has ended or could not start. Return the seconds until its next start."""
         up_s = self._up_s.pop(worker, None)
         if up_s is not None and self._clock() - up_s > _WELL_S:
             self._next_s.pop(worker, None)

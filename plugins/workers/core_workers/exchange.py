@@ -1,7 +1,7 @@
-"""Exchange: what one worker asks, all workers answer. The supervisor's side of the channels.
+"""Exchange: send the request of one worker to all workers and collect their answers, in the supervisor.
 
-worker ─► ask ─► [Exchange] ─► do, to each ─► answers ─► the worker that asked.  Bodies are not read
-here. Changes follow each other, so that all workers see them in one order.
+worker ─► ask ─► [Exchange] ─► do, to each ─► answers ─► the worker that asked.  The exchange does not read
+bodies. It runs one change at a time, so that all workers see changes in the same order.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Send = Callable[[dict[str, Any], bytes], None]
 
 
 class Answer(NamedTuple):
-    """failed   whether the body is an error
-    idle     whether there was nothing to change
+    """failed   True if the body is an error
+    idle     True if there was nothing to change
     """
 
     body: bytes
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 @dataclass
 class _Question:
-    """One question and the workers whose answers are missing."""
+    """One request to workers, and the workers whose answers are missing."""
 
     missing: set[int]
     done: asyncio.Event = field(default_factory=asyncio.Event)
@@ -44,12 +44,12 @@ class _Question:
 
 
 class Exchange:
-    """Loop thread of the supervisor.
+    """The requests to all workers. Not thread-safe: use it on the supervisor's event loop only.
 
-    turn     held by the one who changes something in the workers
-    ledger   what has been changed since the start
+    turn     lock that is held while workers are changed or started
+    ledger   the changes since the start
 
-    patience_s   how long an answer may take that a worker only has to look up
+    patience_s   time limit of the answers to `ask`
     """
 
     def __init__(self, patience_s: float = 10.0) -> None:
@@ -57,23 +57,23 @@ class Exchange:
         self.turn = asyncio.Lock()
         self.ledger = Ledger()
         self._peers: dict[int, Send] = {}  # worker → its channel
-        self._joined: set[int] = set()  # those that are asked with all others
+        self._joined: set[int] = set()  # workers that receive requests to all
         self._questions: dict[int, _Question] = {}
         self._operations: dict[int, Operation] = {}
         self._numbers = itertools.count(1)
 
-    # who is there ---------------------------------------------------------
+    # workers --------------------------------------------------------------
 
     def connect(self, worker: int, send: Send) -> None:
-        """There is a worker that can be asked by name."""
+        """Add a worker, to which `send` sends messages. It takes part in requests to all after `join`."""
         self._peers[worker] = send
 
     def join(self, worker: int) -> None:
-        """From now on it is asked with all others."""
+        """Include a worker in requests to all."""
         self._joined.add(worker)
 
     def leave(self, worker: int) -> None:
-        """It has ended: nobody waits for it any more."""
+        """Remove a worker that has ended; open requests and operations stop waiting for it."""
         self._peers.pop(worker, None)
         self._joined.discard(worker)
         for question in self._questions.values():
@@ -84,7 +84,7 @@ class Exchange:
     # operations -----------------------------------------------------------
 
     def begin(self, workers: Iterable[int]) -> Operation:
-        """An operation that these workers take part in, until `end`."""
+        """Begin an operation of these workers; `end` ends it."""
         operation = Operation(next(self._numbers), set(workers), self._tell)
         self._operations[operation.number] = operation
         return operation
@@ -95,7 +95,7 @@ class Exchange:
     # messages of workers -----------------------------------------------------
 
     def answered(self, worker: int, message: Message) -> None:
-        """A worker has done what it was asked."""
+        """Handle a worker's answer to a request."""
         head = message.head
         answer = Answer(message.body, head["failed"], head["idle"])
         operation = self._operations.get(head["operation"])
@@ -107,11 +107,11 @@ class Exchange:
             question.without(worker)
 
     def voted(self, worker: int, message: Message) -> None:
-        """A worker has loaded a model, or could not."""
+        """Handle the vote of a worker that has loaded a model, or has failed to."""
         head = message.head
         operation = self._operations.get(head["operation"])
         if operation is None:
-            operation = Operation(head["operation"], (), self._tell)  # nobody else is at it
+            operation = Operation(head["operation"], (), self._tell)  # it has ended: decide alone
         operation.vote(worker, head["model"], head["objection"])
 
     def _tell(self, worker: int, operation: int, model: str, objection: str) -> None:
@@ -121,17 +121,17 @@ class Exchange:
     # questions ---------------------------------------------------------------
 
     async def ask(self, method: str, body: bytes) -> dict[int, Answer | None]:
-        """The answer of each worker; None of one that says nothing. One that has died is left out."""
+        """Return each worker's answer; None if it exceeds the time limit. Dead workers are left out."""
         return await self._ask(method, body, self._joined, 0, self._patience_s)
 
     async def change(
         self, method: str, body: bytes, thing: str = "", forgets: bool = False
     ) -> dict[int, Answer | None]:
-        """Let all workers do the same, after the changes before; their answers.
+        """Run a method that changes something in all workers, after earlier changes; return their answers.
 
-        thing     what is changed, for the ledger
-        forgets   whether the thing is then as it was at the start
-        If some could and some could not, those that could are told to undo it.
+        thing     name of the changed thing in the ledger, "" for none
+        forgets   True if the change restores the thing's state of the start
+        If the method fails in some workers, the others undo it.
         """
         async with self.turn:
             operation = self.begin(self._joined)
@@ -150,7 +150,7 @@ class Exchange:
             return answers
 
     async def catch_up(self, worker: int) -> None:
-        """Let one worker do what the others have done before it came. `turn` is held."""
+        """Run the changes of the ledger in a worker that has started later. The caller holds `turn`."""
         for entry in list(self.ledger.entries()):
             operation = self.begin({worker})
             try:
@@ -183,6 +183,6 @@ class Exchange:
         return {**question.answers, **silent}
 
     def send(self, worker: int, head: dict[str, Any], body: bytes = b"") -> None:
-        """Send a message to a worker; lost if it has ended."""
+        """Send a message to a worker; drop it if the worker has ended."""
         if (send := self._peers.get(worker)) is not None:
             send(head, body)

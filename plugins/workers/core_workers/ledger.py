@@ -1,4 +1,4 @@
-"""Ledger: the changes that a worker has to catch up when it starts later than the others."""
+"""Ledger: the changes that a worker must run when it starts later than the others."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """A change as the workers were asked for it: a method of theirs and its packed arguments."""
+    """A change as it was sent to the workers: a method and its packed arguments."""
 
     method: str
     body: bytes
 
 
 class Ledger:
-    """The last change of each thing, in the order of those changes.
+    """The last change of each thing, in the order of the changes.
 
-    A thing is a text that the worker who asked for the change has chosen: "model bert". What is before
-    the first space is its area. Bounded by what clients can have loaded, registered and set at a time.
+    A thing is a text of the worker that requests the change, such as "model bert"; the part before the first
+    space is its area. The number of things that clients load, register and set bounds the size.
     """
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
 
     def keep(self, thing: str, entry: Entry) -> None:
-        """The thing has been changed."""
+        """Record the last change of a thing."""
         self._entries.pop(thing, None)
         self._entries[thing] = entry
 
     def drop(self, thing: str) -> None:
-        """The thing is as it was at the start; so is its whole area, if only that is named.
+        """Remove the change of a thing, or of a whole area if `thing` names only that.
 
-        With a place goes what was said of its model.
+        For "place NAME", remove also the change of "model NAME".
         """
         area, space, name = thing.partition(" ")
         for each in [each for each in self._entries if _area(each) == area]:
@@ -41,7 +41,7 @@ class Ledger:
             self._entries.pop(f"model {name}", None)
 
     def entries(self) -> Iterator[Entry]:
-        """What to do, places of models first, then models: settings may be those of a model."""
+        """Yield the changes: first model locations, then models, then others, which may concern a model."""
         first = ("place", "model")
         for area in first:
             yield from (self._entries[each] for each in self._entries if _area(each) == area)

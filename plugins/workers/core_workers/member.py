@@ -1,7 +1,7 @@
 """Member: a worker's side of its channel.
 
-Management ─► ask, change ─► [Member] ─► the supervisor ─► the Members of all workers, this one too ─►
-handlers.  Loop thread only.
+core.control ─► ask, change ─► [Member] ─► the supervisor ─► the Members of all workers, this one too ─►
+handlers.  Not thread-safe: use it on the event loop only.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ logger = logging.getLogger("core")
 
 _MOST_OBJECTION = 4000  # characters
 
-# The operation that the current task belongs to: what a model loads by itself belongs to none.
+# The operation to which the current task belongs; 0 for none, as for loads that a model itself starts.
 _operation: ContextVar[int] = ContextVar("operation", default=0)
 
 
 class Member:
-    """One worker among others.
+    """One worker's end of the exchange between the workers.
 
-    number, count   which worker it is, from 1 on, and how many there are
-    end             set when the supervisor wants the worker to end, or has ended itself
-    orphaned        whether the supervisor has ended
+    number, count   number of the worker, from 1 on, and number of workers
+    end             set when the supervisor stops the worker, or has ended
+    orphaned        True if the supervisor has ended
     admitted        set when a worker that replaces another may open its ports
-    start           the operation in which the models are loaded at the start
-    tables          memory that all workers share; None where there is none
+    start           operation in which the worker loads the models of the start
+    tables          tables in memory that all workers share; None if there are none
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Member:
         self._asked: dict[int, asyncio.Future[Message]] = {}
         self._votes: dict[tuple[int, str], asyncio.Future[str]] = {}
         self._undo: Callable[[], object] | None = None
-        self._changing = 0  # operations that are going on here
+        self._changing = 0  # operations in progress in this worker
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener = asyncio.get_running_loop().create_task(self._listen())
 
@@ -69,15 +69,15 @@ class Member:
 
     @property
     def changing(self) -> bool:
-        """Whether models are being changed here, at the start or because a client asked."""
+        """True while this worker changes models, at the start or in an operation."""
         return self._changing > 0
 
     def serve(self, handlers: Mapping[str, Handler]) -> None:
-        """What the worker does when it is asked; questions that came before are answered then."""
+        """Set the functions that handle requests, by method name."""
         self._handlers = handlers
 
     async def close(self) -> None:
-        """The worker ends."""
+        """Stop listening and close the channel."""
         self._listener.cancel()
         await asyncio.wait([self._listener])
         self._channel.close()
@@ -95,28 +95,31 @@ class Member:
             _operation.reset(token)
 
     def started(self) -> None:
-        """The models of the start are loaded."""
+        """Report to the supervisor that the models of the start are loaded."""
         self._channel.send({"kind": "started"})
 
     def failed(self, error: CoreError) -> None:
-        """The worker cannot serve."""
+        """Report to the supervisor that the worker cannot serve."""
         text = f"{error.kind.title} - {error.message}"
         self._channel.send({"kind": "failed", "reason": text[:_MOST_OBJECTION]})
 
     def opened(self) -> None:
-        """The ports are open."""
+        """Report to the supervisor that the ports are open."""
         self._channel.send({"kind": "opened"})
 
     # questions to all --------------------------------------------------------
 
     async def ask(self, operation: str, arguments: tuple[Any, ...]) -> ProcessResults:
-        """Call an operation in every worker, this one too."""
+        """Call an operation in every worker, including this one.
+
+        Raises CoreError(UNAVAILABLE) if the server ends or the arguments are too long.
+        """
         return await self._ask({"kind": "ask", "method": operation}, arguments)
 
     async def change(
         self, operation: str, arguments: tuple[Any, ...], thing: str, forgets: bool
     ) -> ProcessResults:
-        """Call an operation that changes something in every worker; one change after the other."""
+        """Call an operation that changes every worker, after earlier changes. Raises as `ask` does."""
         head = {"kind": "change", "method": operation, "thing": thing, "forgets": forgets}
         return await self._ask(head, arguments)
 
@@ -137,7 +140,7 @@ class Member:
     # agreement ----------------------------------------------------------------
 
     async def alone(self, change: Awaitable[None]) -> None:
-        """Change something in this worker alone, whatever all do meanwhile: nobody else is asked."""
+        """Run a change in this worker only: `agree` then does not ask the other workers."""
         token = _operation.set(0)
         try:
             await change
@@ -145,9 +148,9 @@ class Member:
             _operation.reset(token)
 
     async def agree(self, model: str, objection: str) -> str:
-        """What the workers have against serving what they have just loaded, "" for nothing.
+        """Wait for the votes of all workers on a loaded model. Return an objection, "" if all agree.
 
-        objection   why this worker cannot, "" if it can
+        objection   reason why this worker cannot serve the model, "" if it can; the result without operation
         """
         operation = _operation.get()
         if not operation:
@@ -163,7 +166,7 @@ class Member:
         finally:
             self._votes.pop((operation, model), None)
 
-    # what comes -----------------------------------------------------------------
+    # receiving ------------------------------------------------------------------
 
     async def _listen(self) -> None:
         while (message := await self._channel.receive()) is not None:
@@ -197,7 +200,7 @@ class Member:
             self.end.set()
 
     async def _do(self, message: Message) -> None:
-        """Answer a question, or do what a change asks for."""
+        """Call the handler of a request and send its answer."""
         head = message.head
         operation = head["operation"]
         answer = {"id": head["id"], "operation": operation, "failed": False, "idle": False}

@@ -1,7 +1,7 @@
-"""Operation: one change of models, in all workers that take part in it.
+"""Operation: one change of models in all workers that take part in it.
 
-Each worker loads beside what it serves and says, for each model, whether it could; none takes a new
-version into service before all have said so. What one could not load, nobody serves.
+Each worker loads a new version while it serves the old one, and votes on each model. Workers serve the new
+version only after all have voted for it. If one worker cannot load it, none serves it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ Tell = Callable[[int, int, str, str], None]
 
 @dataclass
 class _Ballot:
-    """What has been said about one model.
+    """The votes on one model.
 
-    votes      worker → what it has against it, "" for nothing
-    objection  what was decided, None as long as nothing is
+    votes      worker → its objection, "" for none
+    objection  the decision, None before it
     """
 
     votes: dict[int, str] = field(default_factory=dict)
@@ -25,20 +25,20 @@ class _Ballot:
 
 
 class Operation:
-    """Loop thread of the supervisor.
+    """The votes of one change. Not thread-safe: use it on the supervisor's event loop only.
 
-    tell   (worker, operation, model, objection) → None: brings a decision to a worker that has voted
+    tell   (worker, operation, model, objection) → None: sends a decision to a worker that has voted
     """
 
     def __init__(self, number: int, workers: Collection[int], tell: Tell):
         self.number = number
         self._tell = tell
         self._busy = set(workers)
-        self._failures: dict[int, str] = {}  # of those that have ended without success
+        self._failures: dict[int, str] = {}  # worker that has ended without success → its failure
         self._ballots: dict[str, _Ballot] = {}
 
     def vote(self, worker: int, model: str, objection: str) -> None:
-        """A worker has loaded a model, or has tried to; it waits for the decision."""
+        """Count the vote of a worker that has loaded a model or has failed to; it waits for the decision."""
         ballot = self._ballots.setdefault(model, _Ballot())
         ballot.votes[worker] = objection
         if ballot.objection is not None:
@@ -47,10 +47,10 @@ class Operation:
             self._decide(model, ballot)
 
     def ended(self, worker: int, failure: str = "") -> None:
-        """A worker has come to its end, or has died. A second end says nothing new.
+        """Note that a worker has ended its part, or has died. A second call does nothing.
 
-        Where it had not voted it had nothing to load, and agrees: it looked before the files changed,
-        and the next look shows them. Unless it failed.
+        A worker without a failure agrees with the models on which it has not voted: it polled the repository
+        before the files changed, and the next poll finds them.
         """
         if worker not in self._busy:
             return

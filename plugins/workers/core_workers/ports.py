@@ -1,4 +1,4 @@
-"""Ports: one for each frontend of all workers, and their Unix domain sockets, kept by the supervisor."""
+"""Ports: the ports and Unix domain sockets of all workers' frontends, which the supervisor holds."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from frontends.shared import unix_sockets
 
 
 class Ports:
-    """The ports of the server, bound by the supervisor as long as it lives.
+    """The ports of the server, which the supervisor binds until `close`.
 
-    It never listens: connections go to the workers. But nobody else can take a port while a worker
-    is started again, and another server that holds one is found before any worker starts.
+    The supervisor does not listen on ports: the kernel passes connections to the workers. It holds them so
+    that no other program takes a port while a worker restarts, and finds a port in use before workers start.
 
-    At Unix domain sockets it does listen, and workers have the sockets from it: connections wait there
-    while nobody takes them.
+    It listens on Unix domain sockets, which the workers inherit: connections wait until a worker accepts.
 
     chosen   name of the option → port
     """
 
     def __init__(self, options: Options):
-        """Raises CoreError(UNAVAILABLE) for a port that is taken or an address that is not here."""
+        """Bind all ports. Raises CoreError(UNAVAILABLE) for a port in use or an address it cannot bind."""
         self.chosen: dict[str, int] = {}
         self._sockets: list[socket.socket] = []
         self._listeners: dict[str, unix_sockets.UnixListener] = {}
@@ -56,7 +55,7 @@ class Ports:
         return {address: each.socket.fileno() for address, each in self._listeners.items()}
 
     def close(self) -> None:
-        """Let the ports go."""
+        """Release the ports and sockets."""
         for listener in self._listeners.values():
             listener.close()
         self._listeners.clear()
@@ -66,9 +65,9 @@ class Ports:
 
 
 def _bind(host: str, port: int, shared: bool) -> Sequence[socket.socket]:
-    """A bound socket for each address of the host, all with one port, that others may bind too.
+    """Return a bound socket for each address of the host, at one port that workers can bind. Raises OSError.
 
-    shared   whether other servers may have it already
+    shared   True if another server may already have bound the port
     """
     found: list[socket.socket] = []
     try:
@@ -84,8 +83,8 @@ def _bind(host: str, port: int, shared: bool) -> Sequence[socket.socket]:
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             chosen = found[0].getsockname()[1] if found[1:] else port
             each.bind((address[0], chosen, *address[2:]))
-            # After the bind, which failed if another server has the port: from now on those who share
-            # ports can have it, the workers, and nobody else, also while none of them listens.
+            # After the bind, which fails if another server has the port: from now on only sockets with
+            # SO_REUSEPORT, as the workers have, can bind it, also while no worker listens.
             each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError:

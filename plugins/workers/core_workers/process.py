@@ -1,4 +1,4 @@
-"""WorkerProcess: one worker as the supervisor sees it, from its start to its exit status."""
+"""WorkerProcess: the supervisor's side of one worker process, from its start to its exit status."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 
 from core_workers.channel import Channel, Message, open_channel
 
-# The path of the supervisor and not what an interpreter makes of -c: there the current folder, which may
-# hold another `core`, would come first.
+# The supervisor's sys.path replaces the interpreter's own: with -c that begins with the current folder, which
+# may contain another `core`.
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r}; from core_workers.worker import work; "
     "sys.exit(work({settings!r}))"
@@ -24,15 +24,15 @@ _PROGRAM = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker is told on its command line, before the arguments of the server.
+    """The settings of one worker, on its command line before the arguments of the server.
 
-    number        which worker it is, from 1 on
-    operation     in which it loads the models of the start
-    replacement   whether it takes the place of one that has died, and waits until it is admitted
-    ports         option → port, of all workers
-    listening     address of a Unix domain socket → its file descriptor, of all workers
+    number        number of the worker, from 1 on
+    operation     operation in which it loads the models of the start
+    replacement   True if it replaces a worker that has ended; it then waits until it is admitted
+    ports         name of the option → port of all workers
+    listening     address of a Unix domain socket of all workers → its file descriptor
     tables        name of a table that all workers share → its file descriptor
-    channel       file descriptor of its end of the channel, -1 before there is one
+    channel       file descriptor of its end of the channel, -1 before `start_worker` makes it
     """
 
     number: int
@@ -52,13 +52,13 @@ class Settings:
 
 
 class WorkerProcess:
-    """Loop thread of the supervisor. Made by `start_worker`.
+    """A worker process, made by `start_worker`. Not thread-safe: use it on the supervisor's event loop only.
 
-    number     which worker it is
-    replacing  whether it takes the place of one that has died and does not serve yet
-    started    result: "" when its models are loaded, else why it cannot serve
+    number     number of the worker
+    replacing  True while it replaces a worker that has ended and does not serve yet
+    started    result: "" when its models are loaded, else the reason why it cannot serve
     opened     set when the ports of a replacement are open
-    ended      set when it has ended and somebody has looked
+    ended      set when `look` finds that the process has ended
     status     exit status, negative for a signal; None while it runs
     """
 
@@ -80,11 +80,11 @@ class WorkerProcess:
         return self._popen.returncode
 
     def send(self, head: dict[str, Any], body: bytes = b"") -> None:
-        """Send it a message; lost if it has ended."""
+        """Send the worker a message; drop it if the channel is closed."""
         self._channel.send(head, body)
 
     def listen(self, received: Callable[[int, Message], None]) -> None:
-        """Hand every message of the worker to `received`, but for those about its start."""
+        """Pass every message of the worker to `received`, except those about its start."""
         self._listener = asyncio.get_running_loop().create_task(self._listen(received))
 
     async def _listen(self, received: Callable[[int, Message], None]) -> None:
@@ -100,7 +100,7 @@ class WorkerProcess:
                 received(self.number, message)
 
     def look(self) -> bool:
-        """Whether the process has ended; the first time it is cleaned up."""
+        """Return whether the process has ended. The first time, set `ended` and close the channel."""
         if self._popen.poll() is None:
             return False
         if not self.ended.is_set():
@@ -110,7 +110,7 @@ class WorkerProcess:
         return True
 
     def how_it_ended(self) -> str:
-        """How it ended: "was ended by SIGKILL" or "ended with status 3"."""
+        """Return the end of the process in words: "was ended by SIGKILL" or "ended with status 3"."""
         status = self.status or 0
         if status >= 0:
             return f"ended with status {status}"
@@ -120,12 +120,12 @@ class WorkerProcess:
             return f"was ended by signal {-status}"
 
     def read_again(self) -> None:
-        """Let it read certificates, tokens and keys again."""
+        """Send SIGHUP: the worker reads certificates, tokens and keys again."""
         if self._popen.poll() is None:
             self._popen.send_signal(signal.SIGHUP)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         if self._popen.poll() is None:
             self._popen.kill()
 
@@ -135,16 +135,16 @@ class WorkerProcess:
 
 
 async def start_worker(arguments: Sequence[str], settings: Settings) -> WorkerProcess:
-    """Start a worker with the arguments of the server's command line. Raises OSError.
+    """Start a worker with the arguments of the server's command line. Raises OSError if it cannot start.
 
-    settings   but for `channel`, which is made here
+    settings   this function sets `channel`
     """
     ours, theirs = socket.socketpair()
     with theirs:
         settings = replace(settings, channel=theirs.fileno())
         program = _PROGRAM.format(path=sys.path, settings=settings.text())
-        # ^C reaches every process of a terminal: blocked until the worker ignores it (worker.py).
-        # SIGHUP may come before the worker knows what to do with it.
+        # ^C reaches every process of a terminal: block SIGINT until the worker ignores it (worker.py), and
+        # SIGHUP until the worker has its handler.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
         try:
             popen = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Relay: brings what a worker says to the others, and what they say back."""
+"""Relay: pass the requests of a worker to all workers, and their answers back."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ logger = logging.getLogger("core")
 
 
 class Relay:
-    """Loop thread of the supervisor.
+    """Handles the messages of workers. Not thread-safe: use it on the supervisor's event loop only.
 
-    restarts   worker → how often it has been started again; the supervisor counts
-    complete   whether every worker has been up
+    restarts   worker → number of its restarts, which the supervisor counts
+    complete   True after all workers have started
     """
 
     def __init__(self, exchange: Exchange, restarts: dict[int, int]):
@@ -25,7 +25,7 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def received(self, worker: int, message: Message) -> None:
-        """A worker has said something."""
+        """Handle a message of a worker: an answer, a vote, or a request to all workers."""
         kind = message.head["kind"]
         if kind == "answer":
             self._exchange.answered(worker, message)
@@ -37,12 +37,12 @@ class Relay:
             task.add_done_callback(self._done)
 
     def close(self) -> None:
-        """The server ends: nobody waits for an answer."""
+        """Cancel open requests, because the server ends."""
         for task in self._tasks:
             task.cancel()
 
     async def _ask(self, worker: int, message: Message) -> None:
-        """Ask all workers what one of them wants to know, or wants to be done."""
+        """Pass a worker's request to all workers, and send it their answers."""
         head = message.head
         if head["kind"] == "ask":
             answers = await self._exchange.ask(head["method"], message.body)
@@ -50,7 +50,7 @@ class Relay:
             answers = await self._exchange.change(
                 head["method"], message.body, head["thing"], head["forgets"]
             )
-        # The worker that asks comes first: what is there once for the machine is taken from it.
+        # The requesting worker is first: values of the whole machine are taken from its answer.
         order = sorted(answers, key=lambda number: (number != worker, number))
         told = [(number, each) for number in order if (each := answers[number]) is not None]
         self._exchange.send(

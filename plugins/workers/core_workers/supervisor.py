@@ -1,8 +1,8 @@
-"""Supervisor: the process that somebody started with --workers=N. It serves nothing itself.
+"""Supervisor: the process of a server with --workers=N that starts the workers. It serves no requests.
 
     ports ─► N workers ─► all have started ─► [wait, restart, relay] ─► signal ─► all drain ─► exit status
 
-It imports no model, frontend or array: a process that nothing can bring down but the system.
+It imports no models or arrays, so that a crash of their code cannot end it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from core_workers.tables import SharedTables
 
 logger = logging.getLogger("core")
 
-_LAST_SECONDS_S = 2.0  # more than the workers have themselves
+_LAST_SECONDS_S = 2.0  # added to --exit-timeout-secs, the workers' own time limit
 
 
 class Supervisor:
-    """Starts the workers, starts them again when they die, and relays their messages. Loop thread only.
+    """Starts and restarts the workers and relays their messages. Not thread-safe: event loop only.
 
-    arguments   of the command line, without the program
+    arguments   arguments of the command line, without the program
     """
 
     def __init__(self, options: Options, arguments: Sequence[str]):
@@ -50,13 +50,13 @@ class Supervisor:
         self._workers: dict[int, WorkerProcess] = {}
         self._delays = Delays()
         self._end = asyncio.Event()
-        self._launching = asyncio.Lock()  # so that the end knows all workers
+        self._launching = asyncio.Lock()  # `_stop` waits for it, to know all workers
         self._tasks: set[asyncio.Task[None]] = set()
         self._ports: Ports | None = None
         self._tables: SharedTables | None = None
 
     async def run(self) -> int:
-        """Serve until SIGINT or SIGTERM; the exit status."""
+        """Serve until SIGINT or SIGTERM and return the exit status."""
         self._watch_signals()
         failure = ""
         try:
@@ -86,7 +86,7 @@ class Supervisor:
     # start and end --------------------------------------------------------
 
     async def _start(self) -> str:
-        """Start all workers; why the server cannot serve, "" if it can or shall end."""
+        """Start all workers. Return the reason why the server cannot serve, "" if it can or must end."""
         numbers = list(self._relay.restarts)
         operation = self._exchange.begin(numbers)
         logger.info("starting %d workers, each with all models", len(numbers))
@@ -99,7 +99,7 @@ class Supervisor:
                 *(worker.started for worker in self._workers.values())
             )
         self._exchange.end(operation)
-        # One that has loaded everything may have ended since.
+        # A worker may have ended after it has loaded its models.
         reasons += [
             f"{Kind.INTERNAL.title} - worker {worker.number} {worker.how_it_ended()}"
             for worker in self._workers.values()
@@ -117,7 +117,7 @@ class Supervisor:
         return ""
 
     async def _unless_ended(self, *futures: asyncio.Future[str]) -> list[str]:
-        """The results of all, or of those that are done when one is a failure or the end comes."""
+        """Return the results of all, or at the first failure or the server's end, of those that are done."""
         ending = asyncio.ensure_future(self._end.wait())
         waiting: set[asyncio.Future[Any]] = set(futures)
         while waiting and not ending.done():
@@ -142,11 +142,11 @@ class Supervisor:
         worker.listen(self._relay.received)
         if self._end.is_set():
             worker.send({"kind": "stop"})
-        self._look()  # it may have ended before anybody looked
+        self._look()  # it may have ended before it was in `_workers`
         return worker
 
     async def _stop(self) -> bool:
-        """End all workers, within the time for the end; whether all of them drained."""
+        """End all workers, and kill them after the time limit. Return whether all ended with status 0."""
         self._end.set()
         service_manager.stopping()
         deadline = time.monotonic() + self._options.exit_timeout_secs + _LAST_SECONDS_S
@@ -171,7 +171,7 @@ class Supervisor:
         return all(worker.status == 0 for worker in self._workers.values())
 
     def _watch_signals(self) -> None:
-        """SIGINT and SIGTERM end the server, the next of them at once; SIGCHLD says who has ended."""
+        """Install handlers: SIGINT and SIGTERM end the server, a second one at once; SIGCHLD runs `_look`."""
         loop = asyncio.get_running_loop()
 
         def received(number: int) -> None:
@@ -198,7 +198,7 @@ class Supervisor:
     # workers that end --------------------------------------------------------
 
     def _look(self) -> None:
-        """See which workers have ended."""
+        """Find the workers that have ended, log them, and start replacements."""
         for worker in list(self._workers.values()):
             if worker.ended.is_set() or not worker.look():
                 continue
@@ -214,7 +214,7 @@ class Supervisor:
                 self._do(self._replace(worker.number))
 
     async def _replace(self, number: int) -> None:
-        """Start a worker again, until it is up."""
+        """Restart a worker, after growing delays, until it serves."""
         while True:
             await asyncio.sleep(self._delays.next_s(number))
             if self._end.is_set():
@@ -236,7 +236,7 @@ class Supervisor:
                 logger.error("worker %d cannot serve: %s", number, reason)
 
     async def _admit(self, worker: WorkerProcess) -> str:
-        """Let a worker serve with the others; why it cannot, "" if it can. The turn is held."""
+        """Let a replacement serve. Return the reason why it cannot, or "". The caller holds the turn."""
         reason = await worker.started
         if not reason:
             await self._exchange.catch_up(worker.number)
@@ -253,9 +253,9 @@ class Supervisor:
         return ""
 
     async def _poll(self) -> None:
-        """In mode poll: let all workers look at the repositories at the same time.
+        """In mode poll, let all workers poll the repositories at the same time.
 
-        If each looked when it likes, they would serve different versions for as long as a poll takes.
+        Polls at different times would make them serve different versions for up to one interval.
         """
         while self._options.model_control_mode == "poll":
             await asyncio.sleep(self._options.repository_poll_secs)
@@ -273,13 +273,13 @@ class Supervisor:
 
 
 def _tell(operation: Operation, number: int, started: asyncio.Future[str]) -> None:
-    """A worker has loaded the models of the start, or could not."""
+    """End a worker's part in the operation of the start, with its failure if it has one."""
     operation.ended(number, started.result())
 
 
 def supervise(options: Options, arguments: Sequence[str]) -> int:
-    """Run the server's workers until a signal comes; the exit status.
+    """Run the server's workers until SIGINT or SIGTERM and return the exit status.
 
-    arguments   of the command line, without the program: the workers read them again
+    arguments   arguments of the command line, without the program; the workers parse them again
     """
     return asyncio.run(Supervisor(options, arguments).run())

@@ -33,7 +33,7 @@ class WorkerTable(Protocol):
         """Make the memory of a table for `workers` processes; return its descriptor. Raises OSError."""
 
     def clear(self, worker: int) -> None:
-        """Remove what a worker has counted that has ended."""
+        """Clear the part of a worker that has ended; `worker` counts from 0 on."""
 
 
 def open_table(name: str, file: int, workers: int, worker: int) -> Any:
@@ -42,7 +42,7 @@ def open_table(name: str, file: int, workers: int, worker: int) -> Any:
 
 
 class SharedTables:
-    """All tables of one server, as the supervisor holds them. Raises CoreError and OSError.
+    """All tables of one server, in the supervisor. Raises CoreError if an import fails, and OSError.
 
     files   name → descriptor, for the workers
     """
@@ -67,11 +67,11 @@ class SharedTables:
 
 
 class TablesOfWorker:
-    """The tables of the server, as one worker opens them. Loop thread only.
+    """The tables of the server, in one worker. Not thread-safe: use it on the event loop only.
 
-    files     name → descriptor that the supervisor has passed on
+    files     name → descriptor, inherited from the supervisor
     workers   number of workers
-    worker    number of this one among them, from 0 on
+    worker    number of this worker, from 0 on
     """
 
     def __init__(self, files: Mapping[str, int], workers: int, worker: int):
@@ -79,8 +79,8 @@ class TablesOfWorker:
         self._workers = workers
         self._worker = worker
         for file in files.values():
-            os.set_inheritable(file, False)  # child processes of models do not get it
+            os.set_inheritable(file, False)  # child processes of models must not inherit it
 
     def open(self, name: str) -> Any:
-        """Return the table of that name. Raises KeyError if no distribution brings it."""
+        """Return the table of that name. Raises KeyError if no distribution provides it."""
         return open_table(name, self._files[name], self._workers, self._worker)

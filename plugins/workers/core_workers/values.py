@@ -1,7 +1,7 @@
-"""Values as bytes: what a worker asks, answers or refuses.
+"""Encode the arguments, results and errors of requests between workers as bytes.
 
-JSON, in which {"object": …} stands for an object and {"bytes": …} for bytes in base64: so that no key
-that a client has chosen can be taken for something else. Tuples come back as lists.
+The form is JSON in which {"object": …} stands for an object and {"bytes": …} for bytes in base64, so that
+no key of a client is mistaken for a tag. Tuples become lists.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from core.errors import CoreError, Kind
 
 
 def pack(value: Any) -> bytes:
-    """The bytes of None, a bool, a number, a text, bytes, or lists and dicts of such values."""
+    """Encode None, a bool, a number, a text, bytes, or lists and dicts of such values."""
     return json.dumps(_tagged(value), separators=(",", ":")).encode()
 
 
 def unpack(data: bytes) -> Any:
-    """The value that `pack` was given."""
+    """Decode the bytes of `pack`; tuples become lists."""
     return _untagged(json.loads(data))
 
 
 def pack_error(error: CoreError) -> bytes:
-    """An answer that is an error."""
+    """Encode the kind and the message of an error."""
     return pack({"kind": error.kind.name, "message": error.message})
 
 
 def unpack_error(data: bytes) -> CoreError:
-    """The error that `pack_error` was given."""
+    """Decode the bytes of `pack_error`."""
     value = unpack(data)
     return CoreError(Kind[value["kind"]], value["message"])
 

@@ -1,7 +1,7 @@
 """Worker: one process of several that serve as one, from its settings to its exit status.
 
 supervisor ─► [work] ─► core.process.serve, with the role of a worker.  A worker that replaces another one
-opens its ports last: no connection reaches it before it has done what the others have.
+opens its ports last: no connection reaches it before it has run the changes of the ledger.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Worker(OnlyProcess):
-    """The role of one worker. The supervisor ends it, tells the service manager, and shows its error.
+    """The role of one worker. The supervisor ends it, notifies the service manager, and prints its error.
 
     member        its side of the channel to the supervisor
-    replacement   whether the others serve already
+    replacement   True if it replaces a worker that has ended, while the others serve
     """
 
     signals = (signal.SIGTERM,)
@@ -69,13 +69,13 @@ class Worker(OnlyProcess):
 
 
 def work(settings: str) -> int:
-    """Serve as one of several workers; return the exit status. The supervisor starts a process with it.
+    """Serve as one of several workers and return the exit status. The supervisor's command line calls it.
 
-    settings   Settings.text; the arguments of the server are those of this process
+    settings   text of Settings; the arguments of this process are the server's
     """
     mine = Settings.of(settings)
     for address, file in mine.listening.items():
-        os.set_inheritable(file, False)  # child processes of models do not get it
+        os.set_inheritable(file, False)  # child processes of models must not inherit it
         unix_sockets.inherited[address] = file
     # The supervisor has warned of deprecated flags.
     options = parse(sys.argv[1:], plugins.flags(), warn=lambda _: None).changed(**mine.ports)

@@ -19,14 +19,14 @@ from core.errors import CoreError, internal
 from core.request import InferenceRequest as CoreRequest
 from core.tensor import Tensor
 
-# The kinds that a model knows too have the numbers of its codes. Kind.UNKNOWN is INTERNAL.
+# Error kinds and codes of the same meaning have the same number. Kind.UNKNOWN is INTERNAL.
 _CODES = {code.value: code for code in ErrorCode if code is not ErrorCode.UNKNOWN}
 
 
 class Answers:
-    """Where the answers of one batch go, in the place of core's pipeline. Any thread, as core.batch tells.
+    """Receives the answers of one batch instead of core's pipeline. Any thread, by the rules of core.batch.
 
-    found   a response for each request; None for those that are answered by their senders, or again
+    found   a response for each request; None if its sender answers it, or if it is rescheduled
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Answers:
         signature: Signature,
     ):
         self.found: list[InferenceResponse | None] = [None] * len(requests)
-        # Which are answered by their senders, or are to be answered another time.
+        # True for requests that their senders answered, and for deferred and rescheduled ones.
         self._over = [False] * len(requests)
         self._requests = requests
         self._asked = asked
@@ -106,7 +106,7 @@ class Answers:
         self._sender(i).send(flags=TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def defer(self, i: int) -> None:
-        self._over[i] = True  # whoever has it answers it
+        self._over[i] = True  # its sender answers it later
         self._sender(i)
 
     def reschedule(self, i: int) -> None:

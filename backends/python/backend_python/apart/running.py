@@ -119,7 +119,7 @@ class Running:
     def _rows(self, inputs: Mapping[str, Tensor]) -> int:
         """Return the number of rows of a request, 1 if it has no tensor with dimensions.
 
-        This is the first dimension of any input but shape tensors: the server has checked that they agree.
+        This is the first dimension of any input except shape tensors: the server has checked that they agree.
         """
         for name, tensor in inputs.items():
             spec = self._signature.inputs.get(name)

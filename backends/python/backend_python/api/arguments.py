@@ -1,5 +1,5 @@
-"""Arguments as Triton's own classes take them: text may come as bytes of UTF-8 (so an element of a BYTES
-tensor may name a model), whole numbers as numpy's."""
+"""Check arguments as Triton's own classes do: text may be UTF-8 bytes (an element of a BYTES tensor may name
+a model), whole numbers may be numpy's."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from backend_python.strings import speakable
 
 
 def text(where: str, value: Any) -> str:
-    """Text that came as str, bytes or bytearray. TypeError, which begins with `where`, for all else."""
+    """Return a str, bytes or bytearray as str. Raises TypeError, which begins with `where`, for others."""
     if type(value) is str:
         return value
     if isinstance(value, str):
-        return str.__str__(value)  # of numpy, for example
+        return str.__str__(value)  # a subclass, such as numpy's
     if isinstance(value, (bytes, bytearray)):
         try:
             return value.decode()
@@ -23,14 +23,14 @@ def text(where: str, value: Any) -> str:
 
 
 def number(where: str, value: Any, lowest: int, below: int) -> int:
-    """A whole number from `lowest` to before `below`, of Python or numpy. TypeError, as `text`."""
+    """Return a whole number of Python or numpy. Raises TypeError unless lowest <= value < below."""
     if isinstance(value, SupportsIndex) and lowest <= (found := value.__index__()) < below:
         return found
     raise TypeError(f"{where} must be from {lowest} to {below - 1}, found {value!r}")
 
 
 def public_text(where: str, value: Any) -> str:
-    """The same for what the server shows to others: TypeError also for text that UTF-8 cannot carry."""
+    """Return text that the server shows to clients. Raises TypeError also if UTF-8 cannot encode it."""
     found = text(where, value)
     if speakable(found) != found:
         raise TypeError(

@@ -1,8 +1,7 @@
-"""Memory of GPUs, by CUDA's driver: the one module that calls it, for models and for the server.
+"""GPU memory through CUDA's driver, for models and for the server. No other module calls the driver.
 
-Only who has tensors of a GPU comes here: the driver is there, since their framework needs it, and no other
-library of CUDA is needed. Contexts are those that frameworks share. Devices are told by their numbers in this
-process, as frameworks number them; what is the same in all processes is their UUID. Functions raise
+It needs no other library of CUDA. Contexts are the primary ones, which frameworks share. A device is named by
+its number in this process, as frameworks number it; its UUID is equal in all processes. Functions raise
 TritonModelException with the driver's error, unless stated otherwise.
 """
 
@@ -25,16 +24,16 @@ UUID_BYTES = 16
 class Shareable(NamedTuple):
     """An allocation that other processes can open."""
 
-    handle: bytes  # what they open it by, HANDLE_BYTES
+    handle: bytes  # CUDA IPC handle, HANDLE_BYTES long
     address: int  # of its first byte here
     size: int  # bytes
 
 
 @cache
 def devices() -> tuple[bytes, ...]:
-    """The UUIDs of the devices that this process sees, in the order of their numbers; none without a driver.
+    """Return the UUIDs of the devices that this process sees, by number; empty without a driver.
 
-    Makes no context. Not before a fork: CUDA does not go on in a child.
+    Creates no context. Do not call it before a fork: CUDA does not work in a forked process.
     """
     count = ctypes.c_int()
     try:
@@ -46,7 +45,7 @@ def devices() -> tuple[bytes, ...]:
 
 
 def copy_to_host(address: int, size: int, device: int) -> np.ndarray[Any, Any]:
-    """`size` bytes of a device's memory, behind the work of CUDA's default stream."""
+    """Return a copy of `size` bytes of a device's memory, made after the work of CUDA's default stream."""
     found = np.empty(size, np.uint8)
     if size:
         with current(device):
@@ -56,16 +55,16 @@ def copy_to_host(address: int, size: int, device: int) -> np.ndarray[Any, Any]:
 
 
 def wait(device: int) -> None:
-    """Return when what was given to CUDA's default stream of a device has been done."""
+    """Wait for the work that was submitted to a device's default stream."""
     with current(device):
         _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
 
 
 def shareable(address: int, size: int, device: int) -> Shareable | None:
-    """The allocation that holds `size` bytes from `address` on; None if other processes cannot open it.
+    """Return the allocation that contains `size` bytes at `address`; None if other processes cannot open it.
 
-    So it is with managed memory, with that of cudaMallocAsync and of virtual memory management, with what
-    another process has lent, and on devices without interprocess communication.
+    They cannot open managed memory, memory of cudaMallocAsync and of virtual memory management, memory of
+    another process, and memory of devices without interprocess communication.
     """
     base, whole, capable = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
     handle = _Handle()
@@ -83,7 +82,7 @@ def shareable(address: int, size: int, device: int) -> Shareable | None:
 
 
 def open_handle(handle: bytes, device: int) -> tuple[int, int]:
-    """Address and bytes of an allocation of another process."""
+    """Open an allocation of another process and return its address and size in bytes."""
     base, whole, address = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
     with current(device):
         theirs = _Handle.from_buffer_copy(handle)
@@ -98,13 +97,13 @@ def open_handle(handle: bytes, device: int) -> tuple[int, int]:
 
 
 def close_handle(address: int, device: int) -> None:
-    """Let go of what `open_handle` gave."""
+    """Close an allocation that `open_handle` has opened."""
     with current(device):
         _call("cuIpcCloseMemHandle", ctypes.c_uint64(address))
 
 
 def allocate(size: int, device: int) -> int:
-    """The address of new memory that other processes can open."""
+    """Allocate memory that other processes can open, and return its address."""
     address = ctypes.c_uint64()
     with current(device):
         _call("cuMemAlloc_v2", ctypes.byref(address), _size(size))
@@ -112,13 +111,13 @@ def allocate(size: int, device: int) -> int:
 
 
 def free(address: int, device: int) -> None:
-    """Give back what `allocate` gave."""
+    """Free memory of `allocate`."""
     with current(device):
         _call("cuMemFree_v2", ctypes.c_uint64(address))
 
 
 def copy(target: int, source: int, size: int, device: int) -> None:
-    """Copy bytes on a device, behind the work of its default stream; they are there when it returns."""
+    """Copy bytes on a device, after the work of its default stream; wait for the end of the copy."""
     with current(device):
         _call("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), _size(size))
         _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
@@ -126,7 +125,7 @@ def copy(target: int, source: int, size: int, device: int) -> None:
 
 @contextlib.contextmanager
 def current(device: int) -> Iterator[None]:
-    """The device is the current one of this thread."""
+    """Make a device the current one of this thread."""
     _call("cuCtxPushCurrent_v2", _context(device))
     try:
         yield
@@ -141,7 +140,7 @@ _size = ctypes.c_size_t
 
 
 class _Handle(ctypes.Structure):
-    """A CUipcMemHandle, which is handed over by value."""
+    """A CUipcMemHandle, passed by value."""
 
     _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]
 
@@ -164,14 +163,14 @@ def _device(number: int) -> ctypes.c_int:
 
 @cache
 def _context(number: int) -> ctypes.c_void_p:
-    """The context of a device that frameworks share; kept until the process ends."""
+    """Return the primary context of a device, which frameworks share; it is kept until the process ends."""
     context = ctypes.c_void_p()
     _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), _device(number))
     return context
 
 
 def _uuid(number: int) -> bytes:
-    """Of a device, or of the part of it that this process sees."""
+    """Return the UUID of a device, or of the MIG part that this process sees."""
     found = ctypes.create_string_buffer(UUID_BYTES)
     name = "cuDeviceGetUuid_v2" if hasattr(_driver(), "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
     _call(name, found, _device(number))

@@ -50,9 +50,9 @@ TRITON_STRING_TO_NUMPY: dict[str, type] = {
 
 
 def number_of(dtype: np.dtype[Any]) -> int:
-    """The datatype of a numpy dtype in native byte order; 0 if there is none.
+    """Return the datatype of a numpy dtype in native byte order; 0 if there is none.
 
-    Bytes of fixed width (`S`) are BYTES; text of fixed width (`U`) is none, as in Triton.
+    Bytes of fixed width (`S`) are BYTES; text of fixed width (`U`) has no datatype, as in Triton.
     """
     if (number := NUMBERS.get(dtype)) is not None:
         return number
@@ -62,25 +62,25 @@ def number_of(dtype: np.dtype[Any]) -> int:
 
 
 def array_of(buffer: Any, start: int, number: int, shape: tuple[int, ...]) -> Any:
-    """An array over a buffer's bytes from `start` on, which it keeps alive. BF16 as uint16; not BYTES."""
+    """Return an array that shares a buffer's bytes from `start` on. BF16 as uint16; not for BYTES."""
     return np.ndarray(shape, NUMPY[number], buffer, start)
 
 
 def plain_number(array: Any) -> int:
-    """The datatype of an array that is a tensor as it is: in C order, its type in NUMBERS. Else 0."""
+    """Return the datatype of an array that needs no conversion: in C order, dtype in NUMBERS. Else 0."""
     if type(array) is not np.ndarray or not array.flags.c_contiguous:
         return 0
     return NUMBERS.get(array.dtype, 0)
 
 
 def triton_to_numpy_type(data_type: int) -> type | None:
-    """The numpy scalar type of a datatype's number; None for BF16 and what is no datatype."""
+    """Return the numpy scalar type of a datatype's number; None for BF16 and unknown numbers."""
     dtype = NUMPY.get(data_type)
     return None if dtype is None or data_type == BF16 else dtype.type
 
 
 def numpy_to_triton_type(data_type: Any) -> int | None:
-    """The number of a numpy scalar type or dtype (`np.float32`); None if it is no datatype."""
+    """Return the datatype of a numpy scalar type or dtype (`np.float32`); None if it has none."""
     if data_type is np.bytes_:
         return BYTES
     for number, dtype in NUMPY.items():
@@ -90,5 +90,5 @@ def numpy_to_triton_type(data_type: Any) -> int | None:
 
 
 def triton_string_to_numpy(triton_type_string: str) -> type:
-    """The numpy type of a name as in config.pbtxt, such as TYPE_FP32; KeyError for TYPE_BF16."""
+    """Return the numpy type of a name in config.pbtxt, such as TYPE_FP32. Raises KeyError for TYPE_BF16."""
     return TRITON_STRING_TO_NUMPY[triton_type_string]

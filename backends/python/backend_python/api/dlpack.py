@@ -1,7 +1,7 @@
-"""DLPack, both ways: host memory as arrays, GPU memory as it is.
+"""Export and import tensors by DLPack: host memory as arrays, GPU memory by its address.
 
-Written with ctypes and not over numpy's own DLPack, which has no BF16, and in older releases no BOOL
-and no read-only arrays. The structures are those of dlpack.h, version 0.x: `DLManagedTensor`.
+It uses ctypes, because numpy's own DLPack has no BF16, and in older releases no BOOL and no read-only
+arrays. The structures are those of dlpack.h, version 0.x: `DLManagedTensor`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from backend_python.api import datatypes
 from backend_python.api.errors import TritonModelException
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType; 3 is pinned host memory
-_LEGACY_STREAM = 1  # what `__dlpack__` takes: the producer's work is done for CUDA's default stream
+_LEGACY_STREAM = 1  # argument of `__dlpack__`: CUDA's default stream waits for the producer's work
 
 _INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6  # DLDataTypeCode
 
@@ -77,7 +77,7 @@ _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _set_name = pythonapi.PyCapsule_SetName
 _set_name.restype = ctypes.c_int
 _set_name.argtypes = [ctypes.py_object, ctypes.c_char_p]
-# For the destructor, whose capsule has no reference left: by address, so that none is taken.
+# By address: the destructor must take no reference to its capsule.
 _is_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", pythonapi)
 )
@@ -85,7 +85,7 @@ _pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_
     ("PyCapsule_GetPointer", pythonapi)
 )
 
-# What a consumer still looks at: address of the _Managed → it, its arrays and the tensor's memory.
+# Exports in use by a consumer: address of the _Managed → it, its arrays and the tensor's memory.
 _exported: dict[int, tuple[Any, ...]] = {}
 
 
@@ -94,7 +94,7 @@ def _delete(address: int) -> None:
 
 
 def _destroy(capsule: int) -> None:
-    if _is_valid_at(capsule, _NAME):  # nobody took it: its name is still the first
+    if _is_valid_at(capsule, _NAME):  # no consumer has renamed it
         _exported.pop(_pointer_at(capsule, _NAME), None)
 
 
@@ -103,7 +103,7 @@ _destructor = _Destructor(_destroy)
 
 
 def export(array: np.ndarray[Any, Any], number: int) -> Any:
-    """A capsule of a C-ordered array (BF16 as its bit patterns). It shares the array's memory."""
+    """Return a capsule that shares the memory of a C-ordered array (BF16 as its bit patterns)."""
     item = array.itemsize
     steps = tuple(step // item for step in array.strides)
     return lend(array.ctypes.data, array.shape, steps, number, (CPU, 0), array)
@@ -117,9 +117,9 @@ def lend(
     device: tuple[int, int],
     owner: Any,
 ) -> Any:
-    """A capsule of memory that `owner` keeps.
+    """Return a capsule of memory; it references `owner`, which keeps the memory, until it is deleted.
 
-    steps   elements from one to the next, of each dimension
+    steps   stride of each dimension, in elements
     """
     code, bits = _TYPES[number]
     dims = (ctypes.c_int64 * len(shape))(*shape)
@@ -138,7 +138,7 @@ def lend(
 
 
 def capsule_of(memory: Any) -> Any:
-    """A capsule of memory in C order, which has number, shape, device and address as Borrowed has."""
+    """Return a capsule of C-ordered memory, an object with Borrowed's number, shape, device and address."""
     steps: list[int] = []
     step = 1
     for dim in reversed(memory.shape):
@@ -148,7 +148,7 @@ def capsule_of(memory: Any) -> Any:
 
 
 class Borrowed:
-    """A tensor of a producer, which it keeps until the last user is gone.
+    """A tensor of a producer; the end of this object releases it.
 
     device    DLDeviceType and number of the device
     address   of the first element, 0 if there is none
@@ -168,7 +168,7 @@ class Borrowed:
         return self.device[0] in (CPU, CUDA_HOST)
 
     def array(self) -> np.ndarray[Any, Any]:
-        """Of host memory: an array that shares it. BF16 as its bit patterns."""
+        """Return an array that shares host memory. BF16 as its bit patterns."""
         dtype = datatypes.NUMPY[self.number]
         if not self.address:
             return np.empty(self.shape, dtype)
@@ -181,7 +181,7 @@ class Borrowed:
         return np.asarray(self)
 
     def capsule(self) -> Any:
-        """The same memory for another consumer."""
+        """Return a capsule of the memory for another consumer."""
         return capsule_of(self)
 
     def __del__(self) -> None:
@@ -190,9 +190,9 @@ class Borrowed:
 
 
 def borrow(value: Any) -> Borrowed:
-    """The tensor of a capsule, or of an object with `__dlpack__`.
+    """Take the tensor of a capsule, or of an object with `__dlpack__`.
 
-    TritonModelException for what cannot be read.
+    Raises TritonModelException for a used capsule, or an unsupported object, device, type or stride.
     """
     if type(value).__name__ != "PyCapsule":
         value = _capsule_of(value)

@@ -9,7 +9,7 @@ from backend_python.api.arguments import text
 
 
 class ErrorCode(enum.IntEnum):
-    """The codes of an error; the server maps them to statuses of its protocols."""
+    """The error codes; the server maps them to statuses of its protocols."""
 
     UNKNOWN = 0
     INTERNAL = 1
@@ -24,7 +24,7 @@ class ErrorCode(enum.IntEnum):
 class TritonError:
     """An error as the answer to one request.
 
-    message   what the client reads, as it is
+    message   text that the client receives unchanged
     code      one of TritonError.UNKNOWN … TritonError.CANCELLED
     """
 
@@ -58,4 +58,4 @@ class TritonError:
 
 
 class TritonModelException(Exception):
-    """An error of this interface, or one that the model wants to raise."""
+    """An error that this interface or the model raises."""

@@ -1,4 +1,4 @@
-"""GpuTensor: a tensor that a model has in the memory of a GPU."""
+"""GpuTensor: a tensor of a model in GPU memory."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Memory(Protocol):
-    """Where the elements of a tensor are: a DLPack tensor that is borrowed, or what another process lends.
+    """The memory of a tensor: a borrowed DLPack tensor, or memory that another process lends.
 
-    number    of the datatype
+    number    datatype
     device    DLDeviceType and number of the device
     address   of the first element, 0 if there is none
     """
@@ -31,11 +31,11 @@ class Memory(Protocol):
     def address(self) -> int: ...
 
     def capsule(self) -> Any:
-        """A DLPack capsule of the memory, which is kept as long as somebody holds that."""
+        """Return a DLPack capsule, which keeps the memory while it exists."""
 
 
 class LentMemory:
-    """Memory that another process lends; it is opened when the model first looks at it. A Memory."""
+    """A Memory that another process lends; the first access to `address` opens it."""
 
     __slots__ = ("loan", "number", "shape")
 
@@ -57,8 +57,8 @@ class LentMemory:
 
 
 class GpuTensor(Tensor):
-    """From `Tensor.from_dlpack`, or from another model. It stays where it is as long as those who get it take
-    it there; for all others it is copied to host memory when it leaves the model."""
+    """A tensor of `Tensor.from_dlpack`, or of another model. It stays on the GPU if its receiver takes GPU
+    tensors; for other receivers it is copied to host memory when it leaves the model."""
 
     __slots__ = ("_lender",)
 
@@ -84,11 +84,11 @@ class GpuTensor(Tensor):
         return False
 
     def as_numpy(self) -> Array:
-        """There is none of a GPU's memory: TritonModelException."""
+        """Raises TritonModelException: numpy cannot represent GPU memory."""
         raise TritonModelException("Tensor is stored in GPU and cannot be converted to NumPy.")
 
     def to_dlpack(self) -> Any:
-        """A DLPack capsule that shares the tensor's memory."""
+        """Return a DLPack capsule that shares the tensor's memory."""
         return self._lender.capsule()
 
     def __dlpack_device__(self) -> tuple[int, int]:

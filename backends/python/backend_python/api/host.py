@@ -1,7 +1,7 @@
-"""Host: what the classes of this interface need from outside.
+"""Host: the connection of these classes to the server.
 
-In a child it is the channel to the server, in the server's own process the server itself.
-Answers is what a call of another model gives, wherever the caller runs.
+In a child process it uses the channel to the server, in the server's own process it calls the server.
+Answers receives the responses to a call of another model, in any process.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from typing import Any, Protocol
 from backend_python.api.errors import TritonModelException
 from backend_python.api.response import InferenceResponse
 
-Key = tuple[Any, int]  # the batch (a number in a child) and the request's place in it
+Key = tuple[Any, int]  # the batch (a number in a child) and the request's index in it
 
 
 class Answers(Protocol):
     """The responses to one call of another model. One thread at a time."""
 
     def wait(self) -> InferenceResponse | None:
-        """The next response; waits for it on this thread. None if no more come."""
+        """Wait on this thread for the next response and return it; None after the last."""
 
     async def arrival(self) -> InferenceResponse | None:
-        """The same, to be awaited."""
+        """Wait in a coroutine for the next response and return it; None after the last."""
 
     def cancel(self) -> None:
-        """Ask the called model to stop. What it still answers comes; after the end, nothing happens."""
+        """Ask the called model to stop. Its later responses still arrive. After the end, do nothing."""
 
     def drop(self) -> None:
-        """Nobody wants the rest. Must not block."""
+        """Discard the remaining responses. Must not block."""
 
 
 class Host(Protocol):
-    """All methods may be called from any thread of the model."""
+    """The connection of one model to the server. Any thread of the model."""
 
-    model_directory: str  # what get_model_dir() answers
+    model_directory: str  # return value of get_model_dir()
     serving: bool  # initialize has returned, finalize has not begun
 
     def log(self, level: int, file: str, line: int, text: str) -> None:
-        """A line for the server's log; level is a LogLevel."""
+        """Write a line to the server's log; level is a LogLevel."""
 
     def send(
         self,
@@ -52,44 +52,44 @@ class Host(Protocol):
         flags: int,
         pace: Any,
     ) -> None:
-        """An answer to a request before, or after, execute has returned; only `wanted` outputs.
+        """Send a response to a request, before or after execute returns; only the `wanted` outputs.
 
-        pace   of the sender; may make it wait until the client has read some of those before
+        pace   return value of `pace`; it may make the sender wait until the client has read responses
         """
 
     def pace(self, key: Key) -> Any:
-        """What a response sender hands to `send` with each of its answers."""
+        """Return the object that a response sender passes to `send` with each response."""
 
     def is_cancelled(self, key: Key) -> bool:
-        """Whether nobody waits for that request any more."""
+        """Return whether a request is cancelled."""
 
     def abandon(self, key: Key) -> None:
-        """A response sender is gone that owed that request its last answer. Must not block, nor raise."""
+        """Report that a response sender ended without its last response. Must not block or raise."""
 
     def call(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """Ask the server and wait for its answer. TritonModelException with its text if it refuses."""
+        """Call the server and return its reply. Raises TritonModelException with its text if it refuses."""
 
     def infer(self, request: Any, decoupled: bool, *, blocking: bool) -> Answers:
-        """Begin a call of another model; `blocking` if this thread will wait for the answers.
+        """Begin a call of another model; `blocking` if this thread will wait for the responses.
 
-        TritonModelException if the model must not call now. What is wrong with the call itself comes
-        as a response with an error.
+        Raises TritonModelException if the model must not call now. An error of the call itself is a
+        response with an error.
         """
 
     def drop(self, what: str, number: int) -> None:
-        """The object of that number (of a call's answer) is gone here. Must not block."""
+        """Report that the model has deleted the object whose number a call returned. Must not block."""
 
 
-_process: Host | None = None  # of a child: the only one
+_process: Host | None = None  # the only host of a child process
 _answering: ContextVar[bool] = ContextVar("answering", default=False)
 running_host: ContextVar[Host] = ContextVar("host")
-"""In the server's process: of the model that runs in this thread, or task. See `running`."""
+"""In the server's process: the host of the model that runs in this thread or task, set by `running`."""
 
 
 class Outer:
-    """The batch that calls of other models in a coroutine belong to: `with Outer(batch)` where it starts.
+    """The batch to which a coroutine's calls of other models belong: `with Outer(batch)` at its start.
 
-    batch   as in Key; None when it is over
+    batch   as in Key; None after `end`
     """
 
     __slots__ = ("_token", "batch")
@@ -105,7 +105,7 @@ class Outer:
         running_outer.reset(self._token)
 
     def end(self) -> None:
-        """The execution is over. Tasks that live on have no part in it."""
+        """Mark the execution as ended: later calls of its tasks belong to no batch."""
         self.batch = None
 
 
@@ -113,11 +113,11 @@ running_outer: ContextVar[Outer | None] = ContextVar("outer")
 
 
 hosts_of_modules: dict[str, Host] = {}
-"""In the server's process: those of the models there, by the names that their files are imported as."""
+"""In the server's process: the hosts of its models, by module name of the model's file."""
 
 
 def current() -> Host:
-    """The host of the model that calls. TritonModelException outside of a model."""
+    """Return the host of the calling model. Raises TritonModelException outside of a model."""
     if _process is not None:
         return _process
     host = running_host.get(None) or _of_a_caller()
@@ -131,9 +131,9 @@ def current() -> Host:
 
 
 def _of_a_caller() -> Host | None:
-    """Of the model whose file this thread runs code of: one that a model has started has no context of it.
+    """Return the host of the model whose file is on this thread's stack, for threads that a model started.
 
-    Not by having threads inherit contexts, as workers do: in the server's process they are not ours.
+    These have no context of the model. Worker processes let threads inherit it; the server's must not.
     """
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
@@ -144,19 +144,19 @@ def _of_a_caller() -> Host | None:
 
 
 def set_process_host(host: Host | None) -> None:
-    """This process runs one model: `host` is what all its threads use."""
+    """Set the host of all threads, for a process that runs one model."""
     global _process
     _process = host
 
 
 def may_call(host: Host) -> bool:
-    """Whether a model may call others now, from where it is."""
+    """Return whether a model may call others now, from this thread or task."""
     return host.serving and not _answering.get()
 
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """This thread, or task, asks a model whether it is ready: it calls no other models."""
+    """Refuse calls of other models in this thread or task, while it runs a model's is_ready."""
     token = _answering.set(True)
     try:
         yield
@@ -165,14 +165,14 @@ def answering() -> Iterator[None]:
 
 
 def no_inference(serving: bool) -> str:
-    """Why a call of another model is refused."""
+    """Return the error text of a refused call of another model."""
     if not serving:
         return "BLS is only supported during the 'execute' function."
     return "calling other models (BLS) is not available to Python models of this server"
 
 
 class running:
-    """This thread, or task, runs a model of `host` for a while."""
+    """Context manager: make `host` the current one of this thread or task."""
 
     __slots__ = ("_host", "_token")
 

@@ -1,4 +1,4 @@
-"""ResponseIterator: the answers to a call of another model that may have any number of them."""
+"""ResponseIterator: the responses to a call of a decoupled model."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from backend_python.api.response import InferenceResponse
 
 
 class ResponseIterator:
-    """From `exec(decoupled=True)` and `await async_exec(decoupled=True)`; one thread at a time.
+    """The value of `exec(decoupled=True)` and `await async_exec(decoupled=True)`. One thread at a time.
 
-    `for` waits on its thread, `async for` lets others run. An error is a response among the others;
-    more may follow. Once all have come, it begins anew: a second loop sees the same responses.
-    A call whose iterator is dropped before the end is cancelled.
+    `for` blocks its thread, `async for` does not. An error is one of the responses; more may follow. After
+    the last response, a second loop yields the same responses again. If the iterator is deleted before the
+    end, its call is cancelled.
     """
 
     def __init__(self, answers: Answers):
@@ -43,7 +43,7 @@ class ResponseIterator:
         return response
 
     def cancel(self) -> None:
-        """Ask the called model to stop; what it still answers, if only that it was cancelled, comes."""
+        """Ask the called model to stop; the iterator still yields its last responses, or an error."""
         self._answers.cancel()
 
     def _begin(self) -> None:

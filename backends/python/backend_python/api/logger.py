@@ -1,4 +1,4 @@
-"""Logger: lines for the server's log."""
+"""Logger: write lines to the server's log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LogLevel(enum.IntEnum):
 
 
 class Logger:
-    """Writes to the server's log, with the place of the call. Any thread."""
+    """Writes to the server's log, with the file and line of the call. Any thread."""
 
     INFO: ClassVar = LogLevel.INFO
     WARNING: ClassVar = LogLevel.WARNING

@@ -11,14 +11,14 @@ from backend_python.api.tensor import Tensor
 
 
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
-    """The input of that name; None if the request has none."""
+    """Return the input of that name; None if the request has none."""
     if type(inference_request) is InferenceRequest and type(name) is str:
         return _tensor(inference_request._inputs, name)
     return _asked(inference_request.inputs(), name)
 
 
 def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
-    """The output of that name; None if the response has none."""
+    """Return the output of that name; None if the response has none."""
     if type(inference_response) is InferenceResponse and type(name) is str:
         return _tensor(inference_response._outputs, name)
     return _asked(inference_response.output_tensors(), name)
@@ -32,7 +32,7 @@ def _tensor(tensors: list[Tensor], name: str) -> Tensor | None:
 
 
 def _asked(tensors: Iterable[Tensor], name: str) -> Tensor | None:
-    """The same for what a model has made of a class of its own."""
+    """Return the tensor of that name by its public methods: a model may pass an object of its own class."""
     for tensor in tensors:
         if tensor.name() == name:
             return tensor
@@ -40,17 +40,17 @@ def _asked(tensors: Iterable[Tensor], name: str) -> Tensor | None:
 
 
 def get_input_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """The entry of that name in `input` of a configuration; None if there is none."""
+    """Return the entry of that name in `input` of a configuration; None if there is none."""
     return _entry(model_config.get("input", ()), name)
 
 
 def get_output_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """The entry of that name in `output` of a configuration; None if there is none."""
+    """Return the entry of that name in `output` of a configuration; None if there is none."""
     return _entry(model_config.get("output", ()), name)
 
 
 def using_decoupled_model_transaction_policy(model_config: dict[str, Any]) -> bool:
-    """Whether the configuration makes the model a decoupled one."""
+    """Return whether the configuration declares the model decoupled."""
     policy: dict[str, bool] = model_config.get("model_transaction_policy", {})
     return policy.get("decoupled", False)
 

@@ -20,10 +20,10 @@ class MetricKind(enum.IntEnum):
 class MetricFamily:
     """A named metric with its kind. Its metrics must not outlive it. Any thread.
 
-    multiprocess_mode   of a gauge: what a server with several workers (--workers) shows of those of all
-                        workers: "sum", "max", "min" or "mostrecent". None: the value that was set last, or
-                        the sum if it was only incremented. Triton has one process, and no such argument
-    TritonModelException if the name is there with another kind, description or mode.
+    multiprocess_mode   how a server with several workers (--workers) combines a gauge's values: "sum",
+                        "max", "min" or "mostrecent". None: the value that was set last, or the sum if it
+                        was only incremented. Triton has one process, and no such argument
+    Raises TritonModelException if the name exists with another kind, description or mode.
     """
 
     COUNTER: ClassVar = MetricKind.COUNTER
@@ -37,7 +37,7 @@ class MetricFamily:
         kind: MetricKind,
         multiprocess_mode: str | None = None,
     ):
-        self._host: Host | None = None  # none yet: nothing to give back in __del__
+        self._host: Host | None = None  # none yet: __del__ has nothing to drop
         if not isinstance(kind, MetricKind):
             raise TypeError(
                 f"MetricFamily: kind must be MetricFamily.COUNTER, GAUGE or HISTOGRAM, "
@@ -57,9 +57,9 @@ class MetricFamily:
     def Metric(
         self, labels: dict[str, str] | None = None, buckets: Sequence[float] | None = None
     ) -> Metric:
-        """The metric with these labels; made if it is new.
+        """Return the metric with these labels; create it if it is new.
 
-        buckets   upper bounds, rising; for a histogram, and needed there
+        buckets   rising upper bounds; required for a histogram, not allowed for others
         """
         if labels is not None and not isinstance(labels, dict):
             raise TritonModelException("Failed to create metric. Labels must be a dictionary.")
@@ -107,7 +107,7 @@ class Metric:
         self._operate("observe", value)
 
     def value(self) -> float:
-        """What a counter or a gauge shows."""
+        """Return the value of a counter or a gauge."""
         return float(self._operate("value", 0.0))
 
     def _operate(self, operation: str, value: float) -> Any:

@@ -1,4 +1,4 @@
-"""ModelConfig: what auto_complete_config gets, changes and returns."""
+"""ModelConfig: the configuration that auto_complete_config receives, changes and returns."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _OTHER_SCHEDULERS = ("sequence_batching", "ensemble_scheduling")
 class ModelConfig:
     """The configuration of the model that completes itself.
 
-    Its methods raise ValueError for what contradicts the configuration that the user wrote.
+    Its methods raise ValueError if a change contradicts the configuration of the user.
     """
 
     def __init__(self, model_config: str):
         self._config: Properties = json.loads(model_config)
 
     def as_dict(self) -> Properties:
-        """The configuration as JSON has it; to be read, not written."""
+        """Return the configuration in its JSON form. Do not change it."""
         return self._config
 
     def set_max_batch_size(self, max_batch_size: int) -> None:
-        """Set the largest batch; it must not be below the configured one."""
+        """Set max_batch_size; it must not be below the configured one."""
         configured = self._config["max_batch_size"]
         if configured > max_batch_size:
             raise ValueError(
@@ -36,7 +36,7 @@ class ModelConfig:
         self._config["max_batch_size"] = max_batch_size
 
     def set_dynamic_batching(self) -> None:
-        """Use the dynamic batcher; an error if the configuration has another scheduler."""
+        """Use the dynamic batcher. Raises ValueError if the configuration has another scheduler."""
         for scheduler in _OTHER_SCHEDULERS:
             if scheduler in self._config:
                 raise ValueError(
@@ -47,7 +47,7 @@ class ModelConfig:
         self._config.setdefault("dynamic_batching", {})
 
     def add_input(self, input: Properties) -> None:
-        """Add an input: {"name", "data_type", "dims"} and perhaps "optional"."""
+        """Add an input: {"name", "data_type", "dims"} and optionally "optional"."""
         self._add("input", input, _ABOUT_INPUT)
 
     def add_output(self, output: Properties) -> None:
@@ -55,7 +55,7 @@ class ModelConfig:
         self._add("output", output, _ABOUT_OUTPUT)
 
     def set_model_transaction_policy(self, transaction_policy_dict: Properties) -> None:
-        """Set {"decoupled": bool}; an error if the configuration says the opposite."""
+        """Set {"decoupled": bool}. Raises ValueError if the configuration has the opposite."""
         if set(transaction_policy_dict) - {"decoupled"}:
             raise ValueError(
                 "model transaction property in auto-complete-config function for model "

@@ -1,4 +1,4 @@
-"""Other models of the server, and this one's place: load_model, unload_model, is_model_ready."""
+"""Operations on models of the server: load_model, unload_model, is_model_ready, get_model_dir."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from backend_python.api.host import current
 
 
 def get_model_dir() -> str:
-    """The version directory of the model that calls."""
+    """Return the version directory of the calling model."""
     return current().model_directory
 
 
 def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None = None) -> None:
-    """Load a model, or load it again. TritonModelException with the server's text if it fails.
+    """Load or reload a model. Raises TritonModelException with the server's text if it fails.
 
-    config   its configuration as JSON in place of config.pbtxt
-    files    {"file:1/model.onnx": content} in place of the model's folder; needs config
+    config   configuration as JSON, instead of config.pbtxt
+    files    {"file:1/model.onnx": content}, instead of the model's folder; requires config
     """
     name = text("load_model: model_name", model_name)
     config = text("load_model: config", config)
@@ -40,13 +40,13 @@ def _base64(content: bytes | str) -> str:
 
 
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:
-    """Begin to unload a model; returns before it is gone."""
+    """Begin to unload a model; returns before the unload ends."""
     name = text("unload_model: model_name", model_name)
     current().call("unload_model", {"name": name, "unload_dependents": bool(unload_dependents)})
 
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
-    """Whether a model can serve; of its newest version if none is named."""
+    """Return whether a version of a model can serve; the newest version if `model_version` is ""."""
     name = text("is_model_ready: model_name", model_name)
     version = text("is_model_ready: model_version", model_version)
     return bool(current().call("is_model_ready", {"name": name, "version": version}))

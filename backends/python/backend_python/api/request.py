@@ -1,4 +1,4 @@
-"""InferenceRequest: what a model gets, and what it makes to call other models."""
+"""InferenceRequest: a request that a model receives, or creates to call another model."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
 
 
 class MemoryType(enum.IntEnum):
-    """Where the outputs of a called model should be."""
+    """The kind of memory for the outputs of a called model."""
 
     TRITONSERVER_MEMORY_GPU = 0
     TRITONSERVER_MEMORY_CPU = 1
 
 
 class PreferredMemory:
-    """The caller's wish for the outputs of a called model."""
+    """The memory that the caller prefers for the outputs of a called model."""
 
     __slots__ = ("device_id", "memory_type")
 
@@ -45,31 +45,31 @@ class PreferredMemory:
 
 
 class InferenceTrace:
-    """The trace that a request belongs to; a call that carries it becomes part of it."""
+    """The trace of a request; a call with this object becomes part of the trace."""
 
     __slots__ = ("_context", "_key")
 
     def __init__(self, context: str | None = None, _key: Key | None = None):
         self._context = context
-        self._key = _key  # of the request whose trace it is; None for one that the model made
+        self._key = _key  # of the traced request; None if the model created the trace
 
     def get_context(self) -> str | None:
-        """The OpenTelemetry carrier (traceparent, tracestate) as JSON; None if there is none."""
+        """Return the OpenTelemetry carrier (traceparent, tracestate) as JSON; None if there is none."""
         return self._context
 
 
 @cython.freelist(64)
 @cython.cclass
 class InferenceRequest:
-    """A request of a client (in execute), or one that the model makes to call another model.
+    """A request of a client (in execute), or one that the model creates to call another model.
 
     correlation_id   int or str; 0 for none
-    timeout          of the client, µs; 0 for none
+    timeout          set by the client, µs; 0 for none
     parameters       {str: bool | int | float | str}
     """
 
-    _host: Host | None  # of a client's request; None in one that the model made
-    _batch: Any  # with _index the key
+    _host: Host | None  # for a client's request; None if the model created it
+    _batch: Any  # the key is (_batch, _index)
     _index: int
     _inputs: list[Tensor]
     _outputs: frozenset[str]
@@ -81,7 +81,7 @@ class InferenceRequest:
     _flags: int
     _timeout: int
     _parameters: str
-    _trace: InferenceTrace | str | None  # the context alone until somebody asks
+    _trace: InferenceTrace | str | None  # only the context until `trace` is called
     model_name: str
     model_version: int
     preferred_memory: PreferredMemory | None
@@ -151,7 +151,7 @@ class InferenceRequest:
 
     @property
     def _key(self) -> Key:
-        """What the host knows it by."""
+        """The key of the request in calls of the host."""
         return self._batch, self._index
 
     def inputs(self) -> list[Tensor]:
@@ -164,7 +164,7 @@ class InferenceRequest:
         return self._correlation_id
 
     def flags(self) -> int:
-        """TRITONSERVER_REQUEST_FLAG_SEQUENCE_START and _END."""
+        """Return the flags: TRITONSERVER_REQUEST_FLAG_SEQUENCE_START and _END."""
         return self._flags
 
     def set_flags(self, flags: int) -> None:
@@ -174,7 +174,7 @@ class InferenceRequest:
         return self._timeout
 
     def parameters(self) -> str:
-        """The parameters as a JSON object."""
+        """Return the parameters as a JSON object."""
         return self._parameters or "{}"
 
     def trace(self) -> InferenceTrace:
@@ -184,15 +184,15 @@ class InferenceRequest:
         return trace
 
     def requested_output_names(self) -> set[str]:
-        """The outputs that the client wants; all of the model's if it named none."""
+        """Return the names of the requested outputs; all of the model's if the client named none."""
         return set(self._outputs)
 
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer any more."""
+        """Return whether the request is cancelled; False for a request that the model created."""
         return self._host is not None and self._host.is_cancelled(self._key)
 
     def get_response_sender(self) -> InferenceResponseSender | None:
-        """What answers this request from any thread; None for a request that the model made."""
+        """Return the sender of this request's responses; None for a request that the model created."""
         if self._sender is None and self._host is not None:
             self._sender = InferenceResponseSender(
                 self._host, self._key, self._outputs, self._decoupled
@@ -200,15 +200,15 @@ class InferenceRequest:
         return self._sender
 
     def set_release_flags(self, flags: int) -> None:
-        """What happens to the request after execute: TRITONSERVER_REQUEST_RELEASE_ALL, or
-        …_RESCHEDULE, with which it comes again in a later execute."""
+        """Set the action after execute: TRITONSERVER_REQUEST_RELEASE_ALL, or …_RESCHEDULE, which passes the
+        request to a later execute."""
         self._release_flags = int(flags)
 
     def exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
-        """Call the model and wait: its one InferenceResponse, or with `decoupled` an iterator of all.
+        """Call the model and wait. Return its InferenceResponse, or if `decoupled` an iterator of all.
 
-        What goes wrong with the call is a response with an error. TritonModelException outside of
-        execute, and where waiting would stop the server (EXECUTION_MODE inline).
+        A failed call returns a response with an error. Raises TritonModelException outside of execute, and
+        where waiting would block the server (EXECUTION_MODE inline).
         """
         answers = self._begin(decoupled, blocking=True)
         if decoupled:
@@ -218,12 +218,12 @@ class InferenceRequest:
     def async_exec(
         self, decoupled: bool = False
     ) -> asyncio.Future[InferenceResponse | ResponseIterator]:
-        """Begin the same; the future has what `exec` gives. Whoever cancels it, cancels the call.
+        """Call the model without waiting; the result of the future is the return value of `exec`.
 
-        The iterator takes `async for`, and `for`, which waits on its thread. RuntimeError outside of
-        a coroutine.
+        If the future is cancelled, the call is cancelled. The iterator supports `async for`, and `for`,
+        which blocks its thread. Raises RuntimeError outside of a coroutine.
         """
-        import asyncio  # a model with coroutines has paid for it
+        import asyncio  # a model with coroutines has imported it
 
         loop = asyncio.get_running_loop()
         answers = self._begin(decoupled, blocking=False)
@@ -250,7 +250,7 @@ def received(
     outputs: frozenset[str],
     decoupled: bool,
 ) -> InferenceRequest:
-    """A request that came from the server and has nothing but inputs; (batch, index) is its key."""
+    """Return a request from the server with inputs and default values; (batch, index) is its key."""
     request: InferenceRequest = InferenceRequest.__new__(InferenceRequest)
     request._host = host
     request._batch = batch
@@ -278,7 +278,7 @@ def all_received(
     outputs: frozenset[str],
     decoupled: bool,
 ) -> list[InferenceRequest]:
-    """The requests of a batch, each as `received` makes one."""
+    """Return the requests of a batch with inputs and default values; their keys are (batch, index)."""
     requests = []
     for index in range(len(inputs)):
         requests.append(received(host, batch, index, inputs[index], outputs, decoupled))
@@ -288,7 +288,7 @@ def all_received(
 async def _only(answers: Answers) -> InferenceResponse | ResponseIterator:
     try:
         return await answers.arrival() or _none()
-    except BaseException:  # the caller was cancelled, and so is the call
+    except BaseException:  # the caller was cancelled: cancel the call
         answers.drop()
         raise
 

@@ -1,4 +1,4 @@
-"""InferenceResponse: the answer to one request."""
+"""InferenceResponse: a response to one request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Parameters = dict[str, Any]
 @cython.freelist(64)
 @cython.cclass
 class InferenceResponse:
-    """Output tensors, or an error; with both the client gets the error.
+    """Output tensors, or an error; the client receives only the error if both are set.
 
     parameters   {str: bool | int | float | str}, sent with the outputs
     """
@@ -66,14 +66,14 @@ class InferenceResponse:
         return self._error
 
     def parameters(self) -> str:
-        """The parameters as a JSON object."""
+        """Return the parameters as a JSON object."""
         return self._parameters or "{}"
 
 
 def parameters_json(parameters: Any) -> str:
-    """Parameters of a request or a response as JSON; "" for none.
+    """Return the parameters of a request or a response as JSON; "" for none.
 
-    TritonModelException for a key or a value of a type that the protocol does not have.
+    Raises TritonModelException for a key or a value that the protocol cannot represent.
     """
     if not isinstance(parameters, dict):
         raise TritonModelException(f"Expect parameters to be a dict, found {type(parameters)}")

@@ -1,4 +1,4 @@
-"""InferenceResponseSender: answers to one request, from any thread, one or many."""
+"""InferenceResponseSender: sends one or many responses to a request, from any thread."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 
 
 class InferenceResponseSender:
-    """From `request.get_response_sender()`. Any thread; it may outlive the execute call.
+    """The return value of `request.get_response_sender()`. Any thread; it may outlive the execute call.
 
-    If the sender is collected before the last answer, nothing can answer the request any more: the
-    host fails it. A request of a decoupled model has its sender from the beginning, so that this holds
-    also if the model never asks for the sender.
+    If the sender is deleted before its last response, the host fails the request, because no other object
+    can answer it. A request of a decoupled model has a sender from its start, so that this holds also if
+    the model never calls get_response_sender.
     """
 
     __slots__ = (
@@ -33,25 +33,25 @@ class InferenceResponseSender:
     )
 
     def __init__(self, host: Host, key: Key, wanted: frozenset[str], decoupled: bool):
-        self._owes = False  # the request waits for an answer, and only this sender can give it
+        self._owes = False  # only this sender can give the response that the request waits for
         self._host = host
         self._key = key
         self._pace = host.pace(key)
         self.wanted = wanted
         self._decoupled = decoupled
-        self._lock = threading.Lock()  # the answers of one request keep their order
+        self._lock = threading.Lock()  # keeps the order of the responses
         self._sent = False
         self._closed = False
         self._owes = True
         unanswered.add(id(self))
 
     def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
-        """Send an answer; with TRITONSERVER_RESPONSE_COMPLETE_FINAL, or with that alone, the last.
+        """Send a response, or without one only the flag TRITONSERVER_RESPONSE_COMPLETE_FINAL, the end.
 
-        Waits while the client is far behind with reading those before.
+        Waits while the client has many unread responses.
 
-        TritonModelException if the request has had its last answer, or if its model is not decoupled
-        and this would not be its one answer.
+        Raises TritonModelException after the last response, and if a model that is not decoupled sends more
+        or less than one response.
         """
         if response is not None and not isinstance(response, InferenceResponse):
             raise TypeError(f"send() takes an InferenceResponse, found {type(response)}")
@@ -66,7 +66,7 @@ class InferenceResponseSender:
                 unanswered.gave(id(self))
 
     def settle(self) -> None:
-        """The request has its last answer, or comes again in a later execute."""
+        """Note that the request has its last response, or is rescheduled for a later execute."""
         self._owes = False
         unanswered.remove(id(self))
 
@@ -76,11 +76,11 @@ class InferenceResponseSender:
             self._host.abandon(self._key)
 
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answers any more."""
+        """Return whether the request is cancelled."""
         return self._host.is_cancelled(self._key)
 
     def _check(self, response: InferenceResponse | None, flags: int) -> None:
-        """TritonModelException, in the order in which Triton looks."""
+        """Raises TritonModelException for an invalid call; checks in Triton's order."""
         if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):
             raise TritonModelException("Unable to send response. Unsupported flag provided.")
         if response is None and not flags:
@@ -93,7 +93,7 @@ class InferenceResponseSender:
             raise TritonModelException("Unable to send response. Response sender has been closed.")
 
     def _check_only(self, response: InferenceResponse | None) -> None:
-        """A model that is not decoupled sends one response."""
+        """Raises TritonModelException unless a model that is not decoupled sends exactly one response."""
         if response is not None and self._sent:
             raise TritonModelException(
                 "Unable to send response. Non-decoupled model cannot send more than one response."

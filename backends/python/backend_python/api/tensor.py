@@ -25,21 +25,20 @@ Buffer = Any  # an object with the buffer protocol
 @cython.freelist(64)
 @cython.cclass
 class Tensor:
-    """A named tensor, in C order; in host memory, but for GpuTensor.
+    """A named tensor, in C order; in host memory, except GpuTensor.
 
-    Of a numpy array (shared, not copied, if it is contiguous), of a DLPack tensor, or of bytes that
-    came over the channel; these become an array when somebody asks for it.
-    BYTES are object arrays of `bytes` (str is written as UTF-8) or numpy `S` arrays; BF16 has no
-    numpy form.
+    Made from a numpy array (shared, not copied, if it is contiguous), a DLPack tensor, or bytes from the
+    channel, which become an array at the first access. BYTES are object arrays of `bytes` (str is encoded
+    as UTF-8) or numpy `S` arrays; BF16 has no numpy form.
     """
 
     _name: str
     _number: int  # of the datatype
     _array: Array | None  # BF16 as uint16
-    # The wire form: bytes _start to _start + _size of a buffer; None if it came as an array. Only with a
-    # buffer, or on a GPU, the others have values.
+    # The wire form: bytes _start to _start + _size of a buffer; None if made from an array. The next three
+    # fields have values only with a buffer, or on a GPU.
     _buffer: Buffer
-    _shape: tuple[int, ...]  # as it came; of no use once there is an array
+    _shape: tuple[int, ...]  # unused after `_array` is set
     _start: int
     _size: int
 
@@ -54,13 +53,13 @@ class Tensor:
 
     @staticmethod
     def from_dlpack(name: str, tensor: Any, /) -> Tensor:
-        """A tensor that shares the memory of a DLPack capsule or an object with `__dlpack__`."""
+        """Return a tensor that shares the memory of a DLPack capsule or an object with `__dlpack__`."""
         name = text("from_dlpack(): the name", name)
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
         if isinstance(tensor, Tensor):
             return tensor._renamed(name)
-        from backend_python.api import dlpack  # ctypes: only models that use DLPack pay for it
+        from backend_python.api import dlpack  # ctypes: imported only by models that use DLPack
 
         borrowed = dlpack.borrow(tensor)
         if borrowed.on_host:
@@ -73,19 +72,19 @@ class Tensor:
         return self._name
 
     def shape(self) -> list[int]:
-        """The dimensions, the batch dimension included."""
+        """Return the dimensions, including the batch dimension."""
         return list(self._dims())
 
     def triton_dtype(self) -> int:
-        """The number of the datatype: 1 for BOOL … 13 for BYTES, 14 for BF16."""
+        """Return the number of the datatype: 1 for BOOL … 13 for BYTES, 14 for BF16."""
         return self._number
 
     def is_cpu(self) -> bool:
-        """Whether the tensor is in host memory."""
+        """Return whether the tensor is in host memory."""
         return True
 
     def as_numpy(self) -> Array:
-        """The tensor as a numpy array; the model may write to it."""
+        """Return the tensor as a numpy array. Raises TritonModelException for BF16."""
         if self._number == BF16:
             raise TritonModelException(
                 "Tensor dtype is BF16 and cannot be converted to NumPy. "
@@ -95,7 +94,7 @@ class Tensor:
         return self._values() if array is None else array
 
     def to_dlpack(self) -> Any:
-        """A DLPack capsule that shares the tensor's memory."""
+        """Return a DLPack capsule that shares the tensor's memory. Raises TritonModelException for BYTES."""
         if self._number == BYTES:
             raise TritonModelException("DLPack does not have support for string tensors.")
         from backend_python.api import dlpack
@@ -121,7 +120,7 @@ class Tensor:
         return self._array
 
     def _wire(self) -> Buffer:
-        """The wire form, flat and contiguous: what the sender writes into its arena."""
+        """Return the flat, contiguous bytes that the sender writes into its arena."""
         if self._buffer is not None and (self._array is None or self._number != BYTES):
             return memoryview(self._buffer)[self._start : self._start + self._size]
         array = self._array
@@ -142,7 +141,7 @@ class Tensor:
 
 
 def shared(name: str, number: int, array: Array) -> Tensor:
-    """A tensor of an array as `as_numpy` gives it (BF16 as uint16), C order, unchecked."""
+    """Return a tensor of an array in C order (BF16 as uint16), without checks."""
     tensor: Tensor = Tensor.__new__(Tensor)
     tensor._name = name
     tensor._number = number
@@ -152,7 +151,7 @@ def shared(name: str, number: int, array: Array) -> Tensor:
 
 
 def all_shared(arrays: list[tuple[str, int, Array]]) -> list[Tensor]:
-    """Tensors of (name, number of the datatype, array)."""
+    """Return tensors of (name, number of the datatype, array), without checks."""
     tensors = []
     for name, number, array in arrays:
         tensors.append(shared(name, number, array))
@@ -162,7 +161,7 @@ def all_shared(arrays: list[tuple[str, int, Array]]) -> list[Tensor]:
 def received(
     name: str, number: int, shape: tuple[int, ...], buffer: Buffer, start: int, size: int
 ) -> Tensor:
-    """A tensor of wire bytes: `size` bytes of `buffer` from `start` on."""
+    """Return a tensor of wire bytes: `size` bytes of `buffer` from `start` on."""
     tensor: Tensor = Tensor.__new__(Tensor)
     tensor._name = name
     tensor._number = number
@@ -175,9 +174,9 @@ def received(
 
 
 def _plain(array: Array) -> tuple[int, Array]:
-    """The number of the datatype, and the array in C order; BF16 as its bit patterns.
+    """Return the number of the datatype, and the array in C order; BF16 as its bit patterns.
 
-    TritonModelException for an array that the protocol has no datatype for.
+    Raises TritonModelException if the protocol has no datatype for the array.
     """
     number = datatypes.number_of(array.dtype)
     if not number:
@@ -188,7 +187,7 @@ def _plain(array: Array) -> tuple[int, Array]:
 
 
 def _checked(name: Any, array: Any) -> str:
-    """The name. TypeError if one of them is of a wrong type, TritonModelException for a name without text."""
+    """Return the name. Raises TypeError for a wrong type, TritonModelException for an empty name."""
     if not isinstance(array, np.ndarray):
         raise TypeError(
             "Tensor() takes the name (str) and a numpy.ndarray, "

@@ -1,4 +1,4 @@
-"""The process of one model instance, or of several, and the template that it is forked from.
+"""The process of one or several model instances, and the template process from which it is forked.
 
 messages ─► connection, which receives and is an Outgoing ─► main ─► runner.
 """

@@ -1,12 +1,12 @@
-"""The template of children in an environment of its own: `PYTHON .../child/alone.py CONTROL`.
+"""The template process in an environment of its own: `PYTHON .../child/alone.py CONTROL`.
 
-The server starts it by file, not by name, with an interpreter that does not see the server's packages. Of
-those it gets this package and the names in _OURS only: numpy and everything that a
-model imports are the environment's. `PYTHON .../child/alone.py check` only tells, as the last line of
-what it prints, whether a child could run here: JSON with `python` (version), `executable`, `base` (the
-prefix that an environment is made from), and `numpy` (version) or `error`.
+The server starts it by file, not by module name, with an interpreter that does not see the server's
+packages. It can import only the names in _OURS from them: numpy and the imports of a model come from the
+environment. `PYTHON .../child/alone.py check` checks whether a child can run here, and prints as its last
+line a JSON object with `python` (version), `executable`, `base` (the prefix of the installation that the
+environment is made from), and `numpy` (version) or `error`.
 
-The syntax is that of Python 3.6, so that older interpreters can say how old they are.
+The file is valid Python 3.6, so that an interpreter older than OLDEST can report its version.
 """
 
 import json
@@ -59,7 +59,7 @@ def check() -> Any:
 
 def _template() -> Any:
     """Import and return the template, with plain.py in place of the compiled modules."""
-    import numpy  # noqa: F401  with its bytecode; but what the server has installed stays as it is
+    import numpy  # noqa: F401  may write bytecode; the imports below must not, into the server's packages
 
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     from backend_python import plain
@@ -73,7 +73,7 @@ def _template() -> Any:
 
 def main() -> None:
     if sys.path[:1] == [os.path.dirname(os.path.abspath(__file__))]:
-        del sys.path[0]  # our files are no top modules
+        del sys.path[0]  # the files of this folder must not be importable as top-level modules
     sys.meta_path.insert(0, Finder)
     if sys.argv[1] == "check":
         print(json.dumps(check()))

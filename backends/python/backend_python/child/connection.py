@@ -1,7 +1,7 @@
 """The child's end of the channel.
 
 Any thread may send. One thread at a time reads: the main thread while it waits for work, a thread that
-waits for a reply, or a thread that asks whether its request was cancelled. The reading thread passes every
+waits for a reply, or a thread that checks whether its request is cancelled. The reading thread passes every
 frame to its receiver, so any thread may read and no dedicated reader is needed: a batch wakes only the main
 thread. Coroutines that await a called model do need a reader thread, since their own thread must continue.
 That thread sleeps while no coroutine awaits a call.
@@ -75,7 +75,7 @@ class Turn:
 
 
 class Connection(Outgoing):
-    """The child's end of the channel: what Outgoing sends, receiving, and calls.
+    """The child's end of the channel: it sends as an Outgoing, receives, and calls the server.
 
     Invariant: the thread that reads has the turn, and only this thread receives and dispatches.
     """
@@ -110,8 +110,8 @@ class Connection(Outgoing):
     def may_hold(self, now_ns: int) -> bool:
         """Return whether an answer may wait for the next one, so that one message wakes the server for both.
 
-        It may if the next batch is here already and no held answer has waited for long. Not thread-safe:
-        call from the main thread only.
+        It may if the next batch has arrived and no held answer has waited for long. Not thread-safe: call
+        from the main thread only.
         """
         return bool(self._work) and self._held.may_wait(now_ns)
 
@@ -214,7 +214,7 @@ class Connection(Outgoing):
                 self._turn.end()
 
     def is_cancelled(self, key: tuple[int, int]) -> bool:
-        """Return whether a request was cancelled. If no thread reads, receive what the channel has first."""
+        """Return whether a request was cancelled. If no thread reads, receive the available frames first."""
         if key in self._cancelled:
             return True
         with self._lock:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-_TOGETHER_NS = 200_000  # answers that come within it are sent together
+_TOGETHER_NS = 200_000  # answers within this time are sent together
 _PERIOD_S = 0.002  # an answer is held for at most two periods, even if the next execution is long
 _QUIET = 50  # after this many periods without a held answer, the watching thread sleeps
 
@@ -24,9 +24,9 @@ class Held:
         self.messages: list[bytes] = []
         self._sending = sending
         self._flush = flush
-        self._since_ns = 0  # time.monotonic_ns of the first; main thread
-        self._count = 0  # of all that have been held
-        self._watched = False  # the thread looks after them
+        self._since_ns = 0  # time.monotonic_ns of the first held message; main thread only
+        self._count = 0  # number of messages that were ever held
+        self._watched = False  # the thread checks the held messages
         self._closed = False
         self._wake: threading.Semaphore | None = None  # None before the thread has been started
 

@@ -21,7 +21,7 @@ from backend_python.strings import speakable
 if TYPE_CHECKING:
     from backend_python.child.lent import Lending
 
-# An answer in so many, or so many bytes, asks whether more may follow.
+# After this many answers, or bytes, the sender asks the server for a GO before it sends more.
 EACH_ANSWERS = 64
 EACH_BYTES = 4 * 2**20
 
@@ -31,11 +31,11 @@ class ChildHost:
 
     def __init__(self, connection: Connection):
         self.model_directory = ""
-        self.backend_settings: dict[str, str] = {}  # of the backend in the place of a model.py
+        self.backend_settings: dict[str, str] = {}  # of the backend that runs instead of a model.py
         self.serving = False
         self.calls_models = False  # there is a server whose models can be called
         self._connection = connection
-        self._has_senders = False  # the model has had a response sender
+        self._has_senders = False  # True after the first response sender was made
         self.encoder = messages.AnswerEncoder()
         self._dropped: deque[tuple[str, int]] = deque()  # objects that no longer exist here
 
@@ -99,7 +99,7 @@ class ChildHost:
     def _infer_there(
         self, lending: Lending, request: InferenceRequest, decoupled: bool
     ) -> ChildAnswers:
-        """GPU variant of `infer`.
+        """Call another model, with tensors on GPUs.
 
         Inputs stay on a GPU if the called model takes them there. Outputs stay if the caller prefers that.
         """
@@ -142,7 +142,7 @@ class ChildHost:
             return False
 
     def drop(self, what: str, number: int) -> None:
-        self._dropped.append((what, number))  # goes with the next call: destructors do not wait
+        self._dropped.append((what, number))  # the next call sends it: destructors must not wait
 
 
 class ChildPace:
@@ -156,14 +156,15 @@ class ChildPace:
     def __init__(self, connection: Connection, key: Key):
         self._connection = connection
         self._key = key
-        self._answers = 0  # since it asked
+        self._answers = 0  # since the last ASKS
         self._bytes = 0
-        self._box: Mailbox | None = None  # where the answer to the last question comes
+        self._box: Mailbox | None = None  # receives the GO to the last ASKS
 
     def next(self, size: int) -> int:
-        """Wait until there is room for an answer of `size` bytes, and return the flags to send with it.
+        """Count an answer of `size` bytes, and return the flags to send with it.
 
-        On a thread that runs an event loop, neither ask the server nor wait.
+        When EACH_ANSWERS or EACH_BYTES is reached, wait for the GO to the last ASKS and return ASKS. On a
+        thread that runs an event loop, neither wait nor ask.
         """
         self._answers += 1
         self._bytes += size

@@ -40,7 +40,7 @@ class Lending:
         came_back: Any,
     ):
         self._host = host
-        self._gpus = frozenset(map(bytes.fromhex, gpus))  # UUIDs of those that the server sees
+        self._gpus = frozenset(map(bytes.fromhex, gpus))  # UUIDs of the GPUs that the server sees
         self.lender = outputs.lender = Lender()
         self.borrower = Borrower(inputs.released, True, came_back)
         self.staying: dict[Key, dict[str, int]] = {}
@@ -72,7 +72,7 @@ class Lending:
         ]
 
     def answered(self, content: bytes, region: Any) -> list[Tensor]:
-        """Return the tensors of an INFERRED. Call this on its arrival: its caller may be gone already."""
+        """Return the tensors of an INFERRED. Call it on arrival, because its caller may have ended."""
         _, size, _, _ = ANSWER.unpack_from(content)
         (answer,) = layout.answers(json.loads(content[ANSWER.size :]), size)
         places = answer.places if isinstance(answer, layout.Answer) else []
@@ -85,7 +85,7 @@ class Lending:
         return Lends(self, staying)
 
     def forget(self, batch: int) -> None:
-        """Forget the requests of a batch, which have all had their last answers."""
+        """Remove the requests of a batch from `staying`, because the batch has failed."""
         for key in [key for key in self.staying if key[0] == batch]:
             self.staying.pop(key, None)
 
@@ -115,7 +115,7 @@ class Lending:
         Wait until the model's work on the tensor is complete.
         """
         memory = tensor._lender
-        if isinstance(memory, LentMemory):  # handed on as it came
+        if isinstance(memory, LentMemory):  # memory of the server: return it by its own handle
             return (memory.loan.place, tensor) if memory.loan.place.device in self._gpus else None
         kind, number = memory.device
         if kind not in (dlpack.CUDA, dlpack.CUDA_MANAGED):

@@ -25,7 +25,7 @@ class Mailbox:
 
 
 class Mailboxes:
-    """The mailboxes of the calls whose last frame has not come, and of the GOs that will come.
+    """The mailboxes of the calls whose last frame has not arrived, and of the expected GOs.
 
     Not thread-safe, unless stated otherwise: the connection's lock guards them.
 
@@ -38,11 +38,11 @@ class Mailboxes:
         self._number = 0  # of the last call
 
     def __contains__(self, box: Mailbox) -> bool:
-        """Return whether more frames will come for a call. Thread-safe."""
+        """Return whether the last frame of a call has not arrived. Thread-safe."""
         return box.number in self._open
 
     def add_call(self) -> Mailbox:
-        """Return the mailbox of a new call, which has the call's number."""
+        """Return the mailbox of a new call. The call has the mailbox's number."""
         self._number += 1
         box = self._open[self._number] = Mailbox(self._number)
         return box
@@ -53,7 +53,7 @@ class Mailboxes:
         return box
 
     def forget(self, number: int) -> bool:
-        """Forget a call, whose frames are then dropped. Return whether more would have come. Thread-safe."""
+        """Forget a call: drop its further frames. Return whether any were expected. Thread-safe."""
         return self._open.pop(number, None) is not None
 
     def deliver(self, key: Key, content: bytes, region: Any, final: bool) -> None:

@@ -32,7 +32,7 @@ from backend_python.protocol import Frame
 if TYPE_CHECKING:
     from backend_python.child.lent import Lending
 
-_FAREWELL_S = 5.0  # time limit of finalize when the server has vanished
+_FAREWELL_S = 5.0  # time limit of finalize after the server has ended
 _OOM_SCORE = 100  # a tenth of the machine's memory
 
 
@@ -42,7 +42,7 @@ class Child:
     Not thread-safe, unless stated otherwise: use it from the main thread only, or in a worker from its own
     thread only.
 
-    printed   file descriptors that the model prints to
+    printed   file descriptors of the model's standard output and error
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Child:
         self._decoder: messages.RequestDecoder
         self._decoupled = False
         self._name = ""  # of the instance
-        self.module = ""  # what the model's file has been imported as
+        self.module = ""  # module name of the model's file
 
     def serve(self) -> None:
-        """Answer messages until FINALIZE, or until the server has gone."""
+        """Answer messages until FINALIZE, or until the channel closes; then let the model finalize."""
         self._connection.send(protocol.READY)
         try:
             while self._handle(self._connection.next_work()):
@@ -76,7 +76,7 @@ class Child:
             self._tell_readiness(frame)
         elif frame.kind == protocol.INITIALIZE:
             self._answer(protocol.INITIALIZED, self._initialize, frame)
-            self._host.serving = self._runner is not None  # now the server takes an INFER
+            self._host.serving = self._runner is not None  # the server accepts INFER from now on
         elif frame.kind == protocol.COMPLETE:
             self._answer(protocol.COMPLETED, self._complete, frame)
         elif frame.kind == protocol.FINALIZE:
@@ -89,7 +89,7 @@ class Child:
     def _answer(self, kind: int, work: Any, frame: Frame) -> None:
         try:
             answer = work(json.loads(frame.content))
-        except BaseException as error:  # SystemExit too: the load has failed, and says why
+        except BaseException as error:  # SystemExit too: the load has failed
             answer = {"error": runner.described(error)}
         self._connection.send(kind, 0, protocol.to_json(answer))
 
@@ -173,7 +173,7 @@ class Child:
             self._failed(frame.number, start, error)
             return
         finally:
-            # What the model did not keep is gone now, and its regions are released with the answer.
+            # Delete the tensors that the model did not keep, so that EXECUTED releases their regions.
             self._connection.answering = True
             requests = returned = responses = []
             self._connection.answering = False
@@ -183,7 +183,7 @@ class Child:
         self._connection.send_tensors(protocol.EXECUTED, frame.number, times, parts, hold=hold)
 
     def _coroutine(self, batch: int, requests: list[InferenceRequest], coroutine: Any) -> Any:
-        """Run an async execute to its end. For a decoupled model, start it beside the next batches."""
+        """Run an async execute to its end. For a decoupled model, start it and let later batches begin."""
         assert self._runner is not None
         if not self._decoupled:
             return self._runner.run(coroutine)
@@ -210,7 +210,7 @@ class Child:
 
 
 def main(channel: int, inputs: int, outputs: int) -> None:
-    """Serve one instance over these file descriptors until the server ends it or is gone.
+    """Serve one instance over these file descriptors until FINALIZE, or until the server has ended.
 
     This function does not return: it ends the process.
     """
@@ -238,12 +238,12 @@ def begin(*fds: int) -> None:
         os.set_inheritable(fd, False)
     sys.argv[:] = [""]
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(line_buffering=True)  # what the model prints is seen at once
+        sys.stdout.reconfigure(line_buffering=True)  # the log receives each line at once
 
 
 def end() -> None:
     """Run the exit functions, flush the output and end the process. This function does not return."""
-    # Not sys.exit: threads that a model left running would be waited for.
+    # Not sys.exit: it waits for threads that a model left running.
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -251,7 +251,7 @@ def end() -> None:
 
 
 def print_to_nobody(*fds: int) -> None:
-    """Redirect file descriptors to /dev/null, so that printing is no error after the server is gone."""
+    """Redirect file descriptors to /dev/null, so that printing is no error after the server has ended."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for fd in fds:
         os.dup2(nowhere, fd)
@@ -259,7 +259,7 @@ def print_to_nobody(*fds: int) -> None:
 
 
 def draw_own_numbers() -> None:
-    """Seed numpy's random numbers again, so that forked children do not all draw the same ones.
+    """Seed numpy's random numbers again, so that forked children draw different ones.
 
     Only numpy 1 imports numpy.random in the template. The standard library reseeds itself after a fork.
     """
@@ -287,9 +287,9 @@ def _go_before_the_server() -> None:
 
 
 def _end_after_server(sock: socket.socket) -> None:
-    """End the process soon after the server has gone, also while the model computes."""
+    """End the process five seconds after the server has ended, also while the model computes."""
     poll = select.poll()
-    poll.register(sock, 0)  # POLLHUP comes unasked; nothing else wakes this thread
+    poll.register(sock, 0)  # only POLLHUP, which needs no registration, wakes this thread
     poll.poll()
     threading.Event().wait(_FAREWELL_S)
     os._exit(1)

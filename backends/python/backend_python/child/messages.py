@@ -230,7 +230,7 @@ def call(
 
     Raise TypeError or ValueError if a field does not have the type that InferenceRequest declares.
 
-    batch   the batch that the call belongs to, if its trace names no request; None if there is none
+    batch   the batch to which the call belongs, if its trace names no request; None if there is none
     lends   lends its inputs on GPUs; None if they are copied
     gpus    UUIDs of the GPUs on which its outputs may stay, if any
     """

@@ -2,9 +2,9 @@
 
 main, host, messages ─► [Outgoing] ─► the socket.
 
-Any thread may send. Some notices travel with the next message: released regions and dropped calls. They may
-come from destructors in the middle of another send, so they wait for no lock. The sending thread checks for
-them once more after its message.
+Any thread may send. Some notices are sent with the next message: released regions, dropped calls and
+abandoned requests. Destructors add notices, also during another send, so these wait for no lock. The sending
+thread checks for them once more after its message.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Closed(Exception):
 class Outgoing:
     """The sending half of the channel.
 
-    Invariant: `_sending` guards the socket's writing side and `_out`, the arena that answers are written to.
-    A region is allocated, filled and announced under one hold of the lock.
+    Invariant: `_sending` guards the socket's writing side and `_out`, the arena of the answers. A region is
+    allocated, filled and announced under one hold of the lock.
 
     answering   EXECUTED is the next message, and reports the released regions
     executing   the batch that was begun last, or None
@@ -106,7 +106,7 @@ class Outgoing:
         self._tell_what_came_meanwhile()
 
     def _released(self) -> tuple[int, ...]:
-        """Return the released regions that the next message reports. Later releases need another report."""
+        """Return the released regions for the next message. Later releases need another message."""
         self._owes = False
         return self._in.drain_released(protocol.MOST_RELEASED)
 

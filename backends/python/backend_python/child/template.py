@@ -1,7 +1,7 @@
-"""The process that children are forked from: `python -m backend_python.child.template CONTROL`.
+"""The process from which children are forked: `python -m backend_python.child.template CONTROL`.
 
-It imports the modules that every child needs and does not use them. So a child starts within some
-milliseconds and shares these pages with the others. PROTOCOL.md explains the messages on CONTROL.
+It imports the modules that every child needs and does not use them. So a child starts within milliseconds
+and shares these pages with other children. PROTOCOL.md explains the messages on CONTROL.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Template:
                     return
 
     def _fork(self) -> int | None:
-        """Fork the requested child and return its pidfd; None if the server is gone."""
+        """Fork the requested child and return its pidfd; None if the server has closed CONTROL."""
         message, fds, _, _ = socket.recv_fds(self._control, 1, ASKED)
         if not message:
             return None
         *channels, out, err, status = fds
-        with warnings.catch_warnings():  # of those threads
+        with warnings.catch_warnings():  # Python warns of a fork with threads
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if not pid:
@@ -85,7 +85,7 @@ class Template:
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
-            os._exit(1)  # main has left by itself if it could
+            os._exit(1)  # `main` ends the process itself, unless it raises
 
     def _reap(self, pidfd: int) -> None:
         """Reap a child and report its exit status to the server."""

@@ -23,7 +23,7 @@ from backend_python.api import host as api_host
 from backend_python.child import main as process
 from backend_python.child.outgoing import Closed
 
-_FAREWELL_S = 5.0  # time limit of the models' finalize when the server has vanished
+_FAREWELL_S = 5.0  # time limit of the models' finalize after CONTROL has closed
 
 
 def main(control: int) -> None:
@@ -52,7 +52,7 @@ def _serve(control: socket.socket) -> list[threading.Thread]:
         thread = threading.Thread(target=_run, args=tuple(fds), name="model", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # too many threads: the others go on, and the server says it has ended
+        except RuntimeError:  # too many threads: the others continue, this one's channel closes
             protocol.close_fds(*fds)
             sys.excepthook(*sys.exc_info())
         else:
@@ -60,7 +60,7 @@ def _serve(control: socket.socket) -> list[threading.Thread]:
 
 
 def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int) -> None:
-    """Serve one instance from its first message to its last. Write to `ended` when all of it is gone."""
+    """Serve one instance from its first message to its last. Write to `ended` after its end."""
     for fd in (channel, inputs, outputs, out, err, ended):
         os.set_inheritable(fd, False)
     try:
@@ -70,10 +70,10 @@ def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int
         for stream in streams:
             with contextlib.suppress(OSError):  # its reader may be gone, so a flush can fail
                 stream.close()
-    except BaseException:  # ours, not the model's: better no worker than one without this instance
+    except BaseException:  # an error of this package: end the worker, do not run without it
         sys.excepthook(*sys.exc_info())
         os._exit(1)
-    gc.collect()  # a model is often in a reference cycle, and a worker is meant to save memory
+    gc.collect()  # frees the memory of a model that is in a reference cycle
     with contextlib.suppress(BrokenPipeError):  # the server has closed its end
         # Closing the pipe is not enough: processes that the model forked may hold it, too.
         os.write(ended, b".")
@@ -82,7 +82,7 @@ def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int
 
 def _serve_one(sock: socket.socket, inputs: int, outputs: int, printed: tuple[int, int]) -> None:
     child = process.Child(sock, inputs, outputs, printed)
-    # A thread that the model left behind may still send, so its descriptors must not be reused before.
+    # A thread that the model left running may still send: close the descriptors after the connection's end.
     weakref.finalize(child.connection, _close, sock, inputs, outputs)
     try:
         with api_host.running(child.host), contextlib.suppress(Closed):

@@ -6,5 +6,5 @@ EXECUTION_ENV_PATH, REQUIREMENTS ─► choice ─► archive unpacked, requirem
 
 
 class Unusable(Exception):
-    """Why there is no such environment: what was found, what was expected. Who knows the model and the
-    parameter puts them before it."""
+    """An environment cannot be made or used. The text names the found and the expected; `Choice.error` puts
+    the model and the parameter before it."""

@@ -1,4 +1,4 @@
-"""Unpack an environment's archive into a folder: an archive of conda-pack, any tar, any zip."""
+"""Unpack the archive of an environment into a folder: an archive of conda-pack, any tar, any zip."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from backend_python.environments.unpacking import LONGEST, Unpacking
 
 _ZIP = b"PK\x03\x04"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-# By the first bytes of a file.
+# First bytes of a file → the function that opens its uncompressed content.
 _OPENERS: dict[bytes, Callable[..., Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
     _ZSTANDARD: lambda path, mode: _zstandard().open(path, mode),
 }
-# Entries that only describe the next one. tarfile reads each whole, and a few packed bytes may be gigabytes.
+# Entries that only describe the next entry. tarfile reads them whole, and few packed bytes may be gigabytes.
 _DESCRIBING = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -44,15 +44,15 @@ _BROKEN = (
     EOFError,
     zlib.error,
     lzma.LZMAError,
-    NotImplementedError,  # a zip with a compression that nobody knows
-    RuntimeError,  # one with a password
-    ValueError,  # a time that is none
+    NotImplementedError,  # a zip with an unknown compression
+    RuntimeError,  # a zip with a password
+    ValueError,  # an invalid time
     OverflowError,
 )
 
 
 class _Entry(tarfile.TarInfo):
-    """An entry whose description is not read before its size was looked at."""
+    """A tar entry that checks the size of a describing entry before tarfile reads its content."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Any:
@@ -68,15 +68,15 @@ class _Entry(tarfile.TarInfo):
 def is_archive(file: Path) -> bool:
     """Return whether `unpack` accepts the file. Raise OSError if it cannot be read."""
     head = _head(file)
-    # A tar's format is deep in its first entry; a zip's magic may end any file, so only its head counts.
+    # A tar is recognised by its first entry. A zip's magic may also end any file, so only the head counts.
     return head.startswith((_ZIP, _ZSTANDARD)) or tarfile.is_tarfile(file)
 
 
 def unpack(archive: Path, folder: Path, most_bytes: int) -> None:
-    """Unpack `archive` into `folder`, which must be new. May take minutes.
+    """Unpack `archive` into `folder`, which must not exist. May take minutes.
 
-    Files keep their times (bytecode is found by them) and whether they may be executed, nothing else.
-    Raise Unusable for a file that is no archive or has forbidden entries. The folder may be incomplete then.
+    Files keep their times (Python checks bytecode by them) and whether they are executable, nothing else.
+    Raises Unusable if the file is no archive or has forbidden entries; the folder may be incomplete then.
     """
     folder.mkdir()
     unpacking = Unpacking(str(folder), most_bytes)
@@ -112,7 +112,7 @@ def _content(archive: Path) -> contextlib.AbstractContextManager[Any]:
 
 
 def _zstandard() -> Any:
-    """A module with `open`: Python's own from 3.14 on, else one that is installed."""
+    """Return a Zstandard module with `open`: Python's own from 3.14 on, else an installed one."""
     for name in ("compression.zstd", "backports.zstd", "zstandard"):
         with contextlib.suppress(ImportError):
             return importlib.import_module(name)
@@ -123,7 +123,7 @@ def _zstandard() -> Any:
 
 
 def _to_its_end(content: Any, most_bytes: int) -> None:
-    """To the checksum, which is read with the last byte; tarfile stops before."""
+    """Read the content to its end, so that its checksum is checked; tarfile stops before."""
     while most_bytes > 0 and (rest := content.read(1 << 16)):
         most_bytes -= len(rest)
 
@@ -157,7 +157,7 @@ def _take_zip(file: zipfile.ZipFile, unpacking: Unpacking) -> None:
         elif mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
             raise Unusable(f"entry '{name}' is neither a file nor a folder nor a link")
         else:
-            # Local time, in steps of two seconds: bytecode that came along is made anew where it runs.
+            # Local time, in steps of two seconds: Python compiles bytecode of the archive again.
             changed_s = time.mktime((*entry.date_time, 0, 0, -1))
             with file.open(entry) as content:
                 unpacking.file(name, content, entry.file_size, bool(mode & 0o111), changed_s)

@@ -1,13 +1,13 @@
-"""Folders of environments that were unpacked or installed, each made once.
+"""Folders of unpacked or installed environments, each made once.
 
-Models of one server, workers of one server and servers of one machine may share a cache: an entry is
-made by one of them while the others wait, and removed by the last. Locks are flock's, so whoever dies
-lets go.
+Models of one server, workers of one server and servers of one machine may share a cache: one of them makes
+an entry while the others wait, and the last user removes it. Locks are flock's: the end of a process
+releases them.
 
     <key>/         the environment
-    <key>.done     it is whole; what it was made of
-    <key>.lock     held shared by who uses it or is about to, exclusively by who removes it
-    <key>.making   held exclusively by who makes it, beside the first
+    <key>.done     exists when the environment is complete; contains its source
+    <key>.lock     locked shared by each user, exclusively to remove the entry
+    <key>.making   locked exclusively, in addition to .lock, to make the entry
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Make = Callable[[Path], None]
 
 
 class Cache:
-    """Entries that this process uses. Any thread.
+    """The entries that this process uses. Any thread.
 
-    folder   to keep them in when nobody uses them any more; None: a temporary folder of the user, where
-             those that nobody uses are removed
+    folder   folder of the entries, which keeps unused ones; None: a temporary folder of the user, from which
+             unused entries are removed
     """
 
     def __init__(self, folder: Path | None):
@@ -47,8 +47,8 @@ class Cache:
     def entry(self, key: str, made_of: str, make: Make) -> Path:
         """Return the folder of a key; `make` creates it if it is missing. It stays until `close`.
 
-        made_of   for people who look into the cache
-        make      gets the path of the folder, where nothing is; what it raises is raised
+        made_of   text for the file <key>.done
+        make      called with the path of the folder, which does not exist; its errors are raised
         """
         self._open()
         fd = _locked(self._file(key, "lock"), fcntl.LOCK_SH)
@@ -64,7 +64,7 @@ class Cache:
         return self._folder / key
 
     def close(self) -> None:
-        """Release all entries. Unused entries in a temporary folder are removed."""
+        """Release all entries. In a temporary folder, remove those that no other process uses."""
         with self._lock:
             held, self._held = self._held, {}
         for key, fd in held.items():
@@ -87,19 +87,19 @@ class Cache:
                 "another with --backend-config=python,environment-cache-directory=PATH"
             )
         with self._lock:
-            if not self._swept:  # remove what servers have left that could not end as they should
+            if not self._swept:  # remove entries of servers that were killed
                 self._swept = True
                 for lock in self._folder.glob("*.lock"):
                     self._remove(lock.stem)
 
     def _make(self, key: str, made_of: str, make: Make) -> None:
-        """Unless another does in the meantime."""
+        """Make an entry, unless another process or thread has made it in the meantime."""
         path = self._folder / key
         making = _locked(self._file(key, "making"), fcntl.LOCK_EX)
         try:
             if self._file(key, "done").exists():
                 return
-            _remove_tree(path)  # a part of it, if somebody has died
+            _remove_tree(path)  # an incomplete entry of a process that was killed
             make(path)
             self._file(key, "done").write_text(made_of + "\n")
         except BaseException:
@@ -109,7 +109,7 @@ class Cache:
             os.close(making)
 
     def _remove(self, key: str) -> None:
-        """Unless somebody uses it."""
+        """Remove an entry, unless it is in use."""
         with contextlib.suppress(BlockingIOError):
             fd = _locked(self._file(key, "lock"), fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
@@ -125,7 +125,7 @@ class Cache:
 
 
 def _locked(path: Path, how: int) -> int:
-    """A file descriptor that holds the lock. BlockingIOError if it may not wait and is held elsewhere."""
+    """Return a file descriptor that holds the lock. Raises BlockingIOError if LOCK_NB finds it held."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -136,7 +136,7 @@ def _locked(path: Path, how: int) -> int:
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)  # its entry was removed while we waited
+        os.close(fd)  # the file was removed while this process waited
 
 
 def _remove_tree(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a model's configuration says about its environment."""
+"""Read from a model's configuration which environment it runs in."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FILE = "requirements.txt"
 
 @dataclass(frozen=True)
 class Choice:
-    """What a model wants to run in: at least one of the two.
+    """The environment that a model asks for; at least one of the two is set.
 
-    path           EXECUTION_ENV_PATH, "" for none
-    requirements   the file to install, None for none
+    path           value of EXECUTION_ENV_PATH, "" for none
+    requirements   requirements file to install, None for none
     """
 
     model: str
@@ -28,7 +28,7 @@ class Choice:
     requirements: Path | None
 
     def error(self, problem: object) -> CoreError:
-        """That problem, and whose it is."""
+        """Return a CoreError(INVALID) that puts the model and the parameter before `problem`."""
         what = (
             f"requirements '{self.requirements}'" if self.requirements else f"{PATH} '{self.path}'"
         )
@@ -38,17 +38,17 @@ class Choice:
 def chosen(
     config: ModelConfig, version: Path, settings: EnvironmentSettings, beside: Path | None
 ) -> Choice | None:
-    """None for a model that runs with the server's packages.
+    """Return the environment that a model asks for, None if it runs with the server's packages.
 
     version   the version's directory
-    beside    the folder of the backend that runs the model, if it is a folder: it may bring an archive
-    CoreError(INVALID) for requirements that are not there.
+    beside    folder of the backend that runs the model, None if it has none; it may contain an archive
+    Raises CoreError(INVALID) if the file that REQUIREMENTS names does not exist.
     """
     path = _parameter(config, PATH) or ""
     if path.startswith(DIRECTORY):
         path = f"{version.parent}{path[len(DIRECTORY) :]}"
     if not path and beside is not None:
-        # As in Triton: the name is that of the file which runs the model.
+        # As in Triton: the archive is named after the file that runs the model.
         packed = beside / f"pb_exec_env_{config.runtime or 'model.py'}.tar.gz"
         path = str(packed) if packed.is_file() else ""
     file = _requirements(config, version, settings.installs and not path)
@@ -60,7 +60,7 @@ def _parameter(config: ModelConfig, name: str) -> str | None:
 
 
 def _requirements(config: ModelConfig, version: Path, looks: bool) -> Path | None:
-    """The file that REQUIREMENTS names; without that, one that is there if `looks`."""
+    """Return the file that REQUIREMENTS names; without it, an existing requirements.txt if `looks`."""
     name = _parameter(config, REQUIREMENTS)
     if name == "" or (name is None and not looks):
         return None

@@ -1,4 +1,4 @@
-"""Environments that models use, each with a template that the children of its models are forked from."""
+"""The environments that models use, each with a template process from which child processes are forked."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # at run time only for models that have an environment
 
 
 class Environment:
-    """One interpreter that models can run in; models that have the same share it.
+    """An interpreter and its template process; models with an equal interpreter share it.
 
-    template   what children are forked from
+    template   process from which the child processes are forked
     """
 
     def __init__(self, interpreter: Interpreter):
@@ -30,7 +30,7 @@ class Environment:
         self._checked = False
 
     def check(self, timeout_s: float) -> None:
-        """Check once that models can run in it. Raises Unusable if not."""
+        """Check, the first time, that models can run in the interpreter. Raises Unusable if they cannot."""
         with self._lock:
             if not self._checked:
                 from backend_python.environments.interpreter import checked
@@ -55,14 +55,14 @@ class Environments:
         timeout_s: float,
         beside: Path | None = None,
     ) -> Environment | None:
-        """The environment of a model, None if it runs with the server's packages; `release` it.
+        """Return the environment of a model, None if it runs with the server's packages. `release` it later.
 
         version     the version's directory
-        given       what --backend-config says
-        timeout_s   for an interpreter to say what it is
-        beside      the folder of the backend that runs the model, if it is one
-        May take minutes: an archive is unpacked, requirements are installed. CoreError(INVALID), which
-        names the model, what it wants and why there is no such environment.
+        given       the settings from --backend-config
+        timeout_s   limit for the interpreter to report its version
+        beside      folder of the backend that runs the model, None if it has none
+        May take minutes: it unpacks an archive or installs requirements. Raises CoreError(INVALID) with the
+        model, the parameter and the reason if there is no such environment.
         """
         settings = EnvironmentSettings(given)
         found = choice.chosen(config, version, settings, beside)
@@ -86,7 +86,7 @@ class Environments:
         return environment
 
     def release(self, environment: Environment) -> None:
-        """One user less; after the last its template ends."""
+        """Release an environment that `open` returned; the last release drops its template."""
         with self._lock:
             environment.users -= 1
             if environment.users:
@@ -95,7 +95,7 @@ class Environments:
         environment.template.drop()
 
     def close(self) -> None:
-        """Let go of what was unpacked and installed. After the last model."""
+        """Release the unpacked and installed environments. Call it after the last model has ended."""
         with self._lock:
             caches, self._caches = list(self._caches.values()), {}
         for cache in caches:

@@ -1,4 +1,4 @@
-"""One Python interpreter: how it is started, and whether models can run in it."""
+"""Start a Python interpreter, and check whether models can run in it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from backend_python.server.template import Command
 
 _PACKAGE = Path(backend_python.__file__).parent
 _ALONE = _PACKAGE / "child" / "alone.py"
-# For bash: activate, folder of programs, folder of libraries, command. The exit status of activate is
-# ignored: it is that of the last package's script. PATH and VIRTUAL_ENV are set after it, because a packed
+# Arguments for bash: activate, folder of programs, folder of libraries, command. The exit status of activate
+# is ignored: it comes from the last package's script. PATH and VIRTUAL_ENV are set after it, because a packed
 # environment may contain the paths of another machine. LD_LIBRARY_PATH is set last, so that the commands
 # above run with the system's libraries.
 _ACTIVATED = """
@@ -29,7 +29,7 @@ export PATH="$1:$PATH"
 shift 2
 exec "$@"
 """
-_MOST_LINES = 20  # of what a program has printed, in an error
+_MOST_LINES = 20  # of a program's output in an error
 
 OLDEST = "3.9"
 
@@ -54,10 +54,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """An interpreter by its path, as an environment starts it.
+    """An interpreter and how to start it.
 
     activate    bash script to source before the start; "" for none
-    libraries   folder for the front of LD_LIBRARY_PATH, as Triton has it for conda; "" for none
+    libraries   folder to put first in LD_LIBRARY_PATH, as Triton does for conda; "" for none
     """
 
     python: str
@@ -91,7 +91,7 @@ class Interpreter:
         )
 
     def start(self, *arguments: str) -> Command:
-        """A program of this interpreter, with that script activated."""
+        """Return the command that runs the interpreter with `arguments` and the environment's variables."""
         command = [self.python, *arguments]
         variables = self._variables()
         binaries = os.path.dirname(self.python)
@@ -105,18 +105,18 @@ class Interpreter:
         return Command(command, variables)
 
     def template(self) -> Command:
-        """The template of its children."""
+        """Return the command of the template process from which child processes are forked."""
         return self.start(str(_ALONE))
 
     def run(self, *arguments: str) -> None:
-        """Run a program to its end. Unusable, with its last lines, if it fails."""
+        """Run the interpreter to its end. Raises Unusable with the last lines of its output if it fails."""
         command = self.start(*arguments)
         ended = _run(command, None)
         if ended.returncode:
             raise Unusable(f"'{arguments[0]}' failed: {ending(ended)}")
 
     def find(self, timeout_s: float) -> Found:
-        """Ask it. Unusable if it does not answer as a Python interpreter would."""
+        """Run the interpreter and return the facts that it reports. Raises Unusable if it reports none."""
         try:
             ended = _run(self.start(str(_ALONE), "check"), timeout_s)
         except subprocess.TimeoutExpired:
@@ -135,7 +135,7 @@ class Interpreter:
         return found
 
     def _variables(self) -> dict[str, str]:
-        """The server's environment variables, without what makes another interpreter find its packages."""
+        """Return the environment variables without those that lead to the server's own packages."""
         variables = dict(os.environ)
         for name in ("PYTHONHOME", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"):
             variables.pop(name, None)
@@ -147,7 +147,7 @@ class Interpreter:
 
 
 def checked(interpreter: Interpreter, timeout_s: float) -> Found:
-    """Unusable if models cannot run in it."""
+    """Return the facts of an interpreter. Raises Unusable if models cannot run in it."""
     found = interpreter.find(timeout_s)
     if found.problem:
         raise Unusable(
@@ -158,7 +158,7 @@ def checked(interpreter: Interpreter, timeout_s: float) -> Found:
 
 
 def ending(ended: subprocess.CompletedProcess[str]) -> str:
-    """How a program ended, and the last lines that it has printed."""
+    """Return the exit status or signal of a program, and the last lines of its output."""
     lines = (ended.stdout + ended.stderr).strip().splitlines()[-_MOST_LINES:]
     status = ended.returncode
     how = f"signal {-status}" if status < 0 else f"exit status {status}"
@@ -181,7 +181,7 @@ def _run(command: Command, timeout_s: float | None) -> subprocess.CompletedProce
 
 
 def _is_ours(folder: str) -> bool:
-    """Return whether the server's own packages come from that folder."""
+    """Return whether the server imports its own packages from that folder."""
     here = os.path.realpath(folder)
     homes = {_PACKAGE.parent}
     for name in ("core", "numpy"):

@@ -1,4 +1,4 @@
-"""From what a model wants to run in to the interpreter that is to be started."""
+"""Make the interpreter of the environment that a model asks for."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _EXPECTED = (
 
 
 class Maker:
-    """Makes of a choice the interpreter that is to be started. Any thread.
+    """Makes the interpreter of a choice. Any thread.
 
-    cache        where archives and requirements go
-    timeout_s    for an interpreter to say what it is
+    cache        contains unpacked archives and installed requirements
+    timeout_s    limit for an interpreter to report its version
     """
 
     def __init__(self, cache: Cache, settings: EnvironmentSettings, timeout_s: float):
@@ -35,7 +35,7 @@ class Maker:
         self._timeout_s = timeout_s
 
     def interpreter(self, choice: Choice) -> Interpreter:
-        """May take minutes. Unusable."""
+        """Return the interpreter of a choice. May take minutes. Raises Unusable if it cannot be made."""
         if choice.requirements is None:
             return self._of_path(choice.path)
         base = self._base(choice.path)
@@ -51,7 +51,7 @@ class Maker:
         return Interpreter(str(folder / "bin" / "python"))
 
     def _base(self, path: str) -> Interpreter:
-        """The interpreter that requirements are installed for."""
+        """Return the interpreter to install requirements for. Raises Unusable if `path` names none."""
         if not path:
             return Interpreter(sys.executable)
         found = _place(path)
@@ -75,14 +75,14 @@ class Maker:
 
     def _unpack(self, file: Path, folder: Path) -> None:
         archive.unpack(file, folder, self._settings.most)
-        interpreter = Interpreter.of_folder(folder)  # says now if there is none
+        interpreter = Interpreter.of_folder(folder)  # raises if there is none
         unpacked = folder / "bin" / "conda-unpack"
-        if unpacked.is_file():  # writes the new place into files that have the old one
+        if unpacked.is_file():  # replaces the old path of the environment in its files
             Interpreter(interpreter.python, "", interpreter.libraries).run(str(unpacked))
 
 
 def _place(path: str) -> Path:
-    """What EXECUTION_ENV_PATH names: a path, or a program that is found as a shell would."""
+    """Return the file or folder that EXECUTION_ENV_PATH names: an existing path, or a program in PATH."""
     if os.path.exists(path):
         return Path(os.path.abspath(path))
     if os.sep not in path and (program := shutil.which(path)) is not None:
@@ -102,7 +102,7 @@ _digesting = threading.Lock()
 
 
 def _digest(file: Path) -> str:
-    """Of the content of a file, remembered as long as its time and size are the same."""
+    """Return a digest of a file's content, cached until the file's inode, time or size changes."""
     about = file.stat()
     key = (str(file.resolve()), about.st_ino, about.st_mtime_ns, about.st_size)
     with _digesting:

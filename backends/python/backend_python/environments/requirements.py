@@ -1,4 +1,4 @@
-"""A requirements.txt becomes a virtual environment: by uv where it is installed, else by venv and pip."""
+"""Install a requirements.txt into a virtual environment: with uv if installed, else with venv and pip."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _OTHERS = ("-r", "--requirement", "-c", "--constraint")
 
 
 def key(file: Path, base: Found) -> str:
-    """Equal for requirements that give equal environments, whichever model they belong to.
+    """Return a cache key, equal for requirements of any model that give equal environments.
 
-    It is of the texts, of what they name on the disk (times and sizes), and of the interpreter.
+    It covers the texts, the files that they name (times and sizes), and the interpreter.
     """
     digest = hashlib.sha256(f"{base.version}\n{base.base}\n".encode())
     _add(digest, file, set())
@@ -30,11 +30,11 @@ def key(file: Path, base: Found) -> str:
 
 
 def install(file: Path, base: Interpreter, folder: Path, model: str) -> None:
-    """Make a virtual environment in `folder`, where nothing is. May take minutes.
+    """Make a virtual environment in `folder`, which must not exist. May take minutes.
 
-    Relative paths in the file are relative to its folder. Unusable, with the installer's last lines.
+    Relative paths in the file are relative to its folder. Raises Unusable with the installer's last lines.
     """
-    beside = os.path.dirname(sys.executable)  # where it lies if it is installed with the server
+    beside = os.path.dirname(sys.executable)  # contains uv if it is installed with the server
     uv = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
     python = str(folder / "bin" / "python")
     logger.info("model '%s': installing '%s' with %s", model, file, uv or "pip")
@@ -74,7 +74,7 @@ def _run(command: list[str], base: Interpreter, file: Path) -> None:
 
 
 def _add(digest: hashlib._Hash, file: Path, seen: set[Path]) -> None:
-    """A file of requirements, and those that it names."""
+    """Add a requirements file, and those that it includes, to the digest. Raises Unusable if unreadable."""
     if file in seen:
         return
     seen.add(file)
@@ -94,10 +94,10 @@ def _add(digest: hashlib._Hash, file: Path, seen: set[Path]) -> None:
 
 
 def _add_place(digest: hashlib._Hash, place: Path) -> None:
-    """What lies there: a package, a folder of packages."""
+    """Add times and sizes of a path and all files below it: a package, or a folder of packages."""
     try:
         for each in sorted([place, *place.rglob("*")]):
             about = each.stat()
             digest.update(f"{each.resolve()}\n{about.st_mtime_ns}\n{about.st_size}\0".encode())
     except OSError:
-        return  # it is no path, or the installer says what is wrong with it
+        return  # it is no path, or the installer reports its error

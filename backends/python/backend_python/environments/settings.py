@@ -1,4 +1,4 @@
-"""What --backend-config=python,… says about environments."""
+"""The settings of environments: --backend-config=python,…"""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _WORDS = {"": False, "false": False, "0": False, "true": True, "1": True}
 
 
 class EnvironmentSettings:
-    """Raises CoreError(INVALID) for values that make no sense.
+    """The settings of environments. Raises CoreError(INVALID) for an invalid value.
 
-    cache      the folder to keep environments in; None: a temporary one
-    most       bytes that an archive may hold, unpacked
-    installs   whether a requirements.txt that no parameter names is installed too
+    cache      folder that keeps environments; None: a temporary folder
+    most       limit of an archive's unpacked size, bytes
+    installs   whether to install a requirements.txt that no parameter names
     """
 
     def __init__(self, given: dict[str, str]):

@@ -1,7 +1,7 @@
 """Unpack an archive into a folder, without trust in the paths of its entries.
 
-Files and folders are made first, then links, so that no file is written through a link. A link that points
-out of the folder ends the unpacking.
+Files and folders are made first, then links, so that no file is written through a link. A link to a path
+outside of the folder raises Unusable.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ LONGEST = 1024
 
 
 class Unpacking:
-    """Fills a folder, entry by entry. Names are those of the archive. Raises Unusable for a forbidden name.
+    """Fills a folder with the entries of an archive. Raises Unusable for a forbidden name.
 
-    root         the folder; there, and empty
-    most_bytes   that all files may hold together
+    root         the folder; it exists and is empty
+    most_bytes   limit of the sum of all file sizes
     """
 
     def __init__(self, root: str, most_bytes: int):
@@ -36,10 +36,10 @@ class Unpacking:
             self._folder(name)
 
     def file(self, entry: str, content: IO[bytes], size: int, runs: bool, time_s: float) -> None:
-        """A file with the first `size` bytes of `content`.
+        """Write `content`, of `size` bytes, to a file. Raises Unusable if all files together are too large.
 
-        runs     whether it may be executed
-        time_s   when it was changed last
+        runs     whether the file is executable
+        time_s   time of its last change, seconds since 1970
         """
         name = self._named(entry)
         self._bytes += size
@@ -55,7 +55,7 @@ class Unpacking:
         os.utime(path, (time_s, time_s))
 
     def link(self, entry: str, target: str) -> None:
-        """A symbolic link, which `finish` makes."""
+        """Note a symbolic link, which `finish` makes. Raises Unusable for an absolute or too long target."""
         name = self._named(entry)
         if os.path.isabs(target) or "\0" in target or _length(target) > LONGEST:
             raise _leads_out(name, target)
@@ -63,7 +63,7 @@ class Unpacking:
         self._links[name] = target
 
     def hard_link(self, entry: str, to: str) -> None:
-        """Another name of a file that came before."""
+        """Add another name for an earlier file or link. Raises Unusable if there is none."""
         name, target = self._named(entry), _checked(to, entry)
         if target in self._links:
             self._new(name)
@@ -75,19 +75,19 @@ class Unpacking:
         os.link(found, self._new(name))
 
     def finish(self) -> None:
-        """All entries have come."""
+        """Make the symbolic links, after the last entry. Raises Unusable if one leads out of the folder."""
         for name, target in self._links.items():
             path = f"{self._root}/{name}"
             if os.path.lexists(path):
                 raise Unusable(f"entry '{name}' is a link, and others lie behind it")
             os.symlink(target, path)
-        for name, target in self._links.items():  # they may lead over each other
+        for name, target in self._links.items():  # one link may lead through another
             end = os.path.realpath(f"{self._root}/{name}")
             if end != self._root and not end.startswith(f"{self._root}/"):
                 raise _leads_out(name, target)
 
     def _name(self, entry: str) -> str:
-        """Of the next entry; "" for the folder itself."""
+        """Count an entry and return its checked name; "" for the folder itself."""
         self._entries += 1
         if self._entries > _MOST_ENTRIES:
             raise Unusable(f"has more than {_MOST_ENTRIES} entries")
@@ -105,7 +105,7 @@ class Unpacking:
             raise Unusable(f"entry '{name}' is a folder, and another is a file there") from None
 
     def _new(self, name: str) -> str:
-        """The path of a new file; one of that name that came before gives way."""
+        """Return the path of a new file; remove an earlier file or link of that name."""
         parent = os.path.dirname(name)
         if parent:
             self._folder(parent)
@@ -119,7 +119,7 @@ class Unpacking:
 
 
 def _checked(name: str, entry: str) -> str:
-    """A name in the archive without ".", relative to its top; "" for the top itself."""
+    """Return a name relative to the archive's top; "" for the top. Raises Unusable if it leads outside."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or "\0" in name:
         raise Unusable(f"entry '{entry}' lies outside of it")

@@ -1,4 +1,4 @@
-"""Batches that a child has, and how many it may have."""
+"""The batches in a child process, and the record of short executions that allows more than one."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from core.batch import Batch
 
-SHORT_NS = 100_000  # executions below it are sent ahead
-AHEAD = 16  # batches
-_TRIAL = 16  # executions before the first is sent ahead
+SHORT_NS = 100_000  # shorter executions let the server send batches before the last one ends
+AHEAD = 16  # most batches in a child then
+_TRIAL = 16  # successive short executions before that
 
 Done = Callable[[BaseException | None], None]
 
 
 class Active:
-    """A batch whose requests have not all had their last answer.
+    """A batch in a child process, until all its requests have their last answer.
 
     done      called when the execution is over; None after that
-    whole     True while no request has had an answer
+    whole     True until `open` is first used: no request has its last answer
     """
 
     __slots__ = ("_cancel", "_open", "_told", "batch", "done", "number")
@@ -26,8 +26,8 @@ class Active:
         self.number = number
         self.batch = batch
         self.done: Done | None = done
-        self._cancel = cancel  # tells the child: number, index
-        self._open: set[int] | None = None  # None as long as it is whole
+        self._cancel = cancel  # sends a cancellation to the child: number, index
+        self._open: set[int] | None = None  # None while `whole` is True
         self._told: set[int] | None = None  # requests whose cancellation was sent to the child
 
     @property
@@ -36,7 +36,7 @@ class Active:
 
     @property
     def open(self) -> set[int]:
-        """The requests without their last answer. The code that gives the last answer removes the request."""
+        """The requests without their last answer. The code that sends a last answer removes its request."""
         if self._open is None:
             self._open = set(range(len(self.batch.requests)))
         return self._open
@@ -61,15 +61,15 @@ class Active:
 
 
 def behind_the_first(active: dict[int, Active]) -> dict[int, Active]:
-    """Remove and return the batches that a child has queued behind the one it executes."""
+    """Remove and return the batches after the one that a child executes, without those partly answered."""
     waiting = [number for number, one in active.items() if one.done is not None]
     return {n: active.pop(n) for n in waiting[1:] if not active[n].answered}
 
 
 class Took:
-    """A record of how long executions take.
+    """A record of execution times.
 
-    short   True if all recent executions were shorter than the way to the child and back
+    short   True if the last 16 executions or more were all shorter than SHORT_NS
     """
 
     __slots__ = ("_seen", "short")

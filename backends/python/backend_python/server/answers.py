@@ -15,11 +15,11 @@ from core.tensor import Tensor
 
 
 class Told:
-    """The layout of EXECUTED or RESPOND.
+    """The decoded layout of an EXECUTED or RESPOND message.
 
     items    answers, or None, False, True with the meanings in PROTOCOL.md
-    plain    True if each item is an answer without error and parameters, as most are
-    lent     tensors on GPUs that the child lends: item, index in it, place
+    plain    True if each item is an answer without error and parameters
+    lent     GPU tensors that the child lends: index of the item, index of the tensor in it, its layout.Place
     """
 
     __slots__ = ("_laid", "lent", "plain")
@@ -48,7 +48,7 @@ class Told:
 
 
 def answer_item(described: bytes) -> Item:
-    """Decode an item of a layout, with its places as TensorSlice of core."""
+    """Decode an item of a layout, with its tensors as core's TensorSlice."""
     item = layout.answer_item(described)
     item.places = [
         TensorSlice(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size)

@@ -19,7 +19,7 @@ from core.v2 import repeated_input
 
 
 def by_name(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
-    """Return the inputs of a model's request. Raise CoreError if two tensors have the same name."""
+    """Return the inputs of a model's request by name. Raise CoreError if two have the same name."""
     inputs: dict[str, Tensor] = {}
     for tensor in tensors:
         if tensor.name in inputs:

@@ -3,7 +3,7 @@
 Not thread-safe: call from the event loop only.
 
 A batch costs one send and one wake-up. `begin` writes EXECUTE itself, and the reader callback passes each
-message to `executions`. On EXECUTED, that gives the answers to the batch before it reports the end.
+message to `executions`. On EXECUTED, that passes the answers to the batch before it reports the end.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class Connection:
 
     died     called once when the child must not be used any more
     again    called after the child's end, for each batch that the child had not begun
-    ahead    called with the number of batches that the child may have, when it changes, of a model whose
-             requests run one by one
+    ahead    called with the number of batches that the child may have at a time, when it may have changed
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Connection:
         self._nested = NestedCalls(model.models, process, loop, outbox, self.executions)
         loop.add_reader(process.sock.fileno(), self._readable)
         loop.add_reader(process.pidfd, self._ended)
-        loop.call_soon(self._take_frames)  # frames that came with the answer to INITIALIZE
+        loop.call_soon(self._take_frames)  # frames that arrived with the answer to INITIALIZE
 
     def _tell_ahead(self) -> None:
         self._ahead(AHEAD if self.executions.short and self.alive and not self._copying else 1)
@@ -88,7 +87,7 @@ class Connection:
     def _begin_there(self, batch: Batch, done: Done) -> None:
         """Run a batch that has inputs on a GPU. Encode it on a thread, since that may wait for the GPU."""
         active = self.executions.begin(batch, done)
-        self._copying = True  # the next must not overtake it
+        self._copying = True  # the next batch must not overtake it
         self._tell_ahead()
         encoding = self._loop.run_in_executor(None, self._encoder.batch_there, batch.requests)
         encoding.add_done_callback(partial(self._encoded, active))
@@ -111,7 +110,7 @@ class Connection:
         """Copy the tensors of a large batch on a thread, then send it."""
         inputs = self.process.inputs
         offset = inputs.allocate(parts.size)
-        self._copying = True  # the next must not overtake it
+        self._copying = True  # the next batch must not overtake it
         self._tell_ahead()
         copying = self._loop.run_in_executor(None, write, inputs.memory, offset, parts.tensors)
         copying.add_done_callback(lambda _: self._copied(active, parts, offset))
@@ -131,7 +130,7 @@ class Connection:
         active.batch.on_cancel(active.cancelled)
 
     def detach(self) -> None:
-        """Stop listening and give the channel back to a thread that may block."""
+        """Stop listening and return the channel to a thread that may block."""
         if self.alive:
             self.detached = True
             self.was_busy = self._executes() or self.readiness.waits
@@ -214,7 +213,7 @@ class Connection:
     # the end -----------------------------------------------------------------
 
     def _lost(self, why: str = "") -> None:
-        """Give the child up and fail its batches: the channel is closed, or `why` is a reason to kill it."""
+        """End the child and fail its batches: the channel is closed, or `why` is a reason to kill it."""
         if not self.alive:
             return
         self.alive = False

@@ -20,7 +20,7 @@ OPERATIONS = frozenset(("load_model", "unload_model", "is_model_ready", "takes_g
 class ModelControl:
     """The control of the server's models by one model of this backend. Thread-safe, unless stated otherwise.
 
-    waits   of core.Model: lets others load while this one waits in its initialize
+    waits   core.Model's `waits`: lets other models load while this one waits in its initialize
     """
 
     def __init__(

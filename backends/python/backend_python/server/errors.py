@@ -12,8 +12,7 @@ _CODES = {code.value: code for code in ErrorCode}
 def code_of(error: CoreError) -> ErrorCode:
     """Return the code that a model sees for an error of a model that it has called.
 
-    Triton has no codes for a deadline that has passed, which is a kind of cancellation there, nor for what a
-    caller may not do.
+    A kind without a code in Triton, such as FORBIDDEN, becomes UNAVAILABLE; a passed deadline CANCELLED.
     """
     if error.kind is Kind.DEADLINE_EXCEEDED:
         return ErrorCode.CANCELLED

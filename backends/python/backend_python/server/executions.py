@@ -1,4 +1,4 @@
-"""The batches that a child has, and its messages about them.
+"""The batches in a child process, and its messages about them.
 
 Not thread-safe: call from the event loop only.
 
@@ -59,7 +59,7 @@ class Executions:
 
     @property
     def short(self) -> bool:
-        """True if executions are so short that the next batch should be there when one is over."""
+        """True if executions are so short that the child should have the next batch before one ends."""
         return self._took.short
 
     def begin(self, batch: Batch, done: Done) -> Active:
@@ -142,7 +142,7 @@ class Executions:
                 self._borrow(told, told.tensors(region, at))
             return  # it was answered when its batch failed
         if flags & protocol.ASKS:
-            # After the answers, which the delivery passes on in a turn of its own.
+            # After the answers, which the delivery passes on in a later turn of the loop.
             request = active.batch.requests[i]
             self._loop.call_soon(request.when_free, partial(self._go, frame.number, i))
         (answer,) = told.items
@@ -161,7 +161,7 @@ class Executions:
         self._forget_if_over(frame.number, active)
 
     def _go(self, number: int, i: int) -> None:
-        """Report to the child that the client of a request has room for more answers."""
+        """Send GO: the client of a request can take more answers."""
         self._outbox.send(protocol.GO, number, protocol.INDEX.pack(i))
 
     def abandoned(self, frame: Frame) -> None:
@@ -175,7 +175,7 @@ class Executions:
         self._forget_if_over(frame.number, active)
 
     def _borrow(self, told: Told, tensors: list[list[Any]]) -> None:
-        """Put the tensors that the child lends on a GPU into their places."""
+        """Replace the loans in `tensors` by the GPU tensors that the child lends."""
         lending = self._process.lending
         if lending is None:
             raise ProtocolError("tensors that are lent, where nobody has GPUs")
@@ -203,7 +203,7 @@ class Executions:
         self.tell_finished()
 
     def take_behind(self) -> dict[int, Active]:
-        """Remove and return the batches behind the current one: the child may not have begun them."""
+        """Remove and return the batches after the current one: the child may not have begun them."""
         return behind_the_first(self._active)
 
     def fail_all(self, error: CoreError) -> None:

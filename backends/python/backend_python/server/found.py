@@ -1,7 +1,7 @@
 """Find the model's file of a version: model.py, or a file that an adapter serves in its place.
 
-A folder that Triton's Python backend can serve is served in the same way. Adapters are asked only if the
-file that the configuration names is missing.
+A folder that Triton's Python backend can serve is served as in Triton. Adapters are used only if the
+configuration names no other file than model.py, and model.py is missing.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ class Handover:
     """The converter of one instance's batches.
 
     executing   the batch whose execute was called and has not returned; None if there is none
-    host        of the model's calls
-    outputs     of the model, and `states`, which clients do not name
+    host        handles the model's calls to the server
+    outputs     names of the model's outputs; `states` has those that clients do not request
     decoupled   True if its requests may have several answers
     on_gpu      True if the model takes inputs on a GPU without a copy
     checks      True if core checks outputs: undeclared outputs are then passed on, so that core refuses them

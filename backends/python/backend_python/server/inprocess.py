@@ -1,7 +1,7 @@
 """EXECUTION_MODE thread and inline: model.py in the server's own process.
 
-The classes and messages are those of a child, but there is no isolation. The model shares the interpreter
-with the server, and its inputs are read-only views of the client's data.
+The model uses the same classes as in a child, but there is no isolation: it shares the interpreter with the
+server, and its inputs are read-only views of the client's data.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class InProcess:
     def __init__(self, instance: PythonInstance):
         self._instance = instance
         self._runner: ModelRunner | None = None
-        self._module_name = ""  # what the model's file is imported as
+        self._module_name = ""  # in sys.modules, of the model's file
         self._host: LocalHost
         self._handover: Handover
         # One thread for all calls, so that what the model ties to its thread stays with it.
         self._thread: ThreadPoolExecutor | None = None
-        self._executing = 0  # batches whose end has not come; this and the next: loop thread
+        self._executing = 0  # batches that have not ended; this and the next two: event loop only
         self._tasks: set[asyncio.Task[None]] = set()
         self._says_ready = True
         self.takes_gpu = instance.model.takes_gpu
@@ -216,7 +216,7 @@ class InProcess:
             self._execute_on_thread(batch)
         except Exception as error:
             problem = error
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+        with suppress(RuntimeError):  # the loop has ended, so no request waits
             self._instance.loop.call_soon_threadsafe(self._executed, done, problem)
 
     def _executed(self, done: Done, problem: Exception | None) -> None:
@@ -240,7 +240,7 @@ class InProcess:
         self._handover.answer(batch, requests, responses)
 
     def _coroutine(self, batch: Batch, requests: list[InferenceRequest], coroutine: Any) -> Any:
-        """Run an async execute to its end. For a decoupled model, start it beside the next batches."""
+        """Run an async execute to its end. For a decoupled model, start it and let later batches begin."""
         assert self._runner is not None
         outer = api_host.Outer(batch)
         if not self._instance.model.decoupled:

@@ -91,7 +91,7 @@ class Keeper:
         return not self._tells_readiness or await connection.readiness.ask()
 
     def begin(self, batch: Batch, done: Done) -> None:
-        """Run a batch in the child, or in the next one if there is none now.
+        """Run a batch in the child; without a child, in the next one, or fail it during a long pause.
 
         Not thread-safe: call from the event loop only.
         """
@@ -164,7 +164,7 @@ class Keeper:
         return child
 
     def _attach(self, child: Process) -> None:
-        """Connect a started child, and give it the batches that wait."""
+        """Connect a started child, and send it the batches that wait."""
         model, loop = self._instance.model, self._instance.loop
         connection = self._connection = Connection(
             child, loop, model, self._died, self.begin, self._ahead
@@ -294,7 +294,7 @@ class Keeper:
             connection.process.finalize()
 
     def _detach(self, detached: Future[Connection | None], revived: Future[None]) -> None:
-        """Give the channel back to the thread that closes, and prevent the start of another child."""
+        """Return the channel to the thread that closes, and prevent the start of another child."""
         connection, self._connection = self._connection, None
         if self._watch is not None:
             self._watch.close()

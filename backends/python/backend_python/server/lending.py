@@ -63,7 +63,7 @@ class Lending:
     # to the child ----------------------------------------------------------------
 
     def brings(self, requests: Iterable[InferenceRequest]) -> bool:
-        """Return whether these requests have inputs on a GPU, and the model takes them there."""
+        """Return whether a request has an input on a GPU, and the model takes inputs on a GPU."""
         return bool(self.takes) and any(
             type(tensor) is not Tensor for request in requests for tensor in request.inputs.values()
         )
@@ -79,7 +79,7 @@ class Lending:
             return None
         try:
             found = self._place(tensor)
-        except Exception as error:  # each library has its own; a copy needs less than a capsule
+        except Exception as error:  # libraries raise their own types; a copy needs no capsule
             self._say(f"tensors on device {tensor.device} are copied to host memory: {error}")
             return None
         if found is None or found[0].device not in takes:
@@ -94,7 +94,7 @@ class Lending:
         kind, number = tensor.device or (0, 0)
         if kind not in (dlpack.CUDA, dlpack.CUDA_MANAGED):
             return None
-        with cuda.current(number):  # PyTorch exports nothing elsewhere
+        with cuda.current(number):  # PyTorch exports only tensors of the current device
             capsule = dlpack.exported(array)
         seen = dlpack.array_info(capsule)
         if not seen.in_order:
@@ -127,7 +127,7 @@ class Lending:
     def tensor(self, place: layout.Place, told: memoryview) -> Tensor:
         """Return a tensor that the child lends. Raise ProtocolError if the loan is malformed.
 
-        told   the loan's data in the region
+        told   data of the loan in the region
         """
         dtype, shape = dtypes.BY_NUMBER[place.number], place.shape
         loan = self.borrower.take(told[: LOAN.size])
@@ -139,7 +139,7 @@ class Lending:
 
 
 class _Both(DeviceMemory):
-    """Device memory that came together with its copy in host memory."""
+    """Device memory that the child sent together with a copy in host memory."""
 
     is_on_host = True
 

@@ -53,8 +53,8 @@ class LocalHost:
         self.model_directory = model_directory
         self.serving = False
         self.declared = declared
-        self.handover: Handover | None = None  # of the instance, once there is one
-        self._has_senders = False  # the model has had a response sender
+        self.handover: Handover | None = None  # of the instance, between its open and its stop
+        self._has_senders = False  # True after the first response sender was made
         self._decoupled = decoupled
         self._server = server
         self._loop = loop
@@ -146,7 +146,7 @@ class LocalHost:
         return answers
 
     def _outer(self, request: InferenceRequest) -> Sequence[core_request.InferenceRequest]:
-        """Return the requests that a call belongs to: the one of its trace, else those that are executed.
+        """Return the requests that a call belongs to: the request of its trace, else the executing batch.
 
         Empty if they are unknown, as on a thread of a model that has response senders (see ChildHost).
         """
@@ -166,7 +166,7 @@ class LocalHost:
         return batch.requests if batch is not None else ()
 
     def drop(self, what: str, number: int) -> None:
-        self._dropped.append((what, number))  # goes with the next call: destructors do not wait
+        self._dropped.append((what, number))  # the next call handles it: destructors must not wait
 
     def close(self) -> None:
         """Close the calls of the instance, which is gone."""

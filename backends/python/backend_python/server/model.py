@@ -88,17 +88,17 @@ class PythonModel(core.Model):
 
     @property
     def module_name(self) -> str:
-        """The name that the model's file is imported as in a child."""
+        """The module name of the model's file in a child process."""
         return module_of(self.python_file, self.path)
 
     @property
     def template(self) -> SharedTemplate:
-        """The template that its children, or their worker, are forked from."""
+        """The template process from which its child processes, or their worker, are forked."""
         return template if self._environment is None else self._environment.template
 
     @cached_property
     def origin(self) -> Origin:
-        """The template that its children are forked from, or the worker that they share."""
+        """The template process, or the shared worker, that starts its instances."""
         if self.mode == "process":
             return self.template
         return worker(self.models, self.template, self.parameter(WORKER) or DEFAULT_WORKER)
@@ -148,7 +148,7 @@ class PythonModel(core.Model):
             raise invalid(
                 f"model '{self.name}': parameter {FORCE_CPU} is '{places}', expected yes or no"
             )
-        _ = self.settings, self.execute_timeout_s  # say now what is wrong with them
+        _ = self.settings, self.execute_timeout_s  # raises now if they are invalid
         self.checks_outputs = self._checks_outputs
         self.output_hint = (
             f"; --backend-config={self.backend.name},check-outputs=false turns this check off for all "

@@ -40,14 +40,14 @@ class Call:
         self.reply: Reply | None = None  # None if it was refused at once
         # Answers, each with True if it is the last.
         self.waiting: deque[tuple[Item, bool]] = deque()
-        self.copying = False  # an answer is being copied on a thread; the others wait behind it
+        self.copying = False  # a thread copies an answer; later answers wait
         self.stopped = False  # the child takes no more answers
 
 
 class NestedCalls:
     """The calls of one child.
 
-    server      whose models are called; None if the model runs without a server
+    server      has the models to call; None if the model runs without a server
     outbox      sends messages to the child
     executions  of the child: the batches that its calls belong to
     """
@@ -112,8 +112,8 @@ class NestedCalls:
     def _request(
         self, frame: Frame
     ) -> tuple[InferenceRequest, bool, frozenset[bytes], Sequence[InferenceRequest]]:
-        """Return what is asked, whether it may have many answers, the GPUs on which these may stay, and the
-        requests that it belongs to. Raise CoreError for what cannot be asked."""
+        """Return the request of an INFER, whether it is decoupled, the GPUs on which its answers may stay,
+        and the requests to which it belongs. Raise CoreError if two inputs have the same name."""
         content = frame.content
         offset, size, length = protocol.REGION.unpack_from(content)
         end = protocol.REGION.size + length

@@ -35,7 +35,7 @@ class Outbox:
         self._loop = loop
         self._held: list[bytes] = []
         self._flushing = False
-        self._unsent: deque[memoryview] = deque()  # what the socket would not take yet
+        self._unsent: deque[memoryview] = deque()  # bytes that the socket has not accepted yet
         self._closed = False
         self._releasing = False  # a RELEASE is about to be sent
         process.sock.setblocking(False)

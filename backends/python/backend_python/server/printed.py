@@ -1,7 +1,7 @@
 """Write the output of models to the server's log, under the name of the instance.
 
-A child's standard output and error are pipes. One thread reads those of all children. So a model can print
-any amount while it loads, and the event loop does not wait for it.
+A child's standard output and error are pipes. One thread reads the pipes of all children. So a model can
+print any amount while it loads, and the event loop does not wait for it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Reader:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held while a stream is read
         self._streams: dict[int, _Stream] = {}
-        self._epoll: select.epoll  # this and the next two are there while a stream is
+        self._epoll: select.epoll  # this and the next two are set while there is a stream
         self._end: int  # an eventfd
         self._thread: threading.Thread
 
@@ -114,7 +114,7 @@ class _Reader:
         with self._lock:
             for stream in streams:
                 if self._streams.pop(stream.fd, None) is not None:
-                    with contextlib.suppress(FileNotFoundError):  # it has come to its end already
+                    with contextlib.suppress(FileNotFoundError):  # `_serve` has unregistered it
                         self._epoll.unregister(stream.fd)
                 stream.close()
             if self._streams:

@@ -53,12 +53,12 @@ class Process:
     """One child with its channel and its two arenas.
 
     name       of the instance, for the log and for errors
-    origin     the template that it is forked from, or the worker that takes it in
+    origin     the template from which it is forked, or the worker that adds the instance
     sock       the server's end of the channel
     inputs     the arena that requests are written to
     outputs    the arena that answers are read from
     calls      handles the calls of the model to the server
-    write      sends a message; it is the connection's while that has the channel
+    write      sends a message; the Outbox replaces it while the event loop has the channel
     unsent     bytes that the connection could not send before it gave the channel back
     lending    lends tensors on GPUs; None if there are no GPUs
     pid        of the process
@@ -75,7 +75,7 @@ class Process:
         self.name = name
         self._settings = settings
         self._control = control
-        self._writing = threading.Lock()  # of write_now: a REPLY may come from the loop
+        self._writing = threading.Lock()  # for write_now: the event loop may send a REPLY
         self.write = self.write_now
         self.unsent = b""
         self._answers: deque[Frame] = deque()
@@ -163,7 +163,7 @@ class Process:
         self._child.kill(why)
 
     def give_up(self) -> None:
-        """Give up a child that is not needed any more: `ask` and `wait_ready` raise Died. Thread-safe."""
+        """End a child that is not needed any more: `ask` and `wait_ready` raise Died. Thread-safe."""
         self._child.leave()
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
@@ -199,7 +199,7 @@ class Process:
         write_log(*orjson.loads(frame.content))
 
     def _wait(self, kind: int, timeout_s: float | None) -> Frame:
-        """Return the next frame of a kind, and handle the frames that come before it.
+        """Return the next frame of a kind, and handle the frames before it.
 
         Raise Died if the child ends first, TimeoutError after `timeout_s` seconds.
         """
@@ -274,8 +274,8 @@ def start(
 
     Raise CoreError if it ends or takes longer than stub-timeout-seconds.
 
-    control   handles its model's operations on other models; None if it may not have any
-    origin    the template that it is forked from, or the worker that takes it in
+    control   handles its model's operations on other models; None if it may not use any
+    origin    the template from which it is forked, or the worker that adds the instance
     """
     try:
         process = Process(name, settings, control, origin)

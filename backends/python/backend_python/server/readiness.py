@@ -21,7 +21,7 @@ class Readiness:
 
     name   of the instance
     send   sends a message: kind, number
-    busy   returns whether the child executes: it cannot be asked then, and its last answer holds
+    busy   returns whether the child executes: `ask` then returns the last result
     """
 
     def __init__(self, name: str, send: Callable[[int, int], None], busy: Callable[[], bool]):
@@ -29,8 +29,8 @@ class Readiness:
         self._send = send
         self._busy = busy
         self._number = 0
-        self.waits = False  # the child has not answered, however long ago it was asked
-        self._question: asyncio.Future[bool] | None = None  # that is open
+        self.waits = False  # the child has not answered the last ASK, also after LIMIT_S
+        self._question: asyncio.Future[bool] | None = None  # result of the open question
         self._last = True
 
     async def ask(self) -> bool:

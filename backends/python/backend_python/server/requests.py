@@ -29,7 +29,7 @@ COPIED_ON_THE_LOOP = 1 << 20  # bytes; more are copied on a thread
 class Parts(NamedTuple):
     """The parts of one EXECUTE or INFERRED."""
 
-    tensors: list[Buffer]  # what the region holds, each at the next multiple of ALIGNMENT
+    tensors: list[Buffer]  # contents of the region, each at the next multiple of ALIGNMENT
     size: int  # of the region
     layout: bytes
     fields: bytes  # b"" if every request has the defaults
@@ -97,8 +97,8 @@ class Encoder:
         return Parts(lends.parts, lends.size, joined(items), fields)
 
     def answer_there(self, item: InferenceResponse, takes: frozenset[bytes]) -> Parts:
-        """Return the message of an answer with tensors on GPUs. `takes` has the caller's GPUs.
-        Any thread, as `batch_there`."""
+        """Return the message of an answer with tensors on GPUs. Thread-safe; it may wait for the device.
+        `takes` has the UUIDs of the GPUs on which the caller takes tensors."""
         assert self._lending is not None
         lends = self._lending.lends(takes, ALIGNMENT)
         entries = lends.entries(item.outputs)

@@ -33,7 +33,7 @@ class Tenant:
         self.pid = worker.pid
         self.pidfd = pidfd
         self._worker = worker
-        self._ended = ended  # a pipe: readable when nothing of the instance is left
+        self._ended = ended  # a pipe: readable when the instance has ended
         self._left = False
 
     @property
@@ -86,8 +86,8 @@ class Worker:
         self.pid = self.child.pid
         self._lock = threading.Lock()  # guards what follows, and the end of the child
         self._tenants = 0
-        self._over = False  # it takes no more instances: it was killed, or the last one has gone
-        self._behind: set[int] = set()  # of instances that have been left: the pipes of their ends
+        self._over = False  # it takes no more instances: it was killed, or its last one has ended
+        self._behind: set[int] = set()  # pipes that report the end of instances that were left
 
     def admit(self, fds: Sequence[int]) -> Tenant:
         """Add an instance with these file descriptors: channel, inputs, outputs, standard output and error.
@@ -124,7 +124,7 @@ class Worker:
             if self._tenants:
                 return
             self._over = True
-        # The last instance has gone.
+        # The last instance was released.
         self._control.close()
         if self._behind:  # do not wait for instances that were left
             self.child.kill()
@@ -155,7 +155,7 @@ class SharedWorker:
 
     It starts with the first instance, ends with the last, and is replaced after it has died.
 
-    name   in the log, for output that belongs to no instance
+    name   name in the log for output that belongs to no instance
     """
 
     def __init__(self, name: str, template: SharedTemplate):

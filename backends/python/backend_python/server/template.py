@@ -1,4 +1,4 @@
-"""The server's side of the template processes that children are forked from. Thread-safe.
+"""The server's side of template processes, from which child processes are forked. Thread-safe.
 
 One template serves all Python models that run with the server's packages. Each other environment has its
 own template. A template starts with its first user and ends with the last.
@@ -72,9 +72,9 @@ class Child:
 
 
 class Command(NamedTuple):
-    """How a template is started; CONTROL follows the arguments.
+    """The command that starts a template; the number of its control socket follows the arguments.
 
-    variables   of its environment; None for those of the server
+    variables   environment variables; None for the server's
     """
 
     arguments: list[str]
@@ -89,7 +89,7 @@ _OWN = Command(
 class Template:
     """One template process.
 
-    surroundings  that it was started in, and its children are
+    surroundings  environment variables and current directory of the template and its children
     """
 
     def __init__(self, command: Callable[[], Command] = lambda: _OWN) -> None:
@@ -141,7 +141,7 @@ class SharedTemplate:
     """The template of a server, or of one of its environments. It starts with the first child; it ends
     with the last, or, if it is kept, with `drop`.
 
-    command   asked before each start, of the first and of those that replace one
+    command   called before each start of a template process
     """
 
     def __init__(self, command: Callable[[], Command] = lambda: _OWN) -> None:
@@ -166,9 +166,9 @@ class SharedTemplate:
             template.close()
 
     def fork(self, fds: Sequence[int], timeout_s: float, what: bytes = CHILD) -> Child:
-        """Fork a child; see Template.fork. The child's `close` releases the template.
+        """Fork a child as Template.fork does. The child's `close` releases the template.
 
-        A template that has ended, hangs, or has other surroundings is replaced.
+        A template that has ended or has other surroundings is replaced now; one that hangs, at the next call.
         """
         with self._lock:
             if self._template is not None and self._template.surroundings != surroundings():

@@ -18,7 +18,7 @@ def model_tensor(tensor: core_tensor.Tensor) -> Tensor:
 def model_tensor_there(tensor: core_tensor.Tensor) -> Tensor:
     """GPU variant of `model_tensor`: a tensor on a GPU stays there if the model can take it."""
     if type(tensor) is not core_tensor.Tensor:
-        from backend_python.server import devices  # ctypes: only those who have GPUs pay for it
+        from backend_python.server import devices  # ctypes: imported only with GPUs
 
         if (found := devices.model_tensor(tensor)) is not None:
             return found
