@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""Conversions between arrays and bytes; see arrays.pyi."""
+"""Conversions between arrays and bytes."""
 
 cimport numpy as np
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -33,7 +33,7 @@ cdef object _contiguous = numpy.ascontiguousarray
 
 
 cpdef object view(object raw, object dtype, tuple shape):
-    """An array over the elements in `raw`; see arrays.pyi."""
+    """Return an array over the elements in `raw`, without a copy. Raise ValueError if the sizes differ."""
     cdef Py_buffer buffer
     cdef np.npy_intp dims[MOST_DIMENSIONS]
     cdef Py_ssize_t n = len(shape), i, left
@@ -72,12 +72,12 @@ cpdef object view(object raw, object dtype, tuple shape):
 
 
 cpdef bint has_dtype(object value, object dtype) noexcept:
-    """Whether a value is an array with that very dtype; see arrays.pyi."""
+    """Return whether a value is an np.ndarray, not of a subclass, whose dtype is the same object."""
     return type(value) is np.ndarray and <object>np.PyArray_DESCR(<np.ndarray>value) is dtype
 
 
 cpdef tuple shape_of(object array):
-    """The dimensions of an array; see arrays.pyi."""
+    """Return the dimensions of an array."""
     cdef int i, n = np.PyArray_NDIM(<np.ndarray?>array)
     cdef np.npy_intp* dims = np.PyArray_DIMS(<np.ndarray>array)
     cdef tuple shape = PyTuple_New(n)
@@ -89,7 +89,7 @@ cpdef tuple shape_of(object array):
 
 
 cpdef object flat(object array, object dtype):
-    """The bytes of an array; see arrays.pyi."""
+    """Return the bytes of an array, row-major: a copy if they are few, else a read-only view."""
     cdef np.ndarray source
     cdef np.npy_intp size
     cdef np.ndarray octets
@@ -108,7 +108,7 @@ cpdef object flat(object array, object dtype):
 
 
 cpdef Py_ssize_t length(object raw) except -1:
-    """Bytes of an object; see arrays.pyi."""
+    """Return the size in bytes of an array or of a contiguous buffer."""
     cdef Py_buffer buffer
     cdef Py_ssize_t found
     if type(raw) is bytes:
@@ -156,7 +156,7 @@ cdef inline int _check(Py_ssize_t size, Py_ssize_t room) except -1:
 
 
 cpdef bytes joined(list parts, Py_ssize_t alignment):
-    """One bytes object of many; see arrays.pyi."""
+    """Return a copy of all parts, each at the next multiple of `alignment`, with zeros between."""
     cdef Py_ssize_t size = 0, copied, gap, at = 0
     for part in parts:
         copied = length(part)
@@ -176,7 +176,7 @@ cdef inline Py_ssize_t _gap(Py_ssize_t size, Py_ssize_t alignment) noexcept:
 
 
 cpdef object part(object raw, Py_ssize_t start, Py_ssize_t size):
-    """Some of the bytes of an object; see arrays.pyi."""
+    """Return `size` bytes of a flat buffer from `start` on: a copy of `bytes`, else a view."""
     if type(raw) is not bytes:
         return PyMemoryView_FromObject(raw)[start : start + size]
     if start < 0 or size < 0 or start > PyBytes_GET_SIZE(raw) - size:

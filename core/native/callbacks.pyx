@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False
-"""Creates executors of native instances, and implements the functions that backends call; see callbacks.pyi.
+"""Creates executors of native instances, and implements the functions that backends call.
 
 Each function takes the GIL, and logs exceptions instead of raising them.
 """
@@ -39,7 +39,7 @@ cdef dict _METRICS = {CORE_COUNTER: "counter", CORE_GAUGE: "gauge", CORE_HISTOGR
 
 
 def new_executor(instance):
-    """See callbacks.pyi."""
+    """Return a callable that executes batches on a native instance. Raise CoreError(INTERNAL)."""
     cdef core_instance* native
     capsule = instance.native
     name = type(instance).__module__

@@ -1,4 +1,4 @@
-"""Fast clocks; see clock.pyi."""
+"""Fast clocks: milliseconds since the epoch, and a monotonic clock in nanoseconds."""
 
 cimport cython
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
@@ -15,7 +15,7 @@ cdef bint _SAME = sys.platform == "linux"
 
 
 cpdef long long wall_ms() noexcept:
-    """Milliseconds since the epoch; see clock.pyi."""
+    """Return milliseconds since the epoch, as of the kernel's last tick."""
     cdef timespec now
     if clock_gettime(CLOCK_REALTIME_COARSE, &now):
         clock_gettime(CLOCK_REALTIME, &now)
@@ -24,7 +24,7 @@ cpdef long long wall_ms() noexcept:
 
 @cython.final
 cdef class Clock:
-    """Nanoseconds that only grow; see clock.pyi."""
+    """Monotonic clock in nanoseconds: time.monotonic_ns, or the clock of a test. Thread-safe."""
 
     def __init__(self, source=time.monotonic_ns):
         self._source = None if _SAME and source is time.monotonic_ns else source

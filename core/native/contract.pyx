@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False
-"""Inputs and outputs of a model for native code; see contract.pyi."""
+"""ModelContract: inputs and outputs of a model for native code."""
 
 cimport cython
 from libcpp.memory cimport make_shared
@@ -10,7 +10,7 @@ from core.config.signature cimport Signature
 
 @cython.final
 cdef class ModelContract:
-    """See contract.pyi."""
+    """Inputs and outputs of a model, for Cython code and for the C++ code that calls its backend."""
 
     def __init__(self, Signature signature not None):
         cdef Contract* contract

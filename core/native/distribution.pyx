@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False, cdivision=True
-"""How durations are spread, in a few instructions for each; see distribution.pyi."""
+"""Distributions of durations: a histogram and a sketch of quantiles, with few instructions per duration."""
 
 cimport cython
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
@@ -34,7 +34,7 @@ cdef int cell_of(long long ns) noexcept nogil:
 
 
 cpdef double middle_of(int cell) noexcept:
-    """See distribution.pyi."""
+    """Return the duration in ns that represents a cell of a QuantileSketch."""
     cdef int shift
     if cell < SPLIT:
         return (cell + 0.5) * (1 << UNIT_BITS)
@@ -44,7 +44,7 @@ cpdef double middle_of(int cell) noexcept:
 
 @cython.final
 cdef class Histogram:
-    """See distribution.pyi."""
+    """Histogram of durations. Not thread-safe: call from the event loop only."""
 
     def __cinit__(self, bounds, long long unit_ns):
         self.bounds = tuple([float(bound) for bound in bounds])
@@ -80,13 +80,13 @@ cdef class Histogram:
         self.sum_ns += ns
 
     def counts(self):
-        """See distribution.pyi."""
+        """Return the count of each bucket, not cumulated; the last bucket has no bound."""
         return [self._counts[place] for place in range(self._size + 1)]
 
 
 @cython.final
 cdef class QuantileSketch:
-    """See distribution.pyi."""
+    """Sketch of recent durations that gives any quantile within 1 %. Not thread-safe."""
 
     def __cinit__(self):
         cdef int age
@@ -123,14 +123,14 @@ cdef class QuantileSketch:
         return 0
 
     cpdef void turn(self) noexcept:
-        """See distribution.pyi."""
+        """Begin a new period, and drop the oldest one."""
         self._age = (self._age + 1) % AGES
         if self._counted[self._age]:
             memset(self._cells[self._age], 0, CELLS * sizeof(unsigned int))
             self._counted[self._age] = 0
 
     def recent(self):
-        """See distribution.pyi."""
+        """Return the shortest and longest recent duration, and the counts of the cells by number."""
         cdef int age, cell
         cdef long long lowest = 0, highest = 0
         cdef unsigned long long total = 0, found

@@ -6,9 +6,9 @@ Kind = tuple[int, int, int]
 def array_info(
     capsule: Any,
 ) -> tuple[Kind, tuple[int, ...], tuple[int, ...] | None, int, tuple[int, int]]:
-    """Return what a capsule says about its array, without consuming the capsule.
+    """Return the description of the array in a capsule, without consuming the capsule.
 
-    That is: type of the elements, shape, strides (in elements, None for C order), address of the first
+    The result is: type of the elements, shape, strides (in elements, None for C order), address of the first
     element, device (DLDeviceType and number). Raise ValueError for another object, or a consumed capsule.
     """
 

@@ -49,7 +49,7 @@ cdef const char* NAME = "dltensor"  # of a capsule that is not consumed
 
 
 def array_info(capsule):
-    """See dlpack.pyi."""
+    """Return the description of the array in a capsule, without consuming the capsule."""
     if not PyCapsule_IsValid(<PyObject*>capsule, NAME):
         raise ValueError("not a DLPack capsule, or one that was taken before")
     cdef Tensor* tensor = &(<Managed*>PyCapsule_GetPointer(<PyObject*>capsule, NAME)).tensor
@@ -66,7 +66,7 @@ def array_info(capsule):
 
 
 def lend(uintptr_t address, kind, tuple shape, device, owner):
-    """See dlpack.pyi."""
+    """Return a capsule for memory in C order, which `owner` keeps."""
     cdef Py_ssize_t n = len(shape), i
     cdef int64_t step = 1
     if n > MOST_DIMENSIONS:

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False
-"""Executes batches on native backends, with one call without the GIL; see executor.pyi.
+"""Executes batches on native backends, with one call without the GIL.
 
 Code without Python (gathering, checks of outputs, memory) is in execution/*.hpp. Functions that backends call and
 that need Python are in callbacks.pyx, which other modules import.
@@ -37,7 +37,7 @@ cdef core_calls* table() noexcept:
 
 @cython.final
 cdef class NativeExecutor:
-    """See executor.pyi."""
+    """Callable that executes batches on a native instance. Call it on the thread of the instance."""
 
     def __init__(self, capsule):
         self._capsule = capsule

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""Messages between two processes of one release, over a local stream; see frames.pyi."""
+"""Messages between two processes of one release, over a local stream."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,10 +17,10 @@ cdef extern from "<sys/socket.h>" nogil:
 
 # Both ends are on one machine, so the header has the machine's byte order. struct: "=IBxHQ".
 cdef struct Header:
-    uint32_t size  # of what follows: numbers and content
+    uint32_t size  # of the released numbers and the content
     uint8_t kind
     uint8_t unused
-    uint16_t released  # how many numbers follow
+    uint16_t released  # count of the numbers after the header
     uint64_t number
 
 cdef enum:
@@ -29,7 +29,7 @@ cdef enum:
 
 
 def message(kind, number, released, list parts):
-    """The bytes of a message; see frames.pyi."""
+    """Return the bytes of a message. Raise ValueError or OverflowError for sizes out of range."""
     cdef Header header
     cdef Py_ssize_t size = 0, count = len(released)
     cdef uint64_t value
@@ -60,7 +60,7 @@ def message(kind, number, released, list parts):
 @cython.final
 @cython.freelist(32)
 cdef class Frame:
-    """One message as it came; see frames.pyi."""
+    """One received message."""
 
     cdef readonly int kind
     cdef readonly uint64_t number
@@ -76,7 +76,7 @@ cdef class Frame:
 
 @cython.final
 cdef class Reader:
-    """Cuts what arrives on a socket into frames; see frames.pyi."""
+    """Reads frames from a socket. Not thread-safe: one thread at a time."""
 
     cdef object _socket  # the caller keeps it open
     cdef int _fd
@@ -99,7 +99,7 @@ cdef class Reader:
         PyMem_RawFree(self._buffer)
 
     def receive(self):
-        """See frames.pyi."""
+        """Receive once. Return False if the other side has closed the connection."""
         cdef Py_ssize_t count
         cdef char* to
         if self._start == self._end:
@@ -119,7 +119,7 @@ cdef class Reader:
         return count > 0
 
     def next(self):
-        """See frames.pyi."""
+        """Return the next complete message, or None. Raise ValueError for an invalid header."""
         cdef Header header
         cdef Py_ssize_t start = self._start + <Py_ssize_t>sizeof(Header)
         if self._end < start:
@@ -139,7 +139,7 @@ cdef class Reader:
         return frame
 
     cdef int _make_room(self) except -1:
-        """Make room in a full buffer that ends in a part of a message: move the part to the front, or grow."""
+        """Free space in a full buffer with a partial message: move the message to the front, or grow."""
         cdef Py_ssize_t kept = self._end - self._start
         cdef Py_ssize_t capacity = self._capacity
         cdef char* grown

@@ -43,7 +43,7 @@ cdef class _Sources:
 
 
 def gather(list parts, out, Py_ssize_t offset=0, Py_ssize_t alignment=1):
-    """Copy `parts` one after another into `out` from byte `offset` on; see gather.pyi."""
+    """Copy `parts` into `out` from byte `offset` on. Raise ValueError if they do not fit."""
     cdef _Sources sources = _Sources.__new__(_Sources)
     cdef Py_buffer target
     cdef Py_ssize_t total
@@ -63,7 +63,7 @@ def gather(list parts, out, Py_ssize_t offset=0, Py_ssize_t alignment=1):
 
 
 def joined(list parts):
-    """`parts` one after another, as bytes; see gather.pyi."""
+    """Return `parts` one after another, as bytes."""
     cdef _Sources sources = _Sources.__new__(_Sources)
     cdef Py_ssize_t total = sources.take(parts, 1)
     cdef bytes found = PyBytes_FromStringAndSize(NULL, total)

@@ -27,7 +27,7 @@ namespace core_memory {
 struct Range {
   std::atomic<uint32_t> turn{0};
   std::atomic<uintptr_t> begin{0};
-  std::atomic<uintptr_t> end{0};  // 0 for a range that is free
+  std::atomic<uintptr_t> end{0};  // 0 for a free range
   std::atomic<bool> lost{false};
 
   void set(uintptr_t from, uintptr_t to) noexcept {
@@ -55,7 +55,7 @@ struct Guard {
 
 inline Guard guard;
 
-// Zeros from the page of `at` to the end of the range; of the whole range where pages are larger.
+// Map zeros from the page of `at` to the end of the range; for larger pages to the whole range.
 inline bool replace(Range& range, uintptr_t begin, uintptr_t end, uintptr_t at) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE;
   const uintptr_t page = at & ~(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) - 1);

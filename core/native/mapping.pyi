@@ -10,13 +10,13 @@ class Mapping(_Buffer):  # type: ignore[misc, unused-ignore]
     file        descriptor, open for reading and writing; it may be closed afterwards
     offset      in bytes, a multiple of the page size
     byte_size   more than 0, at most the size of the file
-    Raise OSError if the system refuses.
+    Raise OSError if the mapping fails, MemoryError without memory to register it.
     """
 
     def __init__(self, file: int, offset: int, byte_size: int) -> None: ...
     @property
     def lost(self) -> bool:
-        """Whether an access has met missing bytes."""
+        """Whether an access has hit a missing page."""
     @property
     def address(self) -> int:
         """Address of the first byte."""

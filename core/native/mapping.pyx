@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""Shared mapping of a file; see mapping.pyi, and mapping.hpp for missing pages."""
+"""Mapping: a shared mapping of a file (mapping.hpp handles missing pages)."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.errno cimport errno
@@ -25,7 +25,7 @@ cdef extern from "mapping.hpp" namespace "core_memory" nogil:
 
 
 cdef class Mapping:
-    """See mapping.pyi."""
+    """Shared mapping of a part of a file, with the buffer protocol. Raise OSError if it fails."""
 
     cdef void* _data
     cdef size_t _size

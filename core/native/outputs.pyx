@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False
-"""Responses of native backends as Python objects: memory, errors, parameters; see outputs.pyi."""
+"""Responses of native backends as Python objects: memory, errors, parameters."""
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -19,7 +19,7 @@ cdef tuple _KINDS = (
 @cython.final
 @cython.freelist(32)
 cdef class OutputMemory:
-    """See outputs.pyi."""
+    """Bytes of an output of a native backend: read-only, with the buffer protocol. Thread-safe."""
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         PyBuffer_FillInfo(buffer, self, self._data, self._size, 1, flags)

@@ -14,7 +14,7 @@ cdef inline uint32_t _length(const uint8_t* at) noexcept nogil:
 
 
 def count(data):
-    """Number of whole elements in `data`; see strings.pyi."""
+    """Return (complete elements in `data`, bytes left after them)."""
     cdef Py_buffer view
     cdef Py_ssize_t at = 0, found = 0
     cdef const uint8_t* base
@@ -33,7 +33,7 @@ def count(data):
 
 
 def decode(data, Py_ssize_t n):
-    """An object array of the `n` elements in `data`; see strings.pyi."""
+    """Return the `n` elements of `data` as object[n] of `bytes`. Raise ValueError for another number."""
     cdef Py_buffer view
     cdef Py_ssize_t at = 0, i
     cdef const uint8_t* base
@@ -55,7 +55,7 @@ def decode(data, Py_ssize_t n):
 
 
 def encode(array):
-    """The wire form of an array of bytes and str; see strings.pyi."""
+    """Return the wire form of an array of `bytes` and `str` (as UTF-8), row-major."""
     cdef list items = np.ascontiguousarray(array).ravel().tolist()
     cdef Py_ssize_t i, total = 0, n = len(items)
     cdef char* to
@@ -87,5 +87,5 @@ cdef bytes _as_bytes(item):
         return item.encode()
     if isinstance(item, (bytes, bytearray, memoryview)):
         return bytes(item)
-    # What tritonclient does with numbers in an object array.
+    # As tritonclient writes numbers in an object array.
     return str(item).encode()

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""A queue of work for one thread, and of its calls on the event loop; see thread_queue.pyi."""
+"""ThreadQueue: work for one thread, and calls of that thread on the event loop."""
 
 cimport cython
 
@@ -90,7 +90,7 @@ cdef class LoopWaker:
             waker_close(self.descriptor)
 
     def run_calls(self):
-        """Make the calls that wait. Called on the event loop."""
+        """Make the waiting calls. Called on the event loop."""
         waker_clear(self.descriptor)
         calls = self.calls
         while calls:
@@ -121,7 +121,7 @@ cdef LoopWaker waker_of(loop):
 
 
 cdef class ThreadQueue:
-    """See thread_queue.pyi."""
+    """Queue of work for one thread, and of calls that the thread makes on the event loop."""
 
     cdef object _loop, _work
     cdef LoopWaker _waker  # None: use call_soon_threadsafe and a SimpleQueue

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""A timer of an event loop with a resolution of microseconds; see timer.pyi."""
+"""LoopTimer: a timer of an event loop with a resolution of microseconds."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -45,7 +45,7 @@ cdef extern from *:
 
 @cython.final
 cdef class LoopTimer:
-    """See timer.pyi."""
+    """Timer that calls `callback` on the event loop. Not thread-safe: call from the event loop only."""
 
     def __init__(self, loop, Clock clock, callback):
         self._loop = loop

@@ -1,4 +1,4 @@
-"""What must hold between options."""
+"""Checks of options: contradictions between flags, and options that no server can be created from."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_together(options: Options) -> None:
 def check_server(options: Options, *, without_models: bool = False) -> None:
     """Raise CoreError(INVALID) for options that no server can be created from.
 
-    without_models   a server without a repository makes sense: its models come in another way
+    without_models   whether a server without a repository is permitted: its models come in another way
     """
     if not options.model_repository and not without_models:
         raise invalid("--model-repository must be specified")

@@ -1,4 +1,4 @@
-"""The command line: `--name=value`, `--name value`, unique beginnings of names, as getopt_long has it."""
+"""The command line: `--name=value`, `--name value` and unique prefixes of names, as in getopt_long."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.options.values import UsageError
 
 
 class HelpWanted(Exception):
-    """--help was on the command line."""
+    """Raised if the command line contains --help."""
 
 
 def _print_warning(text: str) -> None:
@@ -28,11 +28,11 @@ def parse(
     flags: Flags | None = None,
     warn: Callable[[str], None] = _print_warning,
 ) -> Options:
-    """Return the options that a command line gives.
+    """Return the options that a command line sets.
 
-    flags   that the command line may have; by default those of core
-    warn    is called with a text for each deprecated flag
-    Raises UsageError for a command line that is wrong, HelpWanted for --help.
+    flags   the permitted flags; default: the flags of core
+    warn    called with the warning for each deprecated flag
+    Raises UsageError for an invalid command line, HelpWanted for --help.
     """
     flags = flags or Flags()
     known = {flag.name: flag for flag in flags.rows}
@@ -55,7 +55,7 @@ def parse(
 def _pairs(
     arguments: Sequence[str], flags: Mapping[str, Flag], hint: Callable[[str], str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (full name of a flag, its text) in the order of the command line."""
+    """Yield (full name of a flag, text of its value) in the order of the command line."""
     names = sorted([*flags, *DEPRECATED, *ALIASES])
     rest = iter(arguments)
     for argument in rest:

@@ -1,4 +1,4 @@
-"""Flags of older servers: each still works, and says on stderr what took its place."""
+"""Deprecated flags: each still works, and prints a warning that names its replacement to stderr."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Rewrite = Callable[[str], "tuple[str, str] | None"]
 
 @dataclass(frozen=True)
 class Deprecated:
-    """An old flag.
+    """A deprecated flag.
 
-    rewrite   value → the (flag, value) that means the same today; None if nothing has to change
-    warning   what is said; {value} is the value that was given
+    rewrite   value → equivalent (flag, value) of today; None if the value changes nothing
+    warning   text for stderr; {value} stands for the value of the flag
     """
 
     name: str

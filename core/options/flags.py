@@ -1,4 +1,4 @@
-"""Flags: all flags of a server, core's own and those that other parts have registered.
+"""Flags: all flags of a server: the flags of core, and the flags that other parts register.
 
 hook core_add_options ─► [Flags] ─► command_line.parse ─► Options
 """
@@ -20,7 +20,7 @@ GROUP = "Plugins"
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LIST = Form("<string>", lambda flag, text: text, lambda so_far, new: [*so_far, new])
-# By the type of the default; bool before int, which it is too.
+# By the type of the default. The order is the order of the types in the error text.
 _FORMS: dict[type, Form] = {
     bool: BOOL,
     int: Form("<integer>", read_int),
@@ -31,9 +31,9 @@ _FORMS: dict[type, Form] = {
 
 
 class Flags:
-    """The flags that the command line may have. Main thread, before the command line is read.
+    """The permitted flags of the command line. Used on the main thread, before the command line is read.
 
-    hint   unknown name of a flag → end of the error text, "" for none
+    hint   unknown name of a flag → end of the error text, or ""
     """
 
     def __init__(self, hint: Callable[[str], str] = lambda name: "") -> None:
@@ -44,7 +44,7 @@ class Flags:
         self._taken = {*own, *DEPRECATED, *ALIASES, "help"}
 
     def add_section(self, section: type[Section]) -> None:
-        """Add the flags of a section. Raises CoreError(INVALID) for a name that is taken."""
+        """Add the flags of a section. Raises CoreError(INVALID) if a flag of that name exists."""
         for flag in flags_of(section):
             self._take(flag.name, flag.idle)
         self._sections.append(section)
@@ -52,12 +52,12 @@ class Flags:
     def add(self, name: str, default: bool | int | float | str | list[str], help: str) -> None:
         """Add --<name>.
 
-        default   its type says what the flag takes: a bool, an int, a float, a str, or a list of str for a
-                  flag that may be given several times
+        default   of the type of the values: bool, int, float, str, or list of str for a flag that may be
+                  repeated
         help      one sentence for --help
 
-        It takes the place of a flag that has no effect in core. Raises CoreError(INVALID) for a name that is
-        invalid or taken, and for a default of another type.
+        The flag replaces a flag of that name without effect. Raises CoreError(INVALID) for a name that is
+        invalid or exists, and for a default of another type.
         """
         if _NAME.fullmatch(name) is None:
             raise invalid(
@@ -80,7 +80,7 @@ class Flags:
 
     @property
     def rows(self) -> list[Flag]:
-        """Return every flag, in the order of --help: by group, in the order of registration."""
+        """All flags in the order of --help: by group; within a group, in the order of registration."""
         added = self._added()
         replaced = {flag.name for flag in added}
         rows = [flag for flag in flags_of(Options) if flag.name not in replaced] + added
@@ -96,8 +96,8 @@ class Flags:
     def options(self, given: Mapping[str, Any], *, environment: bool = False) -> Options:
         """Return the options of a server.
 
-        given         name of a flag with underscores → value, of the flags that the user has given
-        environment   whether the environment may set flags that are not given
+        given         name of a flag with underscores → value, for the flags that the user sets
+        environment   whether environment variables may set the other flags
         """
         values = dict(given)
         notes = [note for section in self._sections for note in section.complete(values)]

@@ -1,7 +1,7 @@
 """Section: flags of one part of the server, as the fields of a dataclass.
 
-The name of a field is the name of its flag with underscores, its annotation the type, and the call beside
-it gives form, default and meaning:
+The name of a field is the name of its flag with underscores. Its annotation is the type of the value. The
+call to the function from `group` sets the form, the default and the help text:
 
     http = group("HTTP")
 
@@ -31,13 +31,13 @@ SectionT = TypeVar("SectionT", bound="Section")
 
 @dataclass(frozen=True)
 class Flag:
-    """One flag, as the command line knows it.
+    """One flag of the command line.
 
-    name      without the dashes in front
-    field     name of the field of its section
+    name      without the leading dashes
+    field     name of its field in the section
     group     heading in --help
-    default   the value when the flag is not given
-    idle      why the flag has no effect; "" if it has one
+    default   value if the flag is not set
+    idle      why the flag has no effect; "" for a flag with an effect
     """
 
     name: str
@@ -53,9 +53,9 @@ class Flag:
 class Listener:
     """An address on which the server accepts connections.
 
-    name       beginning of its flags: "http" for --http-address and --http-port
-    what       the requests that come there, for errors: "HTTP"
-    address    of an interface, or unix:/path
+    name       prefix of its flags: "http" for --http-address and --http-port
+    what       kind of its requests in error texts: "HTTP"
+    address    address of an interface, or unix:/path
     port       0 for any free port; ignored for a Unix domain socket
     shared     whether other servers may listen on the port too
     mode       permissions of the Unix domain socket, in octal digits
@@ -63,7 +63,7 @@ class Listener:
     encrypted  whether clients connect over TLS
     mutual     whether every client shows a certificate
     inference  whether clients send requests for inference
-    without_tls  why it cannot be encrypted; "" if --<name>-use-ssl turns TLS on
+    without_tls  why TLS is impossible here; "" if --<name>-use-ssl enables it
     """
 
     name: str
@@ -87,8 +87,8 @@ class Listener:
 def group(title: str) -> Callable[..., Any]:
     """Return the function that declares the flags below one heading of --help.
 
-    A flag's `idle` says why it has no effect; the server accepts it and logs that once. A flag of a plugin
-    may replace it.
+    `idle` is the reason why a flag has no effect: the server accepts the flag and logs the reason. A flag of
+    a plugin may replace it.
     """
 
     def flag(form: Form, default: Any, text: str, *, idle: str = "") -> Any:
@@ -111,11 +111,11 @@ def _flag(row: Field[Any]) -> Flag:
 
 @dataclass(kw_only=True)
 class Section:
-    """Base of a dataclass whose fields are flags. A subclass overrides what its part needs."""
+    """Base class of dataclasses whose fields are flags. A subclass overrides the methods that it needs."""
 
     @classmethod
     def of(cls: type[SectionT], options: Options) -> SectionT:
-        """Return the values of this section in the options of a server; always the same object."""
+        """Return the section with its values in `options`: the same object at every call."""
         found: SectionT | None = options.sections.get(cls)
         if found is None:
             names = {row.name for row in fields(cls)}
@@ -125,13 +125,13 @@ class Section:
         return found
 
     def resolve(self, options: Options) -> None:
-        """Set values that depend on other flags. Called once, by `of`."""
+        """Set values that depend on other flags. `of` calls it once."""
 
     @classmethod
     def from_environment(cls) -> Mapping[str, Any]:
-        """Return values of flags, of any section, for those that the command line does not give.
+        """Return values for flags of any section that the command line does not set.
 
-        Not asked for a server inside a program.
+        A server inside a program does not call it.
         """
         return {}
 
@@ -139,7 +139,7 @@ class Section:
     def complete(cls, given: dict[str, Any]) -> Sequence[str]:
         """Change or add values of flags, of any section; return lines for the log.
 
-        given   name of a field → value, of the flags that the user has given
+        given   name of a field → value, for the flags that the user sets
         """
         return ()
 
@@ -147,13 +147,13 @@ class Section:
         """Raise UsageError for a command line that contradicts itself."""
 
     def check(self, options: Options) -> None:
-        """Raise CoreError(INVALID) if no server can be made of these options."""
+        """Raise CoreError(INVALID) if no server can be created from these options."""
 
     def listeners(self, options: Options) -> Sequence[Listener]:
-        """Return the addresses on which this part accepts connections with these options."""
+        """Return the listeners of this part for these options."""
         return ()
 
     @property
     def reads_again(self) -> bool:
-        """Whether there are files that SIGHUP makes the server read again."""
+        """Whether this part has files that the server reads again on SIGHUP."""
         return False

@@ -1,4 +1,4 @@
-"""Options: the flags that core itself reads, and the values of all others.
+"""Options: the flags of core, and the values of all other flags.
 
 Other parts of the server have sections of their own (core/options/section.py): a frontend declares its flags
 where it reads them.
@@ -43,12 +43,12 @@ _security = group("Security")
 
 @dataclass(kw_only=True)
 class Options:
-    """All settings of one server. Not changed after the start.
+    """All settings of one server. They do not change after the start.
 
-    added      name of a flag that another part or a plugin has registered, with underscores → value
-    parts      the sections that are registered
-    sections   the sections that have been read, by `Section.of`
-    notes      what the parts have changed, for the log
+    added      name of a flag of another part or a plugin, with underscores → value
+    parts      registered sections
+    sections   cache of `Section.of`: type of a section → its values
+    notes      changes that the sections made to options, as lines for the log
     """
 
     # fmt: off
@@ -171,9 +171,9 @@ class Options:
 
     @classmethod
     def defaults(cls, *parts: Section, **changes: Any) -> Options:
-        """Return every option at its default but for `changes`, named with underscores.
+        """Return options with their default values, except `changes`, named with underscores.
 
-        parts   sections with other values than their defaults, in place of `changes`
+        parts   sections whose values are used instead of the defaults
         """
         added = {
             flag.field: getattr(each, flag.field) for each in parts for flag in flags_of(type(each))
@@ -181,7 +181,7 @@ class Options:
         return cls(added=added, parts=tuple(map(type, parts))).changed(**changes)
 
     def changed(self, **changes: Any) -> Options:
-        """Return a copy with other values of flags, of core or of any part, named with underscores."""
+        """Return a copy with other values of flags of core or any part, named with underscores."""
         own = {name: changes.pop(name) for name in (_OWN - self.added.keys()) & changes.keys()}
         return replace(self, **own, added={**self.added, **changes}, sections={})
 
@@ -190,7 +190,7 @@ class Options:
         return self.added.get(name, getattr(self, name, default))
 
     def listeners(self) -> list[Listener]:
-        """Return every address on which the server accepts connections."""
+        """Return all listeners of the server."""
         return [each for part in self.parts for each in part.of(self).listeners(self)]
 
 
@@ -198,7 +198,7 @@ _OWN = {flag.field for flag in flags_of(Options)}
 
 
 def idle_flags(options: Options) -> list[Flag]:
-    """Return the flags that have another value than their default and have no effect."""
+    """Return the flags without effect whose value differs from the default."""
     sections = (options, *(part.of(options) for part in options.parts))
     return [
         flag

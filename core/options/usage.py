@@ -11,7 +11,7 @@ from core.options.section import Flag
 
 
 def usage(flags: Flags, program: str = "core-serve") -> str:
-    """Return the text: every flag with its form, meaning and default."""
+    """Return the text of --help: every flag with its form, meaning and default."""
     lines = [f"Usage: {program} [options]", "  --help", "\tPrint usage"]
     for title, rows in groupby(flags.rows, key=lambda flag: flag.group):
         lines += ["", f"{title}:"]
@@ -32,12 +32,12 @@ def _meaning(flag: Flag) -> str:
 
 
 def repeats(flag: Flag) -> str:
-    """The sentence that a flag may be repeated, or nothing."""
+    """Return the sentence that a flag may be repeated, or ""."""
     return " May be given several times." if flag.form.repeats else ""
 
 
 def shown(value: object) -> str:
-    """A default as a person would type it."""
+    """Return a default in the notation of the command line."""
     if isinstance(value, tuple):
         return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

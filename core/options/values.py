@@ -1,7 +1,7 @@
-"""How the text of a flag becomes its value.
+"""Forms: parse the text of a flag into its value.
 
-A Form reads one text and says how a repeated flag adds to what was there. Errors are UsageError with
-the texts that scripts around Triton know.
+A Form parses one text, and merges the values of a repeated flag. Errors are UsageError with Triton's texts,
+which scripts know.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FALSE = ("false", "off", "0")
 
 
 class UsageError(Exception):
-    """A command line that cannot be followed; the text is for the person who typed it."""
+    """Raised for an invalid command line; the text is for the user."""
 
 
 def _last(_: Any, new: Any) -> Any:
@@ -27,10 +27,10 @@ def _last(_: Any, new: Any) -> Any:
 class Form:
     """The form of a flag's value.
 
-    metavar   what --help shows in the place of the value; "" for a flag that takes none
+    metavar   placeholder of the value in --help; "" for a flag without a value
     read      (flag, text) → value; raises UsageError
-    merge     (value so far, new value) → value, for flags that may be repeated
-    repeats   whether a second use adds to the first
+    merge     (value so far, new value) → value; by default the last value wins
+    repeats   whether a repeated flag adds to its value
     """
 
     metavar: str
@@ -46,12 +46,12 @@ class Form:
 
 
 def bad_value(flag: str, reason: str) -> UsageError:
-    """Return the error about the value of a flag."""
+    """Return the error for an invalid value of a flag."""
     return UsageError(f'Bad option: "--{flag}".\n{reason}')
 
 
 def read_bool(flag: str, text: str) -> bool:
-    """true, on or 1; false, off or 0; in any case."""
+    """Return a bool: true, on, 1 or false, off, 0; upper or lower case. Raises UsageError."""
     if text.lower() in _TRUE:
         return True
     if text.lower() in _FALSE:
@@ -73,7 +73,7 @@ def read_float(flag: str, text: str) -> float:
 
 
 def _read_verbosity(flag: str, text: str) -> int:
-    """An integer, or a boolean for 1 and 0."""
+    """Return an integer; a boolean text gives 1 or 0. Raises UsageError."""
     if text.lower() in _TRUE + _FALSE:
         return int(read_bool(flag, text))
     return read_int(flag, text)
@@ -87,7 +87,7 @@ VERBOSITY = Form("<integer>", _read_verbosity)
 
 
 def integer(least: int = 0, most: int | None = None) -> Form:
-    """An integer from `least` to `most`."""
+    """Return the form of an integer from `least` to `most`; None: no upper bound."""
 
     def read(flag: str, text: str) -> int:
         value = read_int(flag, text)
@@ -103,7 +103,7 @@ PORT = integer(0, 65535)
 
 
 def choice(*allowed: str) -> Form:
-    """One of some words."""
+    """Return the form of one of the `allowed` words."""
 
     def read(flag: str, text: str) -> str:
         if text not in allowed:
@@ -127,7 +127,7 @@ def _nested(so_far: dict[str, Any], new: tuple[str, Any, Any]) -> dict[str, Any]
 
 
 def settings(owner: str, *, owner_needed: bool = False) -> Form:
-    """`<owner>,<setting>=<value>`: {owner: {setting: value}}; without an owner under ""."""
+    """Return the form `<owner>,<setting>=<value>` of {owner: {setting: value}}; without an owner under ""."""
 
     def read(flag: str, text: str) -> tuple[str, str, str]:
         head, equals, value = text.partition("=")
@@ -188,7 +188,7 @@ TRACE = Form("<mode>,<setting>=<value>", _read_trace, _add_trace)
 
 
 def not_a_pair(flag: str, form: str, text: str) -> UsageError:
-    """Return the error about a value that is not two values of that form."""
+    """Return the error for a text that is not a pair of that form."""
     return bad_value(
         flag,
         "Cannot parse pair option due to incorrect number of inputs."
@@ -197,7 +197,7 @@ def not_a_pair(flag: str, form: str, text: str) -> UsageError:
 
 
 def device_pair(metavar: str, read_value: Callable[[str, str], Any]) -> Form:
-    """`<device>:<value>`: {device: value}; the last one of a device counts."""
+    """Return the form `<device>:<value>` of {device: value}; the last value of a device wins."""
 
     def read(flag: str, text: str) -> tuple[int, Any]:
         device, colon, value = text.partition(":")

@@ -1,4 +1,4 @@
-"""MemoryConnection: what one client has lent, from its first message until it hangs up."""
+"""MemoryConnection: the regions that one client lends, from its first message until it disconnects."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _DESCRIPTOR_BYTES = array.array("i").itemsize
 class MemoryConnection:
     """The connection of one client that lends shared memory. Loop thread only.
 
-    client   not blocking; its owner closes it
-    keeps    whether descriptors stay open while their regions live: other workers open them by their
-             numbers, also those that are started later
+    client   a non-blocking socket; the caller closes it
+    keeps    whether descriptors stay open while their regions exist: other workers open them by their
+             numbers, also workers that start later
     """
 
     def __init__(self, client: socket.socket, memory: MemoryControl, keeps: bool):
@@ -32,7 +32,7 @@ class MemoryConnection:
         self._lent: dict[str, int] = {}  # region → descriptor, -1 for one that is closed
 
     async def run(self) -> None:
-        """Answer messages until the client hangs up. Raises ConnectionError for one that vanishes."""
+        """Answer messages until the client disconnects or does not read. Raises ConnectionError."""
         while True:
             data, files = await self._receive()
             if not data:
@@ -44,16 +44,16 @@ class MemoryConnection:
                 answer = {"error": error.message}
             finally:
                 _close(files)
-            # A client that asks and asks without reading is one that nobody needs to wait for.
+            # End the connection of a client that does not read its replies.
             try:
                 self._client.send(json.dumps(answer).encode())
             except BlockingIOError:
                 return
-            # One that asks as fast as it is answered would else keep the loop for itself.
+            # Let other tasks run: a fast client could block the loop.
             await asyncio.sleep(0)
 
     async def end(self) -> None:
-        """The client has gone: forget what it has lent."""
+        """Unregister all regions of the client, after its disconnect."""
         for name in list(self._lent):
             try:
                 await self._unregister(name)
@@ -94,7 +94,7 @@ class MemoryConnection:
                 os.close(file)
 
     async def _receive(self) -> tuple[bytes, list[int]]:
-        """The next message and the descriptors that came with it; b"" when the client has hung up."""
+        """Return the next message and its descriptors; b"" after the disconnect of the client."""
         while True:
             try:
                 data, about, flags, _ = self._client.recvmsg(
@@ -114,7 +114,7 @@ class MemoryConnection:
 
 
 async def _readable(client: socket.socket) -> None:
-    """Wait until there is something to read, or the end."""
+    """Wait until the socket has bytes to read, or its end."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 

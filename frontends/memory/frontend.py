@@ -1,10 +1,10 @@
-"""MemoryFrontend: memory of clients on this machine, without names and for as long as they are connected.
+"""MemoryFrontend: registers memory of local clients by descriptor, for the time of their connections.
 
     client ─► {"register": byte_size} and a descriptor ─► [frontend] ─► {"name": region}
     client ─► {"unregister": region}                   ─► [frontend] ─► {}
 
-Messages of a SOCK_SEQPACKET socket, each answered before the next is read; {"error": text} for what is
-refused. Requests for inference name the region as any other, over HTTP or gRPC.
+Each message of the SOCK_SEQPACKET socket gets its reply before the next is read; an invalid one gets
+{"error": text}. Inference requests over HTTP or gRPC name the region like any other.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from frontends.shared.options import SharedOptions
 logger = logging.getLogger("core")
 
 MOST_CONNECTIONS = 1024
-PAUSE_S = 1.0  # when a connection cannot be taken
+PAUSE_S = 1.0  # after a failure to accept a connection
 
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: process, user, group
 
 
 class MemoryFrontend:
-    """Listens at --shared-memory-socket. Loop thread only."""
+    """Serves the Unix domain socket --shared-memory-socket. Loop thread only."""
 
     name = "memory"
 
@@ -52,7 +52,7 @@ class MemoryFrontend:
         return bool(self._path)
 
     async def start(self) -> None:
-        """Listen. Raises CoreError(UNAVAILABLE) when it cannot."""
+        """Listen. Raises CoreError if the socket cannot be opened."""
         self._listener = unix_sockets.listen(
             unix_sockets.with_prefix(self._path), self._mode, socket.SOCK_SEQPACKET
         )
@@ -60,7 +60,7 @@ class MemoryFrontend:
         logger.info("Started SharedMemoryService at %s", self._path)
 
     async def stop(self, timeout_s: float) -> None:
-        """Listen no more and hang up: requests have their views of the memory."""
+        """Stop listening and close all connections. Running requests keep their views of the memory."""
         listener, self._listener = self._listener, None
         if listener is None:
             return
@@ -72,13 +72,13 @@ class MemoryFrontend:
             await asyncio.wait(self._connections)
 
     def _accept(self) -> None:
-        """Take who waits, as long as somebody does."""
+        """Accept all waiting connections."""
         while self._listener is not None:
             try:
                 client, _ = self._listener.socket.accept()
             except BlockingIOError:
                 return
-            # Too many files are open: the rest waits, and the loop goes on.
+            # Too many open files, for example: accept the rest later.
             except OSError as error:
                 logger.error("cannot take a connection for shared memory: %s", error)
                 loop = asyncio.get_running_loop()
@@ -100,7 +100,7 @@ class MemoryFrontend:
             asyncio.get_running_loop().add_reader(self._listener.socket, self._accept)
 
     def _objection(self, client: socket.socket) -> str:
-        """Why a client may not share memory, "" if it may."""
+        """Return why a client may not share memory, "" if it may."""
         found = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         process, user, _ = _CREDENTIALS.unpack(found)
         if user not in self._users:
@@ -120,7 +120,7 @@ class MemoryFrontend:
             pass
         finally:
             client.close()
-            # Shielded: at the server's end the regions go anyway, but workers that stay must hear of it.
+            # Shielded from cancellation: the other workers must unregister the regions, too.
             await asyncio.shield(connection.end())
 
     def _gone(self, task: asyncio.Task[None]) -> None:

@@ -1,7 +1,7 @@
-"""The access log: a JSON object on a line of its own for every request (--access-log).
+"""The access log: one line with a JSON object for every request (--access-log).
 
-frontend ─► AccessLogEntry ─► [AccessLog] ─► a thread ─► file.  The loop only fills a queue: if the file
-cannot keep up, lines are lost and counted, and no request waits.
+frontend ─► AccessLogEntry ─► [AccessLog] ─► a thread ─► file.  The loop only fills a queue: if the file is
+too slow, lines are dropped and counted, and no request waits.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from frontends.shared.options import SharedOptions
 
 logger = logging.getLogger("core")
 
-MOST_WAITING = 65_536  # lines; more are lost until the writer has caught up
+MOST_WAITING = 65_536  # capacity of the queue in lines; more lines are dropped
 LONGEST_TEXT = 1024  # characters of a name, a path or an id
-GONE = 499  # the status over HTTP of a request whose client went before the answer
+GONE = 499  # HTTP status of a request whose client disconnects before the response
 
-_PAUSE_S = 0.1  # so that lines are written together
-_AT_ONCE = 64  # lines that are made before the loop gets its turn
-_END_S = 5.0  # for the last lines; a pipe that nobody reads must not keep the server from ending
-_ATOMIC = 4096  # bytes that a pipe takes as one, whoever else writes to it
+_PAUSE_S = 0.1  # pause between two writes, to write many lines together
+_AT_ONCE = 64  # lines that are encoded before they are written
+_END_S = 5.0  # for the last lines; a pipe without a reader must not block the end of the server
+_ATOMIC = 4096  # bytes that a pipe takes atomically, with several writers
 
 
 @dataclass(slots=True, eq=False)
 class AccessLogEntry:
-    """What a line says of one request. Filled by the frontend on the loop, then the writer's."""
+    """The fields of one line. The frontend fills it on the loop; then the writer's thread owns it."""
 
     protocol: str  # "http" or "grpc"
     client: str  # address and port, "" for one that has none
-    path: str  # without the query; of gRPC the method's
+    path: str  # without the query; for gRPC of the method
     method: str = ""  # of HTTP, "" for gRPC
     model: str = ""  # as the client wrote it, "" for none
     version: str = ""  # as the client wrote it, "" for none
     id: str = ""  # the client's name for the request
-    caller: str = ""  # the name that the client has shown to have, "" for an unknown client
-    trace: str = ""  # 32 digits of the trace that the request belongs to, "" for none
-    began_ns: int = field(default_factory=time.monotonic_ns)  # when the request was there
+    caller: str = ""  # name of the authenticated caller, "" for an unknown client
+    trace: str = ""  # trace id in 32 digits, "" for none
+    began_ns: int = field(default_factory=time.monotonic_ns)  # when the frontend creates the entry
     ended_ns: int = 0
-    bytes_in: int = 0  # of its body or message, as the frontend got it
-    bytes_out: int = 0  # of the body or the message of the answer, or of all of them
+    bytes_in: int = 0  # of the body or message, as received
+    bytes_out: int = 0  # of the body or of all messages of the response
     status: int = 0  # of HTTP, or the code of gRPC
 
     def belong(self, traceparent: str) -> None:
-        """The request belongs to the trace that a header of the client names, if it names one."""
+        """Set the trace id from a `traceparent` header; an empty or invalid one is ignored."""
         if traceparent and (span := parsed(traceparent)) is not None:
             self.trace = f"{span.trace_id:032x}"
 
@@ -64,7 +64,7 @@ class AccessLogEntry:
             self.caller = caller.name
 
     def line(self, epoch_ns: int) -> dict[str, Any]:
-        """What is known, under the names of the log.
+        """Return the JSON object of the line; it omits empty texts.
 
         epoch_ns   time.time_ns() - time.monotonic_ns()
         """
@@ -86,27 +86,27 @@ class AccessLogEntry:
 
 
 class AccessLog:
-    """Writes entries, from a thread of its own. Loop thread, but for what is below `_serve`."""
+    """Writes entries on a thread of its own. Loop thread only, except `_serve` and the methods after it."""
 
     def __init__(self, path: str, rate: int = 1, most: int = MOST_WAITING):
         """Raises CoreError(UNAVAILABLE) for a file that cannot be opened."""
-        self.dropped = 0  # entries that were lost since the start
-        self._path = path  # of the file that lines are appended to; "-" for standard output
-        self._rate = rate  # one of so many requests is written; those that failed always are
-        self._most = most  # entries that may wait
-        self._passed = 0  # since the last that was written
+        self.dropped = 0  # entries that did not fit into the queue, since the start
+        self._path = path  # of the file; "-" for standard output
+        self._rate = rate  # one of `rate` successful requests is logged; failed ones always
+        self._most = most  # capacity of the queue in entries
+        self._passed = 0  # successful requests since the last one in the log
         self._waiting: deque[AccessLogEntry] = deque()
-        # Written by the loop and by the writer; what is missed waits a pause more.
+        # Written by the loop and by the writer; an entry that this race misses waits until the next one.
         self._asleep = True
         self._stir = threading.Event()
         self._end = False
         self._reopen = False
         # The writer's thread only:
-        self._lost = 0  # lines that the file did not take
-        self._told_lost = 0  # of these and of the dropped ones, those that a line tells of
+        self._lost = 0  # lines that could not be written
+        self._told_lost = 0  # lost and dropped lines that a line of the log reports
         self._losses = Losses(logger.error, "lines are")
         self._is_torn = False  # the file ends in the middle of a line
-        self._rest = b""  # of what is being written
+        self._rest = b""  # bytes of the current write that are not written yet
         try:
             self._file = self._opened()
         except OSError as error:
@@ -116,7 +116,7 @@ class AccessLog:
 
     @classmethod
     def of(cls, options: SharedOptions) -> AccessLog | None:
-        """The one that the options ask for, None for none.
+        """Return the access log of the options, None without --access-log.
 
         Raises CoreError(UNAVAILABLE) for a file that cannot be opened, CoreError(INVALID) for a folder.
         """
@@ -129,7 +129,7 @@ class AccessLog:
         return cls(options.access_log, options.access_log_rate)
 
     def write(self, entry: AccessLogEntry, status: int, bytes_out: int) -> None:
-        """The request is over."""
+        """Complete the entry of a request, and queue it unless the rate or a full queue drops it."""
         good = status < 400 if entry.protocol == "http" else status == 0
         if good and self._rate > 1:
             self._passed += 1
@@ -139,7 +139,7 @@ class AccessLog:
         if len(self._waiting) >= self._most:
             self.dropped += 1
             return
-        if len(entry.id) > LONGEST_TEXT:  # alone of all that waits, it may be as long as a body
+        if len(entry.id) > LONGEST_TEXT:  # only the id may be as long as a body
             entry.id = entry.id[:LONGEST_TEXT]
         entry.ended_ns = time.monotonic_ns()
         entry.status = status
@@ -150,15 +150,15 @@ class AccessLog:
             self._stir.set()
 
     def reopen(self) -> None:
-        """Open the path anew before the next line: whoever rotates logs has moved the file away.
+        """Open the path again before the next line, for log rotation.
 
-        It happens by itself when the file is no longer at its path.
+        The writer also does so by itself when the file is no longer at its path.
         """
         self._reopen = True
         self._stir.set()
 
     def close(self) -> None:
-        """Write what waits, and end. Blocks for some seconds at the most; a second call does nothing."""
+        """Write the queued entries, and end the thread. Blocks for at most 5 s. May be called twice."""
         self._end = True
         self._stir.set()
         self._thread.join(_END_S)
@@ -182,9 +182,9 @@ class AccessLog:
             os.close(self._file)
 
     def _write_waiting(self) -> None:
-        lines: list[bytes] = []  # that are on their way
+        lines: list[bytes] = []  # encoded, but not written yet
         try:
-            # Counted before the look at the path: what was written after the move is in the new file.
+            # Count before checking the path: entries that come after a move go to the new file.
             while (count := min(_AT_ONCE, len(self._waiting))) or self._reopen:
                 if self._reopen or self._moved():
                     self._reopen = False
@@ -199,7 +199,7 @@ class AccessLog:
             self._losses.add(reason, len(lines))
 
     def _write_missing(self) -> None:
-        """Say how many lines were lost since the last time that a line said it. Raises OSError."""
+        """Write a line with the number of lines that were lost since the last such line. Raises OSError."""
         lost = self.dropped + self._lost
         if lost > self._told_lost:
             text = {"time": iso8601(time.time_ns()), "dropped": lost - self._told_lost}
@@ -211,9 +211,9 @@ class AccessLog:
         return [_encoded(self._waiting.popleft().line(epoch_ns)) for _ in range(count)]
 
     def _put(self, lines: list[bytes]) -> None:
-        """Write lines, and take those that are written out of the list. Raises OSError.
+        """Write lines, and remove written ones from the list. Raises OSError.
 
-        Whole lines with each call of the system: others may append to the same file or pipe.
+        Each system call gets whole lines: other processes may append to the same file or pipe.
         """
         while lines:
             piece, count = lines[0], 1
@@ -236,11 +236,11 @@ class AccessLog:
     def _opened(self) -> int:
         if self._path == "-":
             return sys.stdout.fileno()
-        # Readable by the owner and his group: ids and addresses are of nobody else's concern.
+        # Only the owner and the group may read ids and addresses.
         return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
 
     def _moved(self) -> bool:
-        """Whether another file, or none, is at the path now."""
+        """Return whether the path now has another file or none."""
         if self._path == "-":
             return False
         mine = os.fstat(self._file)
@@ -259,11 +259,11 @@ class AccessLog:
 
 
 def iso8601(time_ns: int) -> str:
-    """`2026-11-21T09:15:02.000123Z`, of nanoseconds since the epoch."""
+    """Return nanoseconds since the epoch as `2026-11-21T09:15:02.000123Z`."""
     seconds, rest = divmod(time_ns, 10**9)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest // 1000:06d}Z"
 
 
 def _encoded(line: dict[str, Any]) -> bytes:
-    """A line of nothing but printable ASCII, whatever a client wrote into its names."""
+    """Return a line of printable ASCII characters: it escapes all others in the texts of clients."""
     return json.dumps(line, separators=(",", ":")).replace("\x7f", "\\u007f").encode() + b"\n"

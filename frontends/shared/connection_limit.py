@@ -1,4 +1,4 @@
-"""How many clients a port has at a time, and how long one may not read what it asked for."""
+"""Limits of connections: their number on one port, and the time in which a client must read."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import sys
 
 try:
     import resource
-except ImportError:  # Windows: nothing says how many files may be open
+except ImportError:  # Windows has no limit of open files
     resource = None  # type: ignore[assignment]
 
-BACKLOG = 1024  # connections of one port that the system keeps until they are accepted
+BACKLOG = 1024  # connections of one port that wait to be accepted
 _TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)  # of Linux
-_SPARE_FILES = 256  # of those that the process may open: for models, logs and the other ports
+_SPARE_FILES = 256  # open files that are reserved for models, logs and the other ports
 
 
 def most_connections(wanted: int) -> int:
-    """Connections of one port; `wanted` is the option's number, 0 for what open files allow."""
+    """Return the limit of connections of one port: `wanted`, or for 0 the limit from open files."""
     if wanted:
         return wanted
     if resource is None:
@@ -29,11 +29,11 @@ def most_connections(wanted: int) -> int:
 
 
 def end_unread(listener: asyncio.AbstractServer, seconds: int) -> None:
-    """Let connections end whose peer takes nothing for so long of what waits for it; 0 for never.
+    """Close connections whose peer accepts no sent bytes for `seconds`; 0 disables the limit.
 
-    Connections inherit it from the sockets that listen (RFC 5482; tcp(7): bytes that are sent and not
-    acknowledged, or that a closed window holds back). Who reads a little now and then goes on. Elsewhere
-    than on Linux nothing happens.
+    Connections inherit TCP_USER_TIMEOUT from the listening sockets (RFC 5482, tcp(7)): it limits how long
+    bytes stay unacknowledged, or wait for an open window. A client that reads slowly stays connected. Without
+    TCP_USER_TIMEOUT, which Linux has, and for Unix domain sockets the function does nothing.
     """
     if not seconds or _TCP_USER_TIMEOUT is None:
         return

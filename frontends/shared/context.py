@@ -1,6 +1,6 @@
 """FrontendContext: the access policy, the access log and the watched files of one server.
 
-options ─► [FrontendContext] ─► every frontend of the server.  The first `context_of(server)` makes it.
+options ─► [FrontendContext] ─► every frontend of the server.  The first `context_of(server)` creates it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from frontends.shared.watched_files import WatchedFiles
 
 
 class FrontendContext:
-    """What the frontends of one server share. Loop thread only."""
+    """The state that the frontends of one server share. Loop thread only."""
 
     def __init__(self, server: InferenceServer):
-        """Raises CoreError for options, tokens and keys that cannot be used."""
+        """Raises CoreError for unusable options, tokens or keys, and an access log that cannot be opened."""
         options = self.options = SharedOptions.of(server.options)
         self.files = WatchedFiles(options.reload_secs)  # certificates, tokens and keys
-        # Every call is checked against it; None: every caller may do everything.
+        # None: every caller may do everything.
         self.policy = AccessPolicy.of(options, lambda: server.shared_table("limits"))
         if self.policy is not None:
             self.policy.watch(self.files)
@@ -42,5 +42,5 @@ class FrontendContext:
 
 
 def context_of(server: InferenceServer) -> FrontendContext:
-    """Return the context of a server; make it at the first call. Raises as FrontendContext."""
+    """Return the context of a server; the first call creates it and may raise CoreError."""
     return server.shared(FrontendContext)

@@ -1,4 +1,4 @@
-"""Forms of flags that several frontends have, beside those of core/options/values.py."""
+"""Forms of flags of several frontends, in addition to core/options/values.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESTRICTED_CATEGORIES = (
     "trace",
     "logging",
 )
-"""Kinds of requests that all protocols have."""
+"""Categories of requests in all protocols."""
 
 
 def _read_pattern(flag: str, text: str) -> str:
@@ -64,7 +64,7 @@ LISTED = Form("<name>[,<name>]", _read_listed)
 
 
 def some_of(allowed: tuple[str, ...]) -> Form:
-    """Some of these words, with commas between; `none` alone for no word."""
+    """Return the form of a comma-separated list of `allowed` words; `none` is the empty list."""
 
     def read(flag: str, text: str) -> tuple[str, ...]:
         found = () if text == "none" else _read_listed(flag, text)
@@ -80,7 +80,7 @@ def some_of(allowed: tuple[str, ...]) -> Form:
 
 
 def grouped(owners: tuple[str, ...]) -> Form:
-    """`<owner>=<value>`: {owner: values}, for these owners."""
+    """Return the form `<owner>=<value>` of {owner: values}, for these owners."""
 
     def read(flag: str, text: str) -> tuple[str, str]:
         owner, equals, value = text.partition("=")
@@ -100,9 +100,9 @@ def grouped(owners: tuple[str, ...]) -> Form:
 
 
 def restricted(what: str, *more: str) -> Form:
-    """`<categories>:<header>=<value>`: {category: (header, value)}; each category once.
+    """Return the form `<categories>:<header>=<value>` of {category: (header, value)}; each category once.
 
-    more   categories beside those that all protocols have
+    more   categories in addition to RESTRICTED_CATEGORIES
     """
     categories = (*RESTRICTED_CATEGORIES, *more)
 

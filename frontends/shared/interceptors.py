@@ -1,9 +1,9 @@
-"""Interceptors: what every call passes before a service sees it, the same for HTTP and gRPC.
+"""Interceptors: checks of every call before its service, for HTTP and gRPC.
 
 head of a call ─► [enter]: authenticate, authorize, count ─► ActiveCall ─► service ─► [end]: log
 
-A frontend makes a CallDescription, enters it, and ends the ActiveCall when the call is over. Where nothing is
-to be checked or logged it does neither.
+A frontend creates a CallDescription, enters it, and ends the ActiveCall when the call is over. It skips both
+if there is neither an access policy nor an access log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Restrictions:
     """Calls that need a header with a secret (--http-restricted-api, --grpc-restricted-protocol).
 
     required   category → (header, secret)
-    refusal    makes the error for a call without that header
+    refusal    returns the error for a call without that header
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Restrictions:
         if (required := self._required.get(category)) is None:
             return None
         name, secret = required
-        # compare_digest takes the same time however much of the secret is right.
+        # The duration of compare_digest does not depend on the number of correct bytes.
         if hmac.compare_digest(_bytes(value(name) or ""), secret):
             return None
         return self._refusal(name)
@@ -67,7 +67,7 @@ class Interceptors:
     """The checks of one frontend, and its access log. Loop thread only.
 
     policy       None: every caller may do everything
-    access_log   None for none
+    access_log   None: calls are not logged
     """
 
     def __init__(self, context: FrontendContext, *, logged: bool = True):
@@ -75,9 +75,9 @@ class Interceptors:
         self.access_log: AccessLog | None = context.access_log if logged else None
 
     def enter(self, call: CallDescription, wanted: Requirement | None) -> ActiveCall:
-        """Begin a call. If it is refused, `error` of the result says why; end the call all the same.
+        """Check and begin a call. A refused call has an `error`; the frontend ends it like any other.
 
-        wanted   None for a call that nothing serves: it is let in, and gets its "not found"
+        wanted   None for a call to an unknown endpoint: it is not checked, and its answer is "not found"
         """
         active = ActiveCall()
         if self.policy is None or wanted is None or self.policy.is_exempt(wanted):
@@ -92,25 +92,25 @@ class Interceptors:
         return active
 
     def authorize(self, call: CallDescription, wanted: Requirement) -> Caller:
-        """Return the caller. Raises Unauthenticated or CoreError(FORBIDDEN); needs a policy."""
+        """Return the authorized caller. Raises Unauthenticated or CoreError(FORBIDDEN). Needs a policy."""
         assert self.policy is not None
         return self.policy.authorize(credentials_of(call), wanted)
 
 
 def credentials_of(call: CallDescription) -> Credentials:
-    """Return the credentials of a call. Raises Unauthenticated if they have an unknown form."""
+    """Return the credentials of a call. Raises Unauthenticated if they are malformed."""
     return Credentials.of(call.values("authorization"), call.values("x-api-key"), call.address)
 
 
 def caller_of(active: ActiveCall | None, call: CallDescription) -> str:
-    """Return who makes a call, for the audit: the caller if it is known, and its address."""
+    """Return the caller of a call for the audit log: its name if it is known, and its address."""
     caller = None if active is None else active.caller
     known = f"{caller.text} at " if caller is not None and caller.known else ""
     return f"{known}{call.address}"
 
 
 def refusal_headers(error: CoreError) -> Mapping[str, str]:
-    """Return the headers of the answer to a refused HTTP request (RFC 6750, 3; RFC 9110, 10.2.3)."""
+    """Return the headers of the response to a refused HTTP request (RFC 6750, 3; RFC 9110, 10.2.3)."""
     if isinstance(error, Unauthenticated):
         reason = ', error="invalid_token"' if error.shown else ""
         return {"WWW-Authenticate": f'Bearer realm="core"{reason}'}

@@ -1,9 +1,9 @@
-"""Control operations that clients call with JSON: which ones, and their arguments and results, by their rows.
+"""Control operations that clients call with JSON: their selection, arguments and results.
 
-row of OPERATIONS ─► [json_form] ─► an endpoint of each frontend: arguments ─► [call] ─► {"result": …}
+Operation ─► [json_form] ─► an endpoint of each frontend: arguments ─► [call] ─► {"result": …}
 
-An operation has such an endpoint if JSON can hold its arguments and its result, unless it is internal or has
-an endpoint of the protocol: there is one way to each operation.
+An operation has such an endpoint if JSON can represent its arguments and its result, unless it is internal or
+the protocol has another endpoint for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import orjson
 from core.control import Area, Changed, Operation
 from core.errors import CoreError, invalid
 
-Schema = Mapping[str, Any]  # of JSON
+Schema = Mapping[str, Any]  # a JSON schema
 
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 _PYTHON = {kind: (each,) for each, kind in _SCALARS.items()} | {"number": (float, int)}
@@ -29,7 +29,7 @@ _PYTHON = {kind: (each,) for each, kind in _SCALARS.items()} | {"number": (float
 
 @dataclass(frozen=True)
 class JsonForm:
-    """Arguments and result of an operation as JSON."""
+    """JSON schemas of the arguments and the result of an operation."""
 
     arguments: Mapping[str, Schema]  # by name
     required: Sequence[str]  # names of the arguments without a default
@@ -38,23 +38,23 @@ class JsonForm:
 
 @cache
 def json_form(operation: Operation) -> JsonForm | None:
-    """Return the JSON form of an operation, None if JSON cannot hold an argument or the result."""
+    """Return the JSON form of an operation; None if JSON cannot represent an argument or the result."""
     parameters = list(inspect.signature(operation.body).parameters.values())[1:]
     try:
         types = get_type_hints(operation.body)
         arguments = {each.name: _schema(types[each.name]) for each in parameters}
         opaque = operation.encode is not None or types["return"] is Changed
         result = {} if opaque else _schema(types["return"])
-    except (KeyError, NameError, TypeError):  # no annotation, one that is unknown here, or not JSON
+    except (KeyError, NameError, TypeError):  # annotation is missing, unknown, or not JSON
         return None
     required = [each.name for each in parameters if each.default is each.empty]
     return JsonForm(arguments, required, result)
 
 
 def offered(areas: Iterable[Area | type[Area]], served: Collection[str]) -> tuple[Operation, ...]:
-    """Return the operations of `areas` that get an endpoint of their own.
+    """Return the operations of `areas` that get a JSON endpoint.
 
-    served   names of the operations that the protocol has endpoints for
+    served   names of the operations with an endpoint of the protocol
     """
     return tuple(
         each
@@ -67,8 +67,7 @@ def offered(areas: Iterable[Area | type[Area]], served: Collection[str]) -> tupl
 async def call(areas: Mapping[str, Area], operation: Operation, arguments: Any) -> bytes:
     """Call an operation with a JSON object of arguments; return `{"result": …}` as JSON text.
 
-    Raises CoreError(INVALID) for arguments that are missing, unknown or of another type, and what the
-    operation raises.
+    Raises CoreError(INVALID) for missing, unknown or mistyped arguments, and the errors of the operation.
     """
     _check(operation, arguments)
     area = areas[operation.name.removesuffix(f".{operation.method}")]
@@ -81,9 +80,9 @@ async def call(areas: Mapping[str, Area], operation: Operation, arguments: Any) 
 
 
 def of_query(operation: Operation, query: str) -> dict[str, Any]:
-    """Return the arguments in the query of a URL; values of arguments other than strings are JSON.
+    """Return the arguments in the query of a URL; the value of a non-string argument is JSON.
 
-    Raises CoreError(INVALID) for a value that is not JSON, and for an argument that occurs twice.
+    Raises CoreError(INVALID) for a value that is not JSON, and for a repeated argument.
     """
     found: dict[str, Any] = {}
     for name, text in parse_qsl(query, keep_blank_values=True):
@@ -130,7 +129,7 @@ def _wrong(operation: Operation, what: str) -> CoreError:
 
 
 def _schema(annotation: Any) -> Schema:
-    """Return the JSON schema of a Python type. Raises TypeError if JSON cannot hold it."""
+    """Return the JSON schema of a Python type. Raises TypeError if JSON cannot represent it."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if annotation is Any:
         return {}
@@ -146,7 +145,7 @@ def _schema(annotation: Any) -> Schema:
 
 
 def _holds(schema: Schema, value: Any) -> bool:
-    """Return whether a value of JSON fits a schema of `_schema`."""
+    """Return whether a JSON value fits a schema from `_schema`."""
     if (choices := schema.get("anyOf")) is not None:
         return any(_holds(each, value) for each in choices)
     kind = schema.get("type")

@@ -67,14 +67,14 @@ class SharedOptions(Section):
 
     @property
     def reads_again(self) -> bool:
-        """Whether there is an access log, or tokens or keys."""
+        """Whether the options name an access log, a file of tokens or a file of keys."""
         return bool(self.access_log or self.auth_tokens or self.auth_jwks)
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> Sequence[str]:
-        """Set the profile of --secure."""
+        """Set the defaults of --secure; return lines for the log."""
         return secure.harden(given)
 
     def check(self, options: Options) -> None:
-        """Raise CoreError(INVALID) if the server cannot be as secure as --secure demands."""
+        """Raise CoreError(INVALID) if the options do not meet the demands of --secure."""
         secure.check(self, options.listeners())

@@ -1,9 +1,9 @@
-"""--secure: other defaults for a server that strangers can reach, and what it will not start without.
+"""--secure: safe defaults for a server in an untrusted network, and checks before its start.
 
-    flags that were given ─► [harden] ─► Options ─► [check]
+    flags that the user sets ─► [harden] ─► Options ─► [check]
 
-A flag that was given keeps its value. But a secure server must know who calls, and needs TLS towards other
-machines.
+A flag that the user sets keeps its value. The server does not start unless it can authenticate callers, and
+uses TLS on every listener that other machines can reach.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 
-# flag → what it is with --secure if it is not given, and what that means
+# Flag → default with --secure, and its meaning for the log.
 PROFILE: dict[str, tuple[Any, str]] = {
     "http_address": (LOOPBACK, "HTTP is for this machine only"),
     "grpc_address": (LOOPBACK, "gRPC is for this machine only"),
@@ -33,9 +33,9 @@ PROFILE: dict[str, tuple[Any, str]] = {
 
 
 def harden(given: dict[str, Any]) -> Sequence[str]:
-    """Add the values of the profile, if --secure is given; return lines for the log.
+    """Add the values of PROFILE for flags that are not set, if --secure is set; return lines for the log.
 
-    given   flag with underscores → value, of flags that the user has given
+    given   flag with underscores → value, for the flags that the user sets
     """
     if not given.get("secure"):
         return ()
@@ -51,7 +51,7 @@ def harden(given: dict[str, Any]) -> Sequence[str]:
 
 
 def check(options: SharedOptions, listeners: Sequence[Listener]) -> None:
-    """Raise CoreError(INVALID) where --secure cannot be kept."""
+    """Raise CoreError(INVALID) if callers are not authenticated, or a public listener has no TLS."""
     if options.secure_without_tls and not options.secure:
         raise invalid("--secure-without-tls has a meaning with --secure only")
     if not options.secure:
@@ -78,13 +78,13 @@ def check(options: SharedOptions, listeners: Sequence[Listener]) -> None:
 
 
 def _mutual(listeners: Sequence[Listener]) -> bool:
-    """Return whether every client of inference shows a certificate."""
+    """Return whether every listener for inference demands a certificate from its clients."""
     inference = [each for each in listeners if each.inference]
     return bool(inference) and all(each.mutual for each in inference)
 
 
 def is_local(address: str) -> bool:
-    """Whether only this machine can reach an address to listen on."""
+    """Return whether only this machine can reach a listener at `address`."""
     if address.startswith("unix:") or address == "localhost":
         return True
     try:

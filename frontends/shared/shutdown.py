@@ -1,15 +1,15 @@
-"""The end of a server: what a request gets that is not done within --exit-timeout-secs."""
+"""Shutdown: the error of a request that is not done within --exit-timeout-secs."""
 
 from __future__ import annotations
 
 from core.errors import CoreError, unavailable
 
-# For the last bytes of streams that are ended; a client that does not read loses them.
+# Time to send the last bytes of ended streams; a client that does not read loses them.
 GOODBYE_S = 1.0
 
 
 def not_done(timeout_s: float) -> CoreError:
-    """Return the error of a request that is still running when the server stops waiting for it."""
+    """Return the error of a request that still runs after the timeout of the shutdown."""
     return unavailable(
         f"the server is shutting down, and the request was not done within --exit-timeout-secs={timeout_s:g}"
     )

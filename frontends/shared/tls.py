@@ -1,4 +1,4 @@
-"""TLS of a frontend: its certificates, how asyncio listens with them, and that it takes newer ones."""
+"""TLS of a frontend: its certificates, their use by asyncio, and their renewal."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from typing import Any
 from core.errors import invalid
 from frontends.shared.watched_files import WatchedFiles
 
-# How long a client may take to say that it has heard the end of a connection (RFC 8446, 6.1). The data
-# was sent before, so nothing is lost with those who never say it, and the server's end does not wait.
+# Time in which a client acknowledges the end of a connection (RFC 8446, 6.1). All data was sent before:
+# without the acknowledgement nothing is lost, and the shutdown of the server does not wait for it.
 _GOODBYE_S = 2.0
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """The PEM files that the options of one frontend name."""
+    """The PEM files in the options of one frontend."""
 
-    frontend: str  # the beginning of its options, as errors name them: "http"
-    certificate: str  # the server's certificate, and those between it and its root
+    frontend: str  # prefix of its options in error texts: "http"
+    certificate: str  # the server's certificate and intermediate certificates
     key: str  # of the server, without a password
-    root: str  # certificates that clients' certificates are checked against, or ""
-    mutual: bool  # whether clients must show one
+    root: str  # certificates of the issuers of clients' certificates, or ""
+    mutual: bool  # whether clients must present a certificate
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that there are; what was made from them is made anew when one of them changes."""
+        """The paths that are set; the frontend watches these files."""
         return tuple(path for path in (self.certificate, self.key, self.root) if path)
 
     @property
     def what(self) -> str:
-        """They, for the log."""
+        """The name of these files in the log."""
         return f"certificates of {self.frontend}"
 
     @classmethod
     def of(cls, frontend: str, options: Any) -> Certificates:
-        """Return the files that the flags of a frontend name."""
+        """Return the files in the flags of a frontend."""
         flags = ("server_cert", "server_key", "root_cert", "use_ssl_mutual")
         return cls(frontend, *(getattr(options, f"{frontend}_{flag}") for flag in flags))
 
     def context(self, protocol: str) -> ssl.SSLContext:
-        """The files, read and checked, for a server that speaks `protocol` (a name of ALPN).
+        """Read and check the files; return a context for a server of `protocol` (a name of ALPN).
 
-        Raises CoreError(INVALID) for a file that is not named, cannot be read or holds something else.
+        Raises CoreError(INVALID) for a file that is not named, cannot be read, or is invalid.
         """
         self.pem("server-key", self.key)
         self.pem("server-cert", self.certificate)
@@ -54,7 +54,7 @@ class Certificates:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols([protocol])
         try:
-            # A password, so that a key that has one is refused and not asked about on the terminal.
+            # With the password "" OpenSSL refuses an encrypted key instead of a prompt on the terminal.
             context.load_cert_chain(self.certificate, self.key, password="")
         except (ssl.SSLError, OSError, ValueError) as error:
             raise invalid(
@@ -74,7 +74,7 @@ class Certificates:
         return context
 
     def pem(self, flag: str, path: str) -> bytes:
-        """What the file of a flag holds. Raises CoreError(INVALID) without a file that can be read."""
+        """Return the bytes of a flag's file. Raises CoreError(INVALID) without a readable file."""
         if not path:
             raise invalid(
                 f"--{self.frontend}-use-ssl needs a PEM file; name it with --{self.frontend}-{flag}"
@@ -88,34 +88,33 @@ class Certificates:
 
 
 class RenewableContext(ssl.SSLContext):
-    """A context that takes each new connection to the newest one. Connections that are there stay.
+    """A context that uses the newest context for each new connection. Open connections stay.
 
-    A whole context in the place of the older one, and not other files in the same: of certificates
-    that were taken away from the root none is trusted any more, and no session that began with them
-    is taken up again.
+    Renewal replaces the whole context instead of its files, so that removed root certificates are not trusted
+    any more and their sessions are not resumed.
     """
 
     newest: ssl.SSLContext
 
     @classmethod
     def of(cls, certificates: Certificates, protocol: str) -> RenewableContext:
-        """Raises as Certificates.context."""
+        """Return a context of these files. Raises CoreError(INVALID) if one of them cannot be used."""
         found = cls(ssl.PROTOCOL_TLS_SERVER)
         found.newest = certificates.context(protocol)
         return found
 
     def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
-        """What asyncio and uvloop begin a connection with."""
+        """Return the SSL object of a new connection. asyncio and uvloop call it."""
         return self.newest.wrap_bio(*arguments, **named)
 
 
 def listening(
     certificates: Certificates | None, protocol: str, files: WatchedFiles
 ) -> dict[str, Any]:
-    """What the running loop's create_server is given to listen with these; nothing without any.
+    """Return the TLS arguments for create_server of the running loop; empty without certificates.
 
-    files   watches theirs: new connections get what is in them then
-    Raises as Certificates.context.
+    files   watches the files: new connections use their newest content
+    Raises CoreError(INVALID) if a file cannot be used.
     """
     if certificates is None:
         return {}
@@ -127,7 +126,7 @@ def listening(
 
     files.add(given.what, given.paths, renew)
     found: dict[str, Any] = {"ssl": context}
-    # asyncio's own loop of Python 3.10 does not wait for a goodbye; uvloop's does, with any Python.
+    # asyncio's loop in Python 3.10 does not know ssl_shutdown_timeout; uvloop does in any Python.
     own = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
     if sys.version_info >= (3, 11) or not own:
         found["ssl_shutdown_timeout"] = _GOODBYE_S

@@ -1,4 +1,4 @@
-"""Unix domain sockets on which the server listens: for clients on the same machine, without a port.
+"""Unix domain sockets of the server: for clients on the same machine, without a port.
 
 "unix:/path" ─► [listen] ─► a listening socket, whose file is removed when it is closed
 """
@@ -32,7 +32,7 @@ def is_unix(address: str) -> bool:
 
 
 def with_prefix(path: str) -> str:
-    """Return the address of a path; an address unchanged."""
+    """Return the address of a path. Returns an address unchanged."""
     return path if is_unix(path) else f"{PREFIX}{path}"
 
 

@@ -1,6 +1,6 @@
-"""WatchedFiles: what was made from files is made again when they change.
+"""WatchedFiles: reads certificates, tokens and keys again when their files change.
 
-timer, signal ─► [look] ─► renew of those whose files changed.  What cannot be made again stays as it was.
+timer, signal ─► [look] ─► `renew` for changed files.  If it fails, the former content stays in use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Watched:
 
 
 class WatchedFiles:
-    """Files that are read again when they change. Loop thread only.
+    """Calls a function when its files change. Loop thread only.
 
     interval_s   polling interval in seconds; 0 disables polling, an explicit `look` still works
     """
@@ -39,10 +39,10 @@ class WatchedFiles:
         self._closed = False
 
     def add(self, what: str, paths: Iterable[str], renew: Callable[[], object]) -> None:
-        """Call `renew` when one of the files has changed since now.
+        """Call `renew` after a change of one of the files.
 
-        what    they are, for the log
-        renew   reads all of them; raises CoreError, and leaves all as it was, if they cannot be used
+        what    name of the files in the log
+        renew   reads all of them; raises CoreError and changes nothing if they cannot be used
         """
         files = tuple(path for path in paths if path)
         self._watched.append(_Watched(what, files, renew, _stamps(files)))
@@ -50,7 +50,7 @@ class WatchedFiles:
             self._wait()
 
     def look(self, anyway: bool = False) -> None:
-        """Renew what comes from files that have changed; `anyway` also what comes from others."""
+        """Call `renew` for each group with a changed file; with `anyway` for every group."""
         for each in self._watched:
             stamps = _stamps(each.paths)
             if stamps == each.stamps and not anyway:
@@ -61,13 +61,13 @@ class WatchedFiles:
             except CoreError as error:
                 logger.error("%s: %s; what was read before stays in use", each.what, error.message)
             except Exception:
-                # Whatever it is: the others are still to be looked at, and this one the next time too.
+                # Any error: the other groups are still checked, and this one again after a change.
                 logger.exception("%s cannot be read; what was read before stays in use", each.what)
             else:
                 logger.info("%s: read again", each.what)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -86,10 +86,10 @@ def _stamps(paths: Iterable[str]) -> tuple[_Stamp | None, ...]:
 
 
 def _stamp(path: str) -> _Stamp | None:
-    """What changes with a file, through links as those of mounted secrets; None for none."""
+    """Return inode, size and times of a file; None if it is missing. Follows links, as of mounted secrets."""
     try:
         found = os.stat(path)
     except OSError:
         return None
-    # The time of the inode too: a file may be replaced by one of its size and its time.
+    # With the time of the inode: a new file may have the size and the time of the old one.
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

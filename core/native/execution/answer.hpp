@@ -11,7 +11,7 @@
 
 namespace core_native {
 
-constexpr size_t kLongestText = 4096;  // of an error, of a name that is quoted
+constexpr size_t kLongestText = 4096;  // of an error, or of a quoted name
 
 // The model's configuration, for all batches of an instance.
 struct Contract {
@@ -45,8 +45,8 @@ struct Output {
   int64_t shape[CORE_MOST_DIMENSIONS];
   char* data;
   uint64_t size;
-  const Target* target;          // whose memory `data` is, or nullptr
-  std::unique_ptr<Block> block;  // whose memory it is otherwise
+  const Target* target;          // owner of `data`, or nullptr
+  std::unique_ptr<Block> block;  // owner of `data` without a target
 };
 
 struct Parameter {
@@ -109,7 +109,7 @@ struct core_answer {
   std::string text;          // of the failure
   std::vector<core_native::Output> outputs;
   std::vector<core_native::Parameter> parameters;
-  void* owner = nullptr;     // of an answer made by `later`: who sends it
+  void* owner = nullptr;     // sender of a response that `later` has created
   const volatile int* cancelled = nullptr;
   std::vector<const volatile int*> held;
 
@@ -181,7 +181,7 @@ struct core_answer {
     return nullptr;
   }
 
-  // Memory for an output that was declared; nullptr, and the answer is an error, if there is none.
+  // Memory for a declared output; nullptr without memory: then the response is an error.
   void* allocate(core_native::Output* output) {
     using namespace core_native;
     // After a cancellation, the client may use its memory for something else.

@@ -9,7 +9,7 @@
 
 namespace core_native {
 
-constexpr size_t kErrorSize = 1024;  // of the buffer that execute writes its error to
+constexpr size_t kErrorSize = 1024;  // of the buffer for the error of execute
 
 class Execution : public core_batch {
  public:
@@ -22,8 +22,8 @@ class Execution : public core_batch {
     all = &together_;
   }
 
-  std::vector<Target> targets;  // written by who fills
-  void* owner = nullptr;        // who fills
+  std::vector<Target> targets;  // written by the caller
+  void* owner = nullptr;        // object of the caller
 
   // Begin a batch of `count` requests with `kinds` inputs each, and forget the previous one.
   void begin(int32_t count, int32_t kinds) {

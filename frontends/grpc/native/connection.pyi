@@ -3,9 +3,9 @@ import asyncio
 from frontends.grpc.native.engine_context import EngineContext
 
 class Connection:
-    """One HTTP/2 connection, the protocol of an asyncio transport. Loop thread only.
+    """One HTTP/2 connection: the buffered protocol of an asyncio transport. Loop thread only.
 
-    A class for a loop derives from it and from asyncio.BufferedProtocol.
+    Subclasses for an event loop also derive from asyncio.BufferedProtocol.
     """
 
     def __init__(self, port: EngineContext) -> None: ...

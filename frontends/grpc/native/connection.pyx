@@ -4,8 +4,8 @@
 
     transport ─► Connection ─► Session (C++) ─► Handle ─► method ─► Handle ─► Session ─► transport
 
-A unary method that has `begin` runs without a task and without a coroutine. All answers that come
-while the loop handles one piece of input, or within one turn of the loop, leave in one write.
+A unary method with `begin` needs no task and no coroutine. One write sends all responses that become ready
+while the connection handles one read, or within one iteration of the loop.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -27,8 +27,8 @@ from frontends.grpc.native.running import StreamRun, run_unary
 from frontends.grpc.status import code_of, details, unforeseen
 
 cdef enum:
-    WRITE_BYTES = 262144  # about so many go to the transport at once
-    LINGER_S = 5  # for the last bytes of a connection that ends
+    WRITE_BYTES = 262144  # approximate size of one write to the transport
+    LINGER_S = 5  # time to send the last bytes of a connection
 
 cdef PythonMemory memory
 
@@ -43,7 +43,7 @@ cdef class Connection:
     def __dealloc__(self):
         del self.session
 
-    # What the transport calls ---------------------------------------------------
+    # Methods of a protocol ------------------------------------------------------
 
     def connection_made(self, transport):
         cdef Settings settings
@@ -76,7 +76,7 @@ cdef class Connection:
         self.port.forget(self)
 
     def get_buffer(self, sizehint):
-        # Read and handled at once: no two connections need it at the same time.
+        # `buffer_updated` consumes the bytes at once, so that all connections share one buffer.
         return self.port.view
 
     def buffer_updated(self, Py_ssize_t count):
@@ -99,7 +99,7 @@ cdef class Connection:
     # Input and output -----------------------------------------------------------
 
     cdef proceed(self):
-        """Handle what has happened, and send what there is to send."""
+        """Handle the events of the session, and send its output."""
         if self.session == NULL or self.closing:
             return
         self.busy = True
@@ -133,7 +133,7 @@ cdef class Connection:
             self.transport.writelines(pieces)
 
     cdef soon(self):
-        """Send within this turn of the loop, together with what else comes until then."""
+        """Send the output of the session at the end of this iteration of the loop."""
         if self.busy:
             self.more = True
         elif not (self.scheduled or self.paused):
@@ -205,7 +205,7 @@ cdef class Connection:
         tag = self.session.untag(event.id)
         if tag == NULL:
             handle = <Handle>self.new_handle(event.id, event.method)
-        else:  # of a call that was admitted; `keep` makes a new reference
+        else:  # the call was admitted before; `keep` adds a new reference
             handle = <Handle>tag
             Py_DECREF(handle)
         if handle.route.begin is None or event.compressed:
@@ -259,7 +259,7 @@ cdef class Connection:
         return handle
 
     cdef keep(self, object call):
-        """Let the session report to a Handle that its client has gone."""
+        """Register a Handle at the session, which reports the end of its client to it."""
         cdef Handle handle = <Handle>call
         # The call may have ended while its method began.
         if self.session != NULL and self.session.set_tag(handle.id, <void*>handle):
@@ -267,13 +267,13 @@ cdef class Connection:
         else:
             handle.gone()
 
-    # What the session asks ---------------------------------------------------------
+    # Callback of the session -------------------------------------------------------
 
     cdef bint admit(self, int32_t id, int32_t method):
-        """Whether a call may go on, of which the headers are here; one that may not is answered."""
+        """Check a call after its headers. Return whether it may continue; a refused call gets its status."""
         cdef Handle handle = <Handle>self.new_handle(id, method)
         cdef bint was_busy = self.busy
-        self.busy = True  # the session is in the middle of its input
+        self.busy = True  # the session is still handling its input
         try:
             handle.call.active = handle.route.enter(handle.call)
             self.keep(handle)

@@ -7,13 +7,13 @@ from frontends.grpc.native.connection import Connection
 from frontends.grpc.options import GrpcOptions
 
 class EngineContext:
-    """What the connections of one engine share. Loop thread only.
+    """The state that all connections of one listener share. Loop thread only.
 
     methods              path → method
-    compression_level    zlib's, for responses of methods that compress; 0 for none
-    most_message_bytes   largest message, each way
-    most_request_bytes   largest message of a client, also when it is unpacked
-    connections          those that are open
+    compression_level    level of zlib for responses of methods that compress; 0 disables compression
+    most_message_bytes   largest response message
+    most_request_bytes   largest request message, also after decompression
+    connections          open connections
     """
 
     connections: set[Connection]
@@ -31,11 +31,11 @@ class EngineContext:
         account: MemoryAccount,
     ) -> None: ...
     def close(self, on_empty: Callable[[], None]) -> None:
-        """Let connections end with their last call, and take no new ones.
+        """Refuse new calls and connections; each connection ends with its last call.
 
-        `on_empty` is called when no connection is left, perhaps at once and more than once.
+        `on_empty` is called when no connection is left, maybe within this call, and maybe more than once.
         """
     def cut_off(self) -> None:
-        """End every call with UNAVAILABLE, and every connection after that."""
+        """End every call with UNAVAILABLE, and then every connection."""
     def abort(self) -> None:
-        """End every connection without a word."""
+        """Abort the transport of every connection."""

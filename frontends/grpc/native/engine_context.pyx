@@ -1,6 +1,6 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
 # distutils: language = c++
-"""What the connections of one engine share: methods, settings, the buffer that is read into."""
+"""EngineContext: methods, settings and the read buffer that all connections of one listener share."""
 
 import random
 
@@ -12,11 +12,11 @@ from frontends.grpc.native.session cimport Settings
 from frontends.grpc.method import StreamMethod
 
 cdef enum:
-    READ_BYTES = 65536  # of one read, 32 of which are one turn; one buffer for all connections of a port
+    READ_BYTES = 65536  # of one read; one buffer serves all connections of a port
 
 
 cdef class MethodRoute:
-    """A method, and what the way to it needs of it."""
+    """A method, with its attributes that each call needs."""
 
     def __init__(self, method, bint compresses):
         self.method = method
@@ -28,7 +28,7 @@ cdef class MethodRoute:
 
 
 cdef class EngineContext:
-    """What the connections of one engine share; see port.pyi."""
+    """Methods, settings, limits and the read buffer of all connections of one listener."""
 
     def __init__(
         self, methods, options, loop, int compression_level, int64_t most_message_bytes, account
@@ -52,15 +52,15 @@ cdef class EngineContext:
         self.age_ms = options.grpc_max_connection_age
 
     cdef Settings settings_of_one(self) except *:
-        """The settings of a new connection."""
+        """Return the settings of a new connection."""
         cdef Settings settings = self.settings
         if self.age_ms:
-            # Spread, so that clients that came together do not come back together.
+            # Vary the age by 10 %, so that simultaneous clients do not reconnect simultaneously.
             settings.times.age_ns = <int64_t>(self.age_ms * 1e6 * random.uniform(0.9, 1.1))
         return settings
 
     def close(self, on_empty):
-        """Refuse new calls; `on_empty` is called when the last connection is gone, perhaps at once."""
+        """Refuse new calls; call `on_empty` when no connection is left, maybe at once."""
         self.closed = True
         self.on_empty = on_empty
         for connection in list(self.connections):
@@ -68,12 +68,12 @@ cdef class EngineContext:
         self.forget(None)
 
     def cut_off(self):
-        """End every call and every connection."""
+        """End every call with UNAVAILABLE, and then every connection."""
         for connection in list(self.connections):
             connection.cut_off()
 
     def abort(self):
-        """End every connection without a word."""
+        """Abort the transport of every connection."""
         for connection in list(self.connections):
             connection.abort()
 

@@ -1,9 +1,9 @@
-// How many objects protobuf would make of a message, counted on its bytes.
+// Counts the objects that protobuf would create for a message, from its bytes.
 //
-//   descriptors ─► Schema;  bytes ─► [EntryCounter] ─► within the bounds, or what there is too much of
+//   descriptors ─► Schema;  bytes ─► [EntryCounter] ─► within the limits, or the first exceeded limit
 //
-// A field of two bytes becomes an object of about a hundred. So the bytes are walked first, without memory,
-// and the walk ends at the first bound that is passed.
+// A field of two bytes becomes an object of about a hundred bytes. The count needs no memory, and ends at the
+// first exceeded limit.
 #pragma once
 
 #include <vector>
@@ -27,10 +27,10 @@ struct EntryField {
   size_t type = 0;       // index of the message
 };
 
-// The messages that a message may consist of, by their index; fields by their number.
+// The message types of a message, by index; their fields, by number.
 class Schema {
  public:
-  static constexpr size_t kMostFields = 32;  // no number is larger
+  static constexpr size_t kMostFields = 32;  // all field numbers are smaller
 
   size_t add_type() {
     types_.emplace_back(kMostFields);
@@ -53,7 +53,7 @@ struct EntryBounds {
 
 enum class Entries { kWithin, kMalformed, kTooManyOfField, kTooManyParts, kTooManyElements };
 
-// One walk. After kTooManyOfField, `type` and `number` say which field.
+// One count of a message. After kTooManyOfField, `type` and `number` identify the field.
 class EntryCounter {
  public:
   EntryCounter(const Schema& schema, const EntryBounds& bounds) : schema_(schema), bounds_(bounds) {}
@@ -63,7 +63,7 @@ class EntryCounter {
   Entries count(Span message, size_t root) { return walk(message, root, 0); }
 
  private:
-  static constexpr int kDeepest = 100;  // as protobuf allows
+  static constexpr int kDeepest = 100;  // protobuf's limit of nesting
 
   Entries walk(Span message, size_t root, int depth) {
     if (depth == kDeepest) return Entries::kMalformed;
@@ -102,7 +102,7 @@ class EntryCounter {
     return Entries::kWithin;
   }
 
-  // How many numbers a packed field has. Each varint ends with the one byte that has no high bit.
+  // Count the numbers in a packed field. The last byte of each varint, and only this one, has no high bit.
   static size_t numbers(Span packed, uint32_t width) {
     if (width != 0) return packed.size / width;
     size_t count = 0;

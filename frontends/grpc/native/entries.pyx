@@ -1,6 +1,6 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
 # distutils: language = c++
-"""Messages before protobuf makes objects of them: are there too many? See entries.pyi and entries.hpp."""
+"""Counts the entries of an encoded message before protobuf creates objects (entries.hpp has the rules)."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t
@@ -50,13 +50,13 @@ cdef extern from "entries.hpp" namespace "infer" nogil:
 
 
 cdef bint _is_repeated(field) except *:
-    # protobuf 6 has a property for it, and a warning for the label that older ones have.
+    # protobuf 6 has this property, and deprecates the label of older versions.
     found = getattr(field, "is_repeated", None)
     return field.label == field.LABEL_REPEATED if found is None else found
 
 
 cdef class MessageShape:
-    """What fields a message has. See entries.pyi."""
+    """The fields of a message type and of its nested types, in a C++ schema."""
 
     cdef Schema schema
     cdef dict types  # full name → index

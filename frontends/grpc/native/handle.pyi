@@ -4,11 +4,11 @@ from frontends.grpc.method import Message
 from frontends.grpc.native.engine_context import EngineContext
 
 class Handle:
-    """The engine's side of one call. Made by the connection; loop thread only.
+    """Sends the responses and the status of one call. Created by the connection; loop thread only.
 
-    over                whether the call has its status, or nobody waits for one
-    request_encoding    how compressed messages of the client are packed: 1 gzip, 2 deflate, else 0
-    response_encoding   how responses should be packed, 0 for not at all
+    over                whether the call has its status, or its client has disconnected
+    request_encoding    compression of the client's compressed messages: 1 gzip, 2 deflate, else 0
+    response_encoding   compression for the responses, 0 for none
     """
 
     over: bool
@@ -19,27 +19,27 @@ class Handle:
     @property
     def response_encoding(self) -> int: ...
     def __call__(self, result: Message | CoreError) -> None:
-        """Answer a unary call; the `done` of its method. A second answer does nothing."""
+        """Complete a unary call with a response or an error, as `done` of its method; once only."""
     def answer(self, message: Message, compressed: bool) -> None:
-        """Send the only message of the response as it is, and that all went well."""
+        """Send the only message of the response, already compressed or not, and the status OK."""
     def send(self, message: Message, compressed: bool) -> bool | None:
         """Send one message; its buffers stay in use until they are sent.
 
-        Returns False if the method should wait for room before it sends more, None if nobody waits
-        for the message.
+        Returns False if the method should wait before it sends more, None if the call is over or the message
+        is not sent.
         """
     def finish(self, code: int, text: str) -> None:
-        """End the call with a status of gRPC. A second end does nothing."""
+        """End the call with a gRPC status. A second call does nothing."""
     def taken(self, size: int) -> None:
-        """The method has taken a message of `size` bytes, as they came: the client may send more."""
+        """Permit the client to send more, after the method consumed a message of `size` received bytes."""
     def hold(self, size: int, what: str) -> None:
         """Count `size` bytes of `what` until the call is over. Raises MemoryExhausted."""
     def release(self, size: int) -> None:
-        """Count `size` bytes less, of those that `hold` counted."""
+        """Release `size` bytes of those that `hold` has counted."""
     def hold_unpaid(self, size: int, what: str) -> None:
-        """Count `size` bytes of `what` that decompression makes and its sender did not pay for, until the
-        call is over. Raises MemoryExhausted."""
+        """Count `size` decompressed bytes of `what` beyond the limit that the compressed size permits, until
+        the call is over. Raises MemoryExhausted."""
     def release_unpaid(self, size: int) -> None:
-        """Count `size` such bytes less."""
+        """Release `size` bytes of those that `hold_unpaid` has counted."""
     def metadata(self) -> Metadata:
-        """What the client sent along; nothing once the call is over."""
+        """Return the metadata of the client; empty after the end of the call."""

@@ -1,6 +1,6 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
 # distutils: language = c++
-"""The engine's side of one call: its answer on the way to the session.
+"""Handle: sends the responses and the status of one call to the session.
 
     method ─► Handle ─► Session (C++)
 """
@@ -23,12 +23,12 @@ from frontends.grpc.status import code_of, details
 @cython.final
 @cython.freelist(32)
 cdef class Handle:
-    """The engine's side of one call, and the `done` of a unary one. See handle.pyi."""
+    """Sends the responses and the status of one call; the `done` of a unary method."""
 
     def __call__(self, result):
         if self.over or self.connection.session == NULL:
             return
-        # Asked first of all: isinstance is slow where the answer is no.
+        # Check for bytes first: isinstance is slow for objects of other classes.
         if not PyBytes_CheckExact(result) and isinstance(result, CoreError):
             self.finish(code_of(result), details(result.message))
             return
@@ -40,12 +40,12 @@ cdef class Handle:
             self.answer(result, False)
 
     cpdef answer(self, message, bint compressed):
-        """Send the only message of the response, and that all went well."""
+        """Send the only message of the response, and the status OK."""
         if self.send(message, compressed) is not None:
             self.finish(OK, "")
 
     cpdef send(self, message, bint compressed):
-        """Send one message; whether there is room for more, None if nobody waits for it."""
+        """Send one message; return whether to send more at once, None if the message is not sent."""
         cdef Session* session = self.connection.session
         if self.over or session == NULL or not session.is_open(self.id):
             return None
@@ -93,7 +93,7 @@ cdef class Handle:
             Py_DECREF(<Handle>tag)
 
     def taken(self, size_t size):
-        """The client may send more: a message of `size` bytes, as it came, was consumed."""
+        """Permit the client to send more, after a message of `size` received bytes was consumed."""
         if self.connection.session != NULL:
             self.connection.session.taken(self.id, size)
             self.connection.soon()
@@ -105,12 +105,12 @@ cdef class Handle:
             raise MemoryExhausted(session.why_not().decode())
 
     def release(self, size_t size):
-        """Count `size` bytes less."""
+        """Release `size` bytes of those that `hold` has counted."""
         if self.connection.session != NULL:
             self.connection.session.release(self.id, size)
 
     def hold_unpaid(self, size_t size, what):
-        """Count `size` bytes that decompression makes and nobody paid for. Raises MemoryExhausted."""
+        """Count `size` decompressed bytes beyond the permitted limit. Raises MemoryExhausted."""
         cdef Session* session = self.connection.session
         if session != NULL:
             self.connection.share.take_unpaid(size, what)
@@ -118,17 +118,17 @@ cdef class Handle:
                 self.connection.share.give_unpaid(size)
 
     def release_unpaid(self, size_t size):
-        """Count `size` such bytes less."""
+        """Release `size` bytes of those that `hold_unpaid` has counted."""
         if self.connection.session != NULL:
             self.connection.session.pay(self.id, size)
 
     def metadata(self):
-        """The metadata of the call; none if the call is over."""
+        """Return the metadata of the client; empty after the end of the call."""
         head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
         return () if head == NULL else metadata_of(head)
 
     def peer(self):
-        """Where the call comes from, as GrpcCall.peer has it."""
+        """Return the address of the client in the form of GrpcCall.peer."""
         return peer_of(self.connection.transport)
 
     @property
@@ -138,7 +138,7 @@ cdef class Handle:
 
     @property
     def response_encoding(self):
-        """The first of gzip and deflate that the client takes, if responses are compressed."""
+        """gzip, or else deflate, if the client accepts it and the method compresses responses; else 0."""
         head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
         if head == NULL or not self.route.compresses:
             return <int>IDENTITY

@@ -1,4 +1,4 @@
-// Values of gRPC's request headers: what they mean, and whether they are well formed.
+// Parsers for the values of gRPC's request headers.
 //
 // Source of the rules: the gRPC over HTTP/2 protocol description (PROTOCOL-HTTP2.md of gRPC).
 #pragma once
@@ -12,7 +12,7 @@ namespace core_grpc {
 
 constexpr int64_t NEVER = std::numeric_limits<int64_t>::max();
 
-// How messages are packed. Also bits of a set: 1 << encoding.
+// Compression of messages. A set has the bits 1 << encoding.
 enum Encoding : uint8_t { IDENTITY = 0, GZIP = 1, DEFLATE = 2, UNKNOWN_ENCODING = 3 };
 
 inline bool same_word(std::string_view text, std::string_view lower) {
@@ -38,7 +38,7 @@ inline bool is_grpc_content(std::string_view type) {
   return type.size() == name.size() || type[name.size()] == '+' || type[name.size()] == ';';
 }
 
-// Nanoseconds of a grpc-timeout: one to eight digits and a unit of H M S m u n; -1 for anything else.
+// Return the nanoseconds of a grpc-timeout: one to eight digits and a unit H M S m u n; -1 for other text.
 inline int64_t timeout_ns(std::string_view text) {
   if (text.size() < 2 || text.size() > 9) return -1;
   int64_t amount = 0;
@@ -56,7 +56,7 @@ inline int64_t timeout_ns(std::string_view text) {
     case 'n': unit = 1; break;
     default: return -1;
   }
-  // Eight digits of hours are more nanoseconds than 64 bits hold: as good as for ever.
+  // The nanoseconds of eight digits of hours exceed 64 bits: use the largest number.
   constexpr int64_t longest = NEVER / 4;
   return amount > longest / unit ? longest : amount * unit;
 }
@@ -68,7 +68,7 @@ inline Encoding encoding_of(std::string_view name) {
   return UNKNOWN_ENCODING;
 }
 
-// Set of the encodings that a grpc-accept-encoding lists; those that are unknown are left out.
+// Return the set of the known encodings in a grpc-accept-encoding.
 inline uint8_t accepted_encodings(std::string_view list) {
   uint8_t found = 1 << IDENTITY;
   while (!list.empty()) {
@@ -81,7 +81,7 @@ inline uint8_t accepted_encodings(std::string_view list) {
   return found;
 }
 
-// Append base64, with or without its padding, as bytes to `out`. False, and `out` as it was, if it is none.
+// Append decoded base64, with or without padding, to `out`. False, with `out` unchanged, for invalid text.
 inline bool append_base64(std::string_view text, std::string& out) {
   const size_t before = out.size();
   if (text.size() % 4 == 0) {
@@ -104,15 +104,15 @@ inline bool append_base64(std::string_view text, std::string& out) {
       out.push_back(static_cast<char>((bits >> count) & 0xFF));
     }
   }
-  if (count == 6) {  // one letter alone is no byte
+  if (count == 6) {  // one character has too few bits for a byte
     out.resize(before);
     return false;
   }
   return true;
 }
 
-// A grpc-message: bytes that are not printable ASCII, and the percent sign, as %XX. So are spaces at
-// the ends, where HTTP allows none.
+// Encode a grpc-message: percent signs and bytes that are not printable ASCII become %XX. So do spaces at the
+// ends, which HTTP does not permit.
 inline std::string percent_encoded(std::string_view text) {
   static const char digits[] = "0123456789ABCDEF";
   std::string found;

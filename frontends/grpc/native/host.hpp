@@ -1,4 +1,4 @@
-// What a session asks its host in the middle of its work.
+// Host: callbacks from a session to its connection.
 #pragma once
 
 #include <cstddef>
@@ -7,28 +7,28 @@
 
 namespace core_grpc {
 
-// The other side of a Session. Loop thread only. No function may feed the session or take from it.
+// The owner of a Session. Loop thread only. No function may call receive, send or next_event of the session.
 class Host {
  public:
   virtual ~Host() = default;
-  // The headers of a guarded call are here and nothing of its message is. False: the host has refused
-  // it, by Session::finish.
+  // Admit a guarded call, after its headers and before its message. False: the host has refused it with
+  // Session::finish.
   virtual bool admit(int32_t id, int32_t method) = 0;
-  // Room for `size` more bytes of messages. False, and `why` for the client, if there is none.
+  // Take `size` more bytes from the memory account. False, with the text `why` for the client, if refused.
   virtual bool take(size_t size, std::string& why) = 0;
-  // Room is not needed any more.
+  // Return bytes to the memory account.
   virtual void give(size_t size) = 0;
-  // The same for what decompression made, see Session::owe.
+  // Return bytes from decompression, see Session::owe.
   virtual void give_unpaid(size_t size) = 0;
 };
 
-// What the calls of one connection hold, counted in steps: the host hears of large ones only.
+// The memory of the calls of one connection. It takes from the host only large steps.
 class Holdings {
  public:
-  static constexpr size_t UNCOUNTED = 64 * 1024;  // of a connection; core.system.account has the same
-  static constexpr size_t STEP = 256 * 1024;      // the least that is asked for
+  static constexpr size_t UNCOUNTED = 64 * 1024;  // of a connection; equal in core.system.account
+  static constexpr size_t STEP = 256 * 1024;      // least amount of one step
 
-  // Count `size` more bytes. False, with the reason, if the host has no room for them.
+  // Count `size` more bytes. False, with the reason, if the host refuses them.
   bool take(size_t size, Host& host, std::string& why) {
     if (size > room_) {
       const size_t more = size - room_ > STEP ? size - room_ : STEP;
@@ -40,13 +40,13 @@ class Holdings {
     return true;
   }
 
-  // Count `size` bytes less. Some room is kept for what comes next.
+  // Count `size` bytes less. Keeps some bytes of the account for the next messages.
   void give(size_t size, Host& host) {
     room_ += size;
     if (taken_ != 0 && room_ > 3 * STEP) settle(room_ - STEP, host);
   }
 
-  // Keep no room: the connection has no call.
+  // Return all bytes to the host: the connection has no call.
   void rest(Host& host) {
     if (taken_ != 0) settle(room_, host);
   }

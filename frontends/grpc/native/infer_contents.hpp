@@ -1,8 +1,8 @@
-// InferTensorContents: typed elements on the wire, and the bytes of the tensor that they are.
+// InferTensorContents: typed elements on the wire → bytes of a tensor.
 //
-// A tensor's elements lie in one repeated field, but that field may come in any number of pieces,
-// packed or not. The reader notes the pieces (runs) and counts the elements; `fill` then writes the
-// tensor, into memory that the caller took for it.
+// The elements of a tensor are in one repeated field, which may consist of any number of pieces, packed or
+// not. The reader records the pieces (runs) and counts the elements; `fill` then writes the tensor into
+// memory of the caller.
 #pragma once
 
 #include <vector>
@@ -95,7 +95,7 @@ inline bool takes(uint32_t field, DataType type) {
   }
 }
 
-// The bytes of an element that has a fixed size.
+// The size in bytes of an element of fixed size.
 inline size_t width_of(DataType type) {
   switch (type) {
     case kBool:
@@ -134,13 +134,13 @@ struct Contents {
   }
 };
 
-// Reads one InferTensorContents message; several of one input are one with the elements of all.
+// Reads one InferTensorContents message. Several messages of one input are merged.
 class ContentsReader {
  public:
   ContentsReader(Contents& contents, std::vector<Run>& runs, size_t most_runs)
       : contents_(contents), runs_(runs), most_runs_(most_runs) {}
 
-  // False for what is malformed, in too many pieces, or has elements in more than one field.
+  // False for a malformed message, for too many pieces, and for elements in more than one field.
   bool read(Span message) {
     contents_.present = true;
     Cursor cursor(message);
@@ -168,7 +168,7 @@ class ContentsReader {
                                      : kVarint;
   }
 
-  // A field with another wire type than its own is an unknown field, says protobuf.
+  // For protobuf, a field with the wrong wire type is an unknown field.
   static bool known(uint32_t tag) {
     const uint32_t field = tag >> 3;
     return field <= kBytesContents && ((tag & 7) == element_type(field) || (tag & 7) == kLength);
@@ -207,7 +207,7 @@ class ContentsReader {
       if (bytes.size % width != 0) return false;
       count = bytes.size / width;
     }
-    if (count == 0) return true;  // a field without elements is none
+    if (count == 0) return true;  // ignore a field without elements
     return add(field, count, {bytes, true});
   }
 
@@ -242,7 +242,7 @@ class ContentsReader {
   const size_t most_runs_;
 };
 
-// Writes the elements of one input. What was read once is not checked again.
+// Writes the elements of one input. It does not repeat the checks of the reader.
 class ContentsWriter {
  public:
   // to   memory for contents.size_as(type) bytes
@@ -290,7 +290,7 @@ class ContentsWriter {
     for (Cursor cursor(run.bytes); cursor.more();) {
       if ((!run.packed && !cursor.tag(tag)) || !cursor.varint(number)) return;
       if (truth) number = number != 0;
-      put(&number, width_);  // little endian: what is too wide for the datatype is cut off
+      put(&number, width_);  // little endian: keeps the low bytes of a number
     }
   }
 

@@ -2,13 +2,12 @@
 //
 //   bytes ─► [read] ─► Request (views of the bytes) ─► infer_request.pyx ─► InferenceRequest
 //
-// One pass, no copies. `read` answers yes only for a message that every protobuf runtime reads in the
-// same way and that asks for nothing unusual: no error to tell, no shared memory, no parameter of
-// Triton's own. A no means nothing but "ask protobuf", so errors and rarities have one home, in Python.
+// One pass, no copies. `read` returns true only for a message that every protobuf runtime reads in the same
+// way, without errors, shared memory and parameters of Triton. For all other messages the caller uses
+// protobuf, so that Python has the only code for errors and rare requests.
 //
-// As protobuf has it: fields in any order; of a field that comes twice the last one counts; a message
-// within the message that comes twice is merged; of a map's equal keys the last one counts; text is
-// UTF-8; unknown fields, and known ones with a foreign wire type, are skipped.
+// The rules of protobuf: fields have any order; of several values of a field or map key the last one wins;
+// several nested messages are merged; text is UTF-8; unknown fields and wrong wire types are skipped.
 #pragma once
 
 #include <vector>
@@ -18,10 +17,10 @@
 
 namespace infer {
 
-// As protocol/parse.py has them; beyond them it has an error to tell.
+// The limits of protocol/parse.py, which raises the error for more.
 constexpr size_t kMostEntries = 10000;  // inputs, outputs and parameters, each
 constexpr size_t kMostDimensions = 100;
-// Pieces that typed contents may come in; ordinary messages have one for each input.
+// Largest number of pieces of typed contents; ordinary messages have one for each input.
 constexpr size_t kMostRuns = 20000;
 constexpr size_t kLargestMessage = INT32_MAX;
 
@@ -55,7 +54,7 @@ struct Input {
   size_t first_dimension = 0;
   size_t dimension_count = 0;
   Contents contents;
-  Span raw;  // when the contents are not present
+  Span raw;  // if the input has no typed contents
 };
 
 struct Output {
@@ -63,7 +62,7 @@ struct Output {
   int64_t class_count = 0;
 };
 
-// One message. To be used again, so that its vectors keep their memory.
+// One message. Reuse it, so that its vectors keep their memory.
 struct Request {
   Span model_name;
   Span id;
@@ -135,7 +134,7 @@ class RequestReader {
     }
   }
 
-  // The version as everybody writes it: nothing, or digits without a zero before them.
+  // The usual form of a version: empty, or digits without a leading zero.
   bool read_version(Span text) {
     if (text.size == 0) return true;
     if (text.size > 18 || (text.data[0] == '0' && text.size > 1)) return false;
@@ -148,7 +147,7 @@ class RequestReader {
     return true;
   }
 
-  // Raw contents belong to the inputs in their order; beside them there are no typed ones.
+  // Assign the raw contents to the inputs in their order; a message with raw contents has no typed ones.
   bool find_data() {
     const std::vector<Span>& raws = request_.raw_contents;
     size_t next = 0;
@@ -187,7 +186,7 @@ class RequestReader {
     return true;
   }
 
-  // InferParameter; the last of its fields counts, whichever it is.
+  // InferParameter: a oneof, whose last field wins.
   bool read_value(Span message, Parameter& parameter) {
     Cursor cursor(message);
     uint32_t tag;
@@ -265,7 +264,7 @@ class RequestReader {
     return true;
   }
 
-  // An input has no parameters but those of shared memory; others are not looked at.
+  // The only parameters of an input are those of shared memory; others are ignored.
   bool read_input_parameter(Span message) {
     Parameter parameter;
     return read_entry(message, parameter) && !parameter.key.starts_with("shared_memory_");
@@ -301,7 +300,7 @@ class RequestReader {
     return true;
   }
 
-  // The tag of the next field. A message of very many is for whoever counts them, with a word about it.
+  // The tag of the next field. For too many fields the caller uses protobuf's reader, which raises an error.
   bool next(Cursor& cursor, uint32_t& tag) {
     fields_ += 1 + cursor.skipped_in_groups();
     return fields_ <= kMostParts && cursor.tag(tag);
@@ -311,7 +310,7 @@ class RequestReader {
   size_t fields_ = 0;
 };
 
-// A place among `count` (a power of two) for a name; equal names have equal places.
+// The slot of a name among `count` (a power of two) slots; equal names have equal slots.
 inline size_t place_of(Span name, size_t count) {
   uint64_t first = 0, last = 0;
   const size_t n = name.size < 8 ? name.size : 8;

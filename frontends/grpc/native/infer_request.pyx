@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""ModelInferRequest → InferenceRequest, without protobuf; see infer_request.pyi.
+"""ModelInferRequest → InferenceRequest, without protobuf.
 
 bytes ─► infer_message.hpp ─► [RequestReader] ─► InferenceRequest
 """
@@ -84,10 +84,10 @@ cdef extern from "infer_message.hpp" namespace "infer" nogil:
 
 
 cdef enum:
-    # A view costs more than a copy of so few bytes, and would keep the whole message in memory.
+    # A copy of few bytes is faster than a view, which would keep the whole message in memory.
     LARGEST_COPIED_INPUT = 512
-    NAMES = 64  # a power of two
-    LONGEST_NAME = 64  # that is remembered
+    NAMES = 64  # size of the cache of names, a power of two
+    LONGEST_NAME = 64  # bytes of a name in the cache
 
 cdef tuple _DATATYPES = dtypes.ALL  # the order is that of infer::DataType
 cdef int _START = SEQUENCE_START
@@ -95,7 +95,7 @@ cdef int _END = SEQUENCE_END
 
 
 cdef class RequestReader(MessageReader):
-    """See infer_request.pyi."""
+    """Parses encoded ModelInferRequests, with a cache of names and of repeated messages."""
 
     cdef Request _message
     cdef list _names  # str or None at each place
@@ -104,7 +104,7 @@ cdef class RequestReader(MessageReader):
         self._names = [None] * NAMES
 
     cdef read_anew(self, bytes data, ledger):
-        """The request in `data`, or None; see infer_request.pyi."""
+        """Return the request in `data`, or None if the decoder with protobuf must read it."""
         cdef Span span
         cdef Request* message = &self._message
         span.data = PyBytes_AS_STRING(data)
@@ -115,10 +115,10 @@ cdef class RequestReader(MessageReader):
         cdef tuple outputs = ()
         if message.outputs.size():
             outputs = self._outputs()
-        # A name that comes twice is refused.
+        # The decoder with protobuf refuses repeated names.
         if outputs is None or <size_t>len(inputs) != message.inputs.size():
             return None
-        # Attributes and not keyword arguments: a class takes these as a dict, made for each call.
+        # Set attributes instead of keyword arguments, which would need a dict for each call.
         cdef InferenceRequest request = new_request(self._name(message.model_name), inputs)
         if message.model_version >= 0:
             request.model_version = message.model_version
@@ -132,7 +132,7 @@ cdef class RequestReader(MessageReader):
         return request
 
     cdef list _starts(self, bytes data):
-        """Where the bytes of each input begin; None for one that is not raw."""
+        """Return the position of the bytes of each input; None for an input that is not raw."""
         cdef list starts = []
         cdef Input* entry
         cdef size_t i
@@ -145,7 +145,7 @@ cdef class RequestReader(MessageReader):
         return starts
 
     cdef str _name(self, Span span):
-        """The text of a name, the same object as last time if possible."""
+        """Return the str of a name: from the cache of names if possible."""
         if span.size == 0 or span.size > LONGEST_NAME:
             return text_of(span.data, span.size)
         return name_of(self._names, place_of(span, NAMES), span.data, span.size)
@@ -183,7 +183,7 @@ cdef class RequestReader(MessageReader):
         return raw
 
     cdef tuple _outputs(self):
-        """The outputs that are wanted; None if one comes twice."""
+        """Return the requested outputs; None if a name is repeated."""
         cdef size_t i, count = self._message.outputs.size()
         cdef list outputs = []
         cdef set names = set()
@@ -196,7 +196,7 @@ cdef class RequestReader(MessageReader):
         return tuple(outputs) if <size_t>len(names) == count else None
 
     cdef bint _set_parameters(self, InferenceRequest request) except -1:
-        """Whether all are of the right kind; of equal names the last one counts."""
+        """Set the parameters; return False for a wrong type. Of equal names the last one wins."""
         cdef size_t i
         for i in range(self._message.parameters.size()):
             if not self._set_parameter(request, &self._message.parameters[i]):

@@ -1,7 +1,7 @@
-// InferenceResponse → ModelInferResponse, all but the bytes of its tensors.
+// InferenceResponse → ModelInferResponse, except the bytes of its tensors.
 //
-// `raw_output_contents` is the last field, so these follow as they are: after the head, for each
-// output a tag, a length and the tensor. On a stream the same message is a field of another one.
+// `raw_output_contents` is the last field, so that these bytes follow unchanged: after the head, each output
+// has a tag, a length and the tensor. On a stream this message is a field of another one.
 #pragma once
 
 #include <charconv>
@@ -18,7 +18,7 @@ inline size_t varint_size(uint64_t value) {
   return size;
 }
 
-// Writes `value` to memory for ten bytes; the end of what was written.
+// Write `value` to memory for ten bytes; return the end.
 inline char* put_varint(char* to, uint64_t value) {
   for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>((value & 0x7F) | 0x80);
   *to++ = static_cast<char>(value);
@@ -29,13 +29,13 @@ constexpr size_t kLongestPrefix = 11;  // a tag of one byte and a length
 constexpr char kRawOutputContents = tag_of(6, kLength);
 constexpr char kInferResponse = tag_of(2, kLength);  // of ModelStreamInferResponse
 
-// Tag and length of a field, for memory of kLongestPrefix bytes; the end of what was written.
+// Write tag and length of a field to memory for kLongestPrefix bytes; return the end.
 inline char* put_prefix(char* to, char tag, uint64_t size) {
   *to = tag;
   return put_varint(to + 1, size);
 }
 
-// Bytes that grow at their end; without an allocation as long as they are few.
+// A growing buffer, without an allocation for few bytes.
 class Buffer {
  public:
   Buffer() = default;
@@ -48,7 +48,7 @@ class Buffer {
   const char* data() const { return data_; }
   size_t size() const { return size_; }
 
-  // Memory for `most` more bytes; `end` then says where those that were written end.
+  // Return memory for `most` more bytes; the caller then passes their actual end to `end`.
   char* room(size_t most) {
     if (most > capacity_ - size_) grow(most);
     return data_ + size_;
@@ -77,7 +77,7 @@ class ResponseWriter {
   const char* data() const { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
 
-  // Fields 1 to 3: model_name, model_version, id. Text that is empty is not written.
+  // Fields 1 to 3: model_name, model_version, id. Empty text is omitted.
   void text(uint32_t field, Span value) {
     if (value.size != 0) span(static_cast<char>(tag_of(field, kLength)), value);
   }

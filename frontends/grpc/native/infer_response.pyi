@@ -2,20 +2,19 @@ from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer
 
-COPIED_BYTES: int  # tensors of a response that are, together, no more than this are copied into it
+COPIED_BYTES: int  # largest total size of tensors that are copied into a response
 
 def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | list[Buffer] | None:
-    """The ModelInferResponse of `answer`, whole or in parts that follow one another.
+    """Return the encoded ModelInferResponse of `answer`, as one object or as consecutive parts.
 
-    A large tensor is a part of its own and is not copied, unless the request uses shared memory,
-    which its owner may change before the part is sent. None for an answer that has to be written
-    the long way, which tells what is wrong with it.
+    A large tensor is a part without a copy, unless the request uses shared memory, which the client may
+    change before the part is sent. None if the encoder with protobuf must write it, or raise its error.
     """
 
 def stream_response(
     answer: InferenceResponse, request: InferenceRequest, final: bool
 ) -> bytes | None:
-    """The same as a ModelStreamInferResponse, always whole.
+    """Return the encoded ModelStreamInferResponse of `answer` as one object; None as for `response`.
 
-    final   whether it is the last one to its request, which a parameter of the answer says
+    final   whether it is the last response to its request; a parameter of the message says so
     """

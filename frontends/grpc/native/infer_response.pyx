@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""InferenceResponse → ModelInferResponse, without protobuf; see infer_response.pyi.
+"""InferenceResponse → ModelInferResponse, without protobuf.
 
 InferenceResponse ─► [response] ─► infer_response.hpp ─► bytes or parts
 """
@@ -49,7 +49,7 @@ cdef str _FINAL = "triton_final_response"
 
 
 cdef inline Span _span(object text) except *:
-    """The UTF-8 of a str, which owns it; an exception for one that has none."""
+    """Return the UTF-8 of a str, which owns it. Raises UnicodeEncodeError for lone surrogates."""
     cdef Py_ssize_t size = 0
     cdef Span span
     span.data = PyUnicode_AsUTF8AndSize(text, &size)
@@ -58,19 +58,19 @@ cdef inline Span _span(object text) except *:
 
 
 cpdef response(InferenceResponse answer, InferenceRequest request):
-    """The message of `answer`, or None; see infer_response.pyi."""
+    """Return the ModelInferResponse of `answer`, or None if the encoder with protobuf must write it."""
     cdef bytes again
     try:
         again = None if request.shared else answered_again(answer)
         return again if again is not None else _response(answer, request, None, False)
-    except Exception:  # the encoder with protobuf meets the same error and reports it
+    except Exception:  # the encoder with protobuf raises and reports the same error
         return None
 
 
 def stream_response(
     InferenceResponse answer not None, InferenceRequest request not None, bint final
 ):
-    """The message of `answer` on a stream, or None; see infer_response.pyi."""
+    """Return the ModelStreamInferResponse of `answer`, or None if the encoder with protobuf must write it."""
     try:
         return _response(answer, request, final, True)
     except Exception:
@@ -78,7 +78,7 @@ def stream_response(
 
 
 cdef _response(InferenceResponse answer, InferenceRequest request, final, bint streamed):
-    """final   for the parameter that says so; None for an answer without it."""
+    """Encode a response. final: value of its parameter triton_final_response; None for no parameter."""
     cdef ResponseWriter head
     cdef list raws = []
     cdef vector[size_t] sizes

@@ -1,6 +1,6 @@
-// What time does to a connection: keepalive, age, strikes for pings, budgets for frames.
+// Time limits of a connection: keepalive, age, limits of pings, budgets for frames.
 //
-// No clock here: every function is told the time, in nanoseconds of one steady clock.
+// It has no clock: every function takes the time, in nanoseconds of one steady clock.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace core_grpc {
 
-// Times in nanoseconds; NEVER for none. The meanings are those of grpcio's channel arguments.
+// Times in nanoseconds; NEVER for none. grpcio's channel arguments define their meanings.
 struct Times {
   int64_t keepalive_ns = NEVER;
   int64_t keepalive_timeout_ns = NEVER;
@@ -20,11 +20,11 @@ struct Times {
   int64_t most_ping_strikes = 2;        // 0 for any number
   int64_t age_ns = NEVER;
   int64_t age_grace_ns = NEVER;
-  int64_t settle_ns = 120'000'000'000;  // until the client has said what it speaks
+  int64_t settle_ns = 120'000'000'000;  // limit for the client's SETTINGS
 };
 
 constexpr int64_t IDLE_PING_INTERVAL_NS = 7'200'000'000'000;  // allowed to clients without calls
-constexpr int64_t LAST_CALLS_NS = 20'000'000'000;  // for the answer to the ping before the last GOAWAY
+constexpr int64_t LAST_CALLS_NS = 20'000'000'000;  // limit for the reply to the ping before the last GOAWAY
 
 enum class Action { none, ping, give_up, announce_end, end, cut_off };
 
@@ -39,7 +39,7 @@ class Lifetime {
         ping_at_(later(now_ns, times.keepalive_ns)),
         announce_at_(later(now_ns, times.age_ns)) {}
 
-  // When `due` should be called next.
+  // Return the time of the next call to `due`.
   int64_t wake_ns() const {
     return std::min({settle_by_, ping_at_, answer_by_, announce_at_, end_at_, cut_at_});
   }
@@ -56,7 +56,7 @@ class Lifetime {
     last_client_ping_ = -1;
   }
 
-  // A ping of the client. False for one too many.
+  // Count a ping of the client. False for too many pings.
   bool on_client_ping(int64_t now_ns, bool calls) {
     int64_t interval = calls || times_.keepalive_without_calls
                            ? times_.least_ping_interval_ns
@@ -67,14 +67,14 @@ class Lifetime {
     return !early || times_.most_ping_strikes == 0 || strikes_ <= times_.most_ping_strikes;
   }
 
-  // The client has seen the announcement of the end. True if the end should be told now.
+  // Handle the client's reply to the ping of a shutdown. True if the last GOAWAY is due.
   bool on_announcement_seen() {
     bool wanted = end_at_ != NEVER;
     end_at_ = NEVER;
     return wanted;
   }
 
-  // What must be done now; called again until it says none.
+  // Return the action that is due; call it again until it returns none.
   Action due(int64_t now_ns, bool calls) {
     if (now_ns >= settle_by_ || now_ns >= answer_by_) {
       settle_by_ = answer_by_ = NEVER;
@@ -120,14 +120,13 @@ class Lifetime {
   int64_t pings_without_data_ = 0, strikes_ = 0, last_client_ping_ = -1;
 };
 
-// How much of something a client may send: `burst` at once, then `per_second`, and more in exchange
-// for work that gets done.
+// A budget for frames of a client: `burst` at once, then `per_second`, and more for completed work.
 class Budget {
  public:
   Budget(double burst, double per_second, int64_t now_ns)
       : burst_(burst), rate_(per_second / 1e9), left_(burst), filled_ns_(now_ns) {}
 
-  // False if nothing is left.
+  // Use one unit. False if the budget is empty.
   bool spend(int64_t now_ns) {
     if (left_ < 1) {
       left_ = std::min(burst_, left_ + static_cast<double>(now_ns - filled_ns_) * rate_);

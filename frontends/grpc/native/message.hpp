@@ -1,7 +1,7 @@
-// Messages of a stream out of the bytes of its DATA frames.
+// Assembles the messages of a stream from the bytes of its DATA frames.
 //
-// A message is five bytes (whether it is packed, its size) and that many bytes. Its bytes are copied
-// once, from the read buffer to where the message stays.
+// A message has a prefix of five bytes (compressed flag, size) and its content. The content is copied once,
+// from the read buffer to the memory of the message.
 #pragma once
 
 #include <algorithm>
@@ -11,38 +11,38 @@
 
 namespace core_grpc {
 
-// Where messages live, and what keeps outgoing buffers alive. Owned elsewhere; loop thread only.
+// Allocates messages, and keeps outgoing buffers alive. Not owned by the session; loop thread only.
 class Memory {
  public:
   virtual ~Memory() = default;
-  // A new block of `size` bytes; nullptr if there is no memory. `data` becomes its first byte.
+  // Return a new block of `size` bytes; nullptr without memory. `data` is set to its first byte.
   virtual void* make(size_t size, char** data) = 0;
-  // The same block with another size, perhaps moved; nullptr, and the block gone, without memory.
+  // Resize and maybe move a block. Without memory it frees the block and returns nullptr.
   virtual void* resize(void* block, size_t size, char** data) = 0;
   virtual void retain(void* owner) = 0;
   virtual void release(void* owner) = 0;
 };
 
-// How many bytes the incomplete messages of one connection may reserve before they arrive. Reserved
-// bytes that are not written take no memory yet, but they take address space.
+// Limit of the bytes that incomplete messages of one connection reserve before they arrive. Reserved bytes
+// take address space, but no memory until they are written.
 struct Reserve {
   size_t left;
 };
 
 constexpr size_t FIRST_BYTES = 512;      // of an incomplete message that reserves nothing
-constexpr size_t RESERVING_FROM = 4096;  // bytes that have come, before a message may reserve the rest
+constexpr size_t RESERVING_FROM = 4096;  // received bytes, before a message may reserve the rest
 
 constexpr size_t MESSAGE_PREFIX = 5;  // bytes on the wire before each message
 
 enum class Progress { more, complete, too_large, no_memory, bad_flag };
 
-// The message of a stream that is being received.
+// The incomplete message of a stream.
 class Assembly {
  public:
   bool compressed() const { return prefix_[0] != 0; }
   size_t size() const { return size_; }
   size_t received() const { return received_; }
-  // Whether nothing of a next message has come yet.
+  // Whether no byte of the next message has arrived.
   bool idle() const { return prefix_bytes_ == 0; }
 
   // Take bytes off the front of data[0:count] until a message is complete or they are used up.
@@ -59,7 +59,7 @@ class Assembly {
         if (size_ > most) return Progress::too_large;
       }
     }
-    // Nothing is taken for a message of which nothing came.
+    // Allocate no memory for a message without received bytes.
     if (count == 0 && size_ != 0) return Progress::more;
     size_t taken = std::min(count, size_ - received_);
     if (!make_room(received_ + taken, memory, reserve)) return Progress::no_memory;
@@ -70,7 +70,7 @@ class Assembly {
     return received_ == size_ ? Progress::complete : Progress::more;
   }
 
-  // The complete message, which is the caller's now; the next one begins.
+  // Return the complete message, which the caller then owns, and begin the next one.
   void* take(Reserve& reserve) {
     void* found = block_;
     block_ = nullptr;
@@ -93,7 +93,7 @@ class Assembly {
       capacity_ = reserved_ = size_;
       reserve.left -= reserved_;
     } else {
-      // Doubled, so that it never is more than twice of what came.
+      // Double the size, so that it is at most twice the received bytes.
       capacity_ = std::min(size_, std::max({needed, capacity_ * 2, FIRST_BYTES}));
     }
     block_ = block_ == nullptr ? memory.make(capacity_, &bytes_)

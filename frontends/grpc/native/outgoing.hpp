@@ -1,7 +1,7 @@
-// Bytes on their way out: the unsent messages of a stream, and what goes to the transport.
+// Output: the unsent messages of a stream, and the bytes for the transport.
 //
-// A large buffer of a response is never copied or joined: the transport gets pieces of it, with the
-// owner that keeps it alive.
+// A large buffer of a response is never copied: the transport gets pieces of it, with the owner that keeps it
+// alive.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace core_grpc {
 
-// Pieces from this size on are handed over as they are; smaller ones are cheaper to copy.
+// Pieces of at least this size are not copied; smaller ones are cheaper to copy.
 constexpr size_t EXTERNAL_FROM = 16 * 1024;
 
-// A piece of somebody's buffer among the bytes of a Wire, before byte `at` of them.
+// A piece of an external buffer in a Wire, before byte `at` of its own bytes.
 struct External {
   size_t at;
   const char* data;
@@ -25,7 +25,7 @@ struct External {
   void* owner;  // retained for the piece
 };
 
-// What one write hands to the transport.
+// The bytes and pieces of one write to the transport.
 class Wire {
  public:
   std::string bytes;
@@ -53,14 +53,14 @@ class Wire {
   size_t external_bytes_ = 0;
 };
 
-// The unsent bytes of one stream: messages with their five bytes in front, in parts.
+// The unsent bytes of one stream: messages with their prefixes, in parts.
 class Outgoing {
  public:
   size_t size() const { return size_; }
-  // Whether a message was sent in part.
+  // Whether a message is partially sent.
   bool broken() const { return offset_ != 0 || (size_ != 0 && parts_[first_].owner != nullptr); }
 
-  // The five bytes before a message of `size` bytes.
+  // Append the prefix of a message of `size` bytes.
   void begin_message(bool compressed, size_t size) {
     Part part{nullptr, 5, nullptr, {}};
     part.prefix[0] = compressed ? 1 : 0;
@@ -69,7 +69,7 @@ class Outgoing {
     size_ += 5;
   }
 
-  // A part of the message; the reference to `owner` passes to here.
+  // Append a part of the message; takes over the reference to `owner`.
   void add(const char* data, size_t size, void* owner, Memory& memory) {
     if (size == 0) {
       memory.release(owner);

@@ -1,4 +1,4 @@
-// A host in Python's hands: functions of Cython with the object that they belong to. Needs the GIL.
+// A Host that calls functions of Cython with their object. Needs the GIL.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Memory of a session in Python's hands: blocks are `bytes`, owners are any objects. Needs the GIL.
+// Memory of a session as Python objects: blocks are `bytes`, owners are any objects. Needs the GIL.
 #pragma once
 
 #include <Python.h>
@@ -14,7 +14,7 @@ class PythonMemory : public Memory {
     return placed(block, data);
   }
   void* resize(void* block, size_t size, char** data) override {
-    // Nobody else has seen these bytes yet, so they may still change their size.
+    // No other code has a reference to these bytes yet, so that their size may change.
     PyObject* moved = static_cast<PyObject*>(block);
     _PyBytes_Resize(&moved, static_cast<Py_ssize_t>(size));
     return placed(moved, data);
@@ -25,7 +25,7 @@ class PythonMemory : public Memory {
  private:
   static void* placed(PyObject* block, char** data) {
     if (block == nullptr) {
-      PyErr_Clear();  // the session answers for it
+      PyErr_Clear();  // the session reports the failure
     } else {
       *data = PyBytes_AS_STRING(block);
     }

@@ -1,20 +1,20 @@
-"""What is the same in the messages of clients, and in their answers.
+"""Fast parsing and writing of messages that differ only in the bytes of their tensors.
 
-Loop thread only; of use to compiled code alone.
+Loop thread only; for compiled code only.
 
-Clients ask a model again and again with messages that differ in the bytes of their tensors only, and so do
-the answers. What is the same is compared, and neither read nor written again.
+Clients often repeat a request with other bytes in its tensors, and responses repeat likewise. The other bytes
+are compared with a kept message instead of parsing or writing them again.
 """
 
 from core.request import InferenceRequest
 
 class MessageReader:
-    """Reads messages; a few of those before are kept, by their sizes."""
+    """Parses messages; keeps some earlier messages, in slots by their sizes."""
 
     def read(self, data: bytes) -> InferenceRequest | None: ...
 
 class RepeatedMessage:
-    """A message that was read, for one that has other bytes in its tensors."""
+    """A parsed message, for messages with other bytes in their tensors."""
 
 class RepeatedResponseMessage:
-    """A message that was written, for a response that has tensors of the same names, types and shapes."""
+    """A written message, for responses whose tensors have the same names, types and shapes."""

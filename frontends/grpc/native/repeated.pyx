@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""What is the same in the messages of clients, and in their answers; see repeated.pyi.
+"""Fast parsing and writing of messages that differ only in the bytes of their tensors.
 
 bytes ─► [RepeatedMessage] ─► InferenceRequest
 InferenceResponse ─► [RepeatedResponseMessage] ─► bytes
@@ -16,16 +16,16 @@ from core.response cimport InferenceResponse
 from core.tensor cimport Tensor, new_tensor
 
 cdef enum:
-    PLACES = 16  # a power of two
-    LARGEST = 8 * 1024  # message that is kept
-    EACH = 8  # of so many that are not as the one before, one is kept in its place
+    PLACES = 16  # number of slots for kept messages, a power of two
+    LARGEST = 8 * 1024  # bytes of a kept message
+    EACH = 8  # one of so many different messages replaces a kept one
 
 cdef list _answers = [None] * PLACES  # RepeatedResponseMessage or None at each place
 cdef unsigned int _missed = 0
 
 
 cdef class MessageReader:
-    """See repeated.pyi."""
+    """Parses messages; keeps some earlier messages, in slots by their sizes."""
 
     def __cinit__(self):
         self._kept = [None] * PLACES
@@ -43,9 +43,9 @@ cdef class MessageReader:
         raise NotImplementedError
 
     cdef keep(self, bytes data, InferenceRequest request, list starts):
-        """Keep a message for those that are like it.
+        """Keep a message for comparison with later ones.
 
-        starts   of each input, where its bytes begin, in order; None for one whose bytes are elsewhere
+        starts   position of the bytes of each input, in order; None for an input without raw bytes
         """
         cdef Py_ssize_t end = 0, start
         cdef Tensor tensor
@@ -72,10 +72,10 @@ cdef class MessageReader:
 
 @cython.final
 cdef class RepeatedMessage:
-    """See repeated.pyi."""
+    """A parsed message, for messages with other bytes in their tensors."""
 
     cdef bint is_like(self, bytes data):
-        """Whether all but the bytes of the tensors is the same."""
+        """Return whether a message differs only in the bytes of its tensors."""
         cdef const char* ours = PyBytes_AS_STRING(self._data)
         cdef const char* theirs = PyBytes_AS_STRING(data)
         cdef Py_ssize_t i, at = 0, start, end = PyBytes_GET_SIZE(data)
@@ -89,7 +89,7 @@ cdef class RepeatedMessage:
         return not memcmp(ours + at, theirs + at, end - at)
 
     cdef InferenceRequest again(self, bytes data):
-        """The request in a message that is like it."""
+        """Return the request in a similar message."""
         cdef const char* begin = PyBytes_AS_STRING(data)
         cdef dict inputs = {}
         cdef Tensor like
@@ -106,10 +106,10 @@ cdef class RepeatedMessage:
 
 @cython.final
 cdef class RepeatedResponseMessage:
-    """See repeated.pyi."""
+    """A written message, for responses whose tensors have the same names, types and shapes."""
 
     cdef bytes again(self, InferenceResponse response):
-        """The message, if all but the bytes of the tensors is as it was; else None."""
+        """Return the message of a response that differs only in the bytes of its tensors, else None."""
         cdef list outputs = response.outputs
         cdef Py_ssize_t i, count = len(self._tensors), start, size
         cdef Tensor tensor, like
@@ -142,27 +142,27 @@ cdef class RepeatedResponseMessage:
 
 
 cdef inline object _bytes_of(Tensor tensor):
-    """What has the bytes of a tensor, without making any where an array has them."""
+    """Return the array of a tensor if it has the bytes of the tensor, else tensor.raw."""
     if tensor._raw is None and has_dtype(tensor._array, tensor.dtype.numpy):
         return tensor._array
     return tensor._as_raw()
 
 
 cdef inline Py_ssize_t _place(str model) noexcept:
-    """Where the answers of a model are kept: its name is one object."""
+    """Return the slot for responses of a model, from the address of its name, which is one object."""
     return <Py_ssize_t>((<uintptr_t><void*>model >> 4) % PLACES)
 
 
 cdef bytes answered_again(InferenceResponse response):
-    """The message of a response that is like one before it; None for another."""
+    """Return the message of a response that is similar to a kept one, else None."""
     cdef RepeatedResponseMessage like = _answers[_place(response.model_name)]
     return None if like is None else like.again(response)
 
 
 cdef keep_answer(InferenceResponse response, bytes message, list raws):
-    """Keep an answer for those that are like it.
+    """Keep a message for comparison with later responses.
 
-    raws   the bytes of its tensors, of which the message has each behind its size, the last at its end
+    raws   the bytes of its tensors; the message has each after its size, and ends with the last
     """
     cdef RepeatedResponseMessage kept
     cdef Tensor tensor

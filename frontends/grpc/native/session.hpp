@@ -1,8 +1,8 @@
 // The server's side of one HTTP/2 connection with gRPC calls: bytes in, events and bytes out.
 //
-// Built on libnghttp2, which speaks HTTP/2. No socket, no clock and no Python here: the host feeds
-// bytes and the time, takes events until there are none, answers calls by the id of their stream, and
-// sends what `send` gives. Every function may be called with an id whose stream is gone.
+// It uses libnghttp2 for HTTP/2, but no socket, clock or Python: the host passes bytes and the time, takes
+// all events, answers calls by the id of their stream, and sends the bytes from `send`. Every function
+// accepts the id of a closed stream.
 //
 //     receive ─► frames (nghttp2) ─► RequestHead, Assembly ─► Event ─► host
 //     host ─► message, finish ─► Outgoing ─► frames (nghttp2) ─► Wire ─► transport
@@ -28,19 +28,19 @@ struct Settings {
   uint32_t most_streams = 4096;
   uint32_t stream_window = 4u << 20;      // bytes that a client may send ahead on a stream
   uint32_t connection_window = 16u << 20;
-  size_t most_untaken = 1u << 20;         // of a stream's messages, before its window closes
-  size_t room_below = 64u << 10;          // of unsent bytes a stream has room
+  size_t most_untaken = 1u << 20;         // unconsumed bytes of a stream, before its window closes
+  size_t room_below = 64u << 10;          // unsent bytes of a stream below which the host may send
   size_t reserve = size_t{256} << 20;     // see Reserve
-  int64_t message_timeout_ns = NEVER;     // for a message to come, and more by its size
+  int64_t message_timeout_ns = NEVER;     // to receive a message; large messages get more
 };
 
 enum class EventKind : uint8_t {
-  request,  // a unary call with its message in `object`, which is the host's now
-  open,     // a call that streams
-  message,  // of a call that streams, in `object`, which is the host's now
-  end,      // of the messages of a call that streams
-  gone,     // nobody waits for the call of tag `object` any more; the tag is the host's to release
-  room,     // the call of a stream may send again
+  request,  // a unary call; the host owns its message `object`
+  open,     // a new streaming call
+  message,  // of a streaming call; the host owns it in `object`
+  end,      // of the messages of a streaming call
+  gone,     // the call of tag `object` has lost its client; the host releases the tag
+  room,     // a streaming call may send again
 };
 
 struct Event {
@@ -53,63 +53,63 @@ struct Event {
 
 class Session {
  public:
-  // All of these outlive the session.
+  // All referenced objects outlive the session.
   Session(const Settings& settings, const Methods& methods, Memory& memory, Host& host,
           int64_t now_ns);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Bytes of the client. False if the connection must end once what `send` gives was sent.
+  // Process bytes of the client. False if the connection must end after the output of `send`.
   bool receive(const char* data, size_t count, int64_t now_ns);
-  // Do what is due at this time; see wake_ns. False as for `receive`.
+  // Process timeouts at this time; see wake_ns. False if the connection must end after the output of `send`.
   bool tick(int64_t now_ns);
-  // When `tick` must be called next; NEVER for not at all.
+  // The time of the next call to `tick`; NEVER for none.
   int64_t wake_ns() const;
-  // Put what should be sent now on the wire, some `most` bytes. True if there is more.
+  // Write about `most` bytes of output to the wire. True if more output is left.
   bool send(Wire& wire, size_t most);
-  // The next event, in order. False if there is none.
+  // Get the next event, in order. False if there is none.
   bool next_event(Event& event);
-  // Whether nothing more will be said on this connection.
+  // Whether the connection has no further input and output.
   bool over() const;
-  // Calls that have no status on its way to the client yet.
+  // Number of calls without a status.
   size_t calls() const { return unfinished_; }
 
   // A call, by its stream ----------------------------------------------------
-  bool is_open(int32_t id) const;  // whether an answer would reach the client
+  bool is_open(int32_t id) const;  // whether a response can still be sent
   const RequestHead* head(int32_t id) const;
   int64_t deadline_ns(int32_t id) const;  // 0 for none
   void* tag(int32_t id) const;
-  // The reference passes to the stream, and back to the host in an event `gone`, or by untag.
-  bool set_tag(int32_t id, void* tag);  // false, and nothing passes, if the stream is gone
+  // The stream takes over the reference, and returns it to the host in an event `gone`, or by untag.
+  bool set_tag(int32_t id, void* tag);  // false if the stream is closed: the host keeps the reference
   void* untag(int32_t id);
-  // How messages that say they are compressed are; before the first one.
+  // Set the compression of the call's compressed messages, before the first one.
   void set_packing(int32_t id, Encoding packing);
-  // Begin a message of `size` bytes, which `part`s make. False if the stream is gone.
+  // Begin a message of `size` bytes; calls to `part` follow. False if the stream is closed.
   bool message(int32_t id, size_t size, bool compressed);
   void part(int32_t id, const char* data, size_t size, void* owner);  // takes a reference to owner
-  // To be called after the parts. False if the host should wait for the event `room`.
+  // End a message, after its parts. False if the host should wait for the event `room`.
   bool push(int32_t id);
-  // End the call; `text` is UTF-8. Its tag should be back at the host before.
+  // End the call; `text` is UTF-8. The host takes back the tag before.
   void finish(int32_t id, int status, const char* text, size_t text_size);
-  // The host has consumed a message of `size` bytes of a stream, and counts it itself from now on.
+  // Record that the host has consumed a message of `size` bytes, which the host counts from now on.
   void taken(int32_t id, size_t size);
-  // Count `size` bytes that the host keeps for a call, until `release` or the end of the call. False,
-  // and why_not() says why, if there is no room; true for a call that is gone.
+  // Count `size` bytes that the host keeps for a call, until `release` or the end of the call. False, with
+  // the reason in why_not(), if the account refuses them; true for a call that is gone.
   bool hold(int32_t id, size_t size);
   void release(int32_t id, size_t size);
   const std::string& why_not() const { return why_; }
-  // The call's are `size` bytes that decompression made; Host::give_unpaid gets them with its end. False if
-  // the call is gone: then they stay the host's.
+  // Add `size` bytes from decompression to the call; its end returns them with Host::give_unpaid. False if
+  // the call is gone: then the host keeps them.
   bool owe(int32_t id, size_t size);
   void pay(int32_t id, size_t size);
 
   // The connection -----------------------------------------------------------
-  // Take no new calls; `over` becomes true with the last one.
+  // Refuse new calls; `over` becomes true after the last call.
   void refuse_calls();
   // End all calls with a status, now.
   void cut_off(int status, const char* text);
-  // The connection is lost: an event `gone` for each call, nothing to send.
+  // Handle the loss of the connection: an event `gone` for each call, and no output.
   void abandon();
 
  private:
@@ -158,19 +158,19 @@ class Session {
   Reserve reserve_;
   Holdings holdings_;
   std::string why_;
-  Budget chatter_;  // frames that bring no call forward
-  Budget resets_;   // calls that were begun for nothing
+  Budget chatter_;  // frames without progress of a call
+  Budget resets_;   // calls that end with a reset
   int continuations_ = 0;
-  bool dead_ = false;  // the connection ends after what is sent now
+  bool dead_ = false;  // the connection ends after the current output
   Wire* wire_ = nullptr;
   size_t wire_most_ = 0;
   bool wire_full_ = false;
   std::vector<Event> events_;
   size_t first_event_ = 0;
-  int64_t messages_at_ns_ = NEVER;   // when incomplete messages are looked at again
-  std::vector<Deadline> deadlines_;  // a heap, earliest first; entries of calls that ended stay a while
-  Stream* streams_ = nullptr;        // those that are open
-  mutable Stream* last_found_ = nullptr;  // one of them: most look-ups are for the same as the one before
+  int64_t messages_at_ns_ = NEVER;   // time of the next check of incomplete messages
+  std::vector<Deadline> deadlines_;  // a heap, earliest first; may contain ended calls
+  Stream* streams_ = nullptr;        // open streams
+  mutable Stream* last_found_ = nullptr;  // result of the last look-up: most look-ups repeat
   size_t open_ = 0, unfinished_ = 0;
   std::vector<Stream*> spare_;
 };

@@ -1,4 +1,4 @@
-// Session: answers of calls, from the first message to the status.
+// Session: responses of calls, from the first message to the status.
 #pragma once
 
 #include "session_callbacks.hpp"
@@ -94,7 +94,7 @@ inline void Session::respond(Stream* stream) {
   size_t count = stream->packing == IDENTITY ? 3 : 4;
   nghttp2_submit_response(session_, stream->id, head, count, &provider);
   if (stream->outgoing.size() >= EXTERNAL_FROM || methods_.streams(stream->head.method)) {
-    // Turn about with the other streams: nothing waits for the end of a large or endless answer.
+    // Alternate with the other streams, so that they do not wait for the end of a large response.
     nghttp2_extpri turns{NGHTTP2_EXTPRI_DEFAULT_URGENCY, 1};
     nghttp2_session_change_extpri_stream_priority(session_, stream->id, &turns, 1);
   }
@@ -139,7 +139,7 @@ inline void Session::end(Stream* stream, int status, const char* text, size_t te
   }
 }
 
-// The status: after the response, or as all that there is.
+// Send the status: after the response, or without one.
 inline void Session::submit_trailers(Stream* stream) {
   nghttp2_nv pairs[] = {
       literal(":status", "200"),

@@ -1,4 +1,4 @@
-// Session: what nghttp2 tells, and the bytes of the connection.
+// Session: the callbacks of nghttp2, and the bytes of the connection.
 #pragma once
 
 #include "session.hpp"
@@ -85,7 +85,7 @@ struct Callbacks {
   static int data(nghttp2_session* session, uint8_t, int32_t id, const uint8_t* bytes, size_t count,
                   void* user) {
     Session* s = self(user);
-    // A stream whose messages nobody takes must not close the window of the others.
+    // A stream with unconsumed messages must not close the window of the others.
     nghttp2_session_consume_connection(session, count);
     if (Stream* stream = s->find(id)) {
       s->data(stream, reinterpret_cast<const char*>(bytes), count);
@@ -132,7 +132,7 @@ struct Callbacks {
     Session* s = self(user);
     switch (frame->hd.type) {
       case NGHTTP2_HEADERS:
-        // The client may still be sending, and nobody listens any more.
+        // The client may still send, but the server does not read it any more.
         if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
             !nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id)) {
           nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);

@@ -6,9 +6,9 @@
 namespace core_grpc {
 
 constexpr size_t SPARE_STREAMS = 256;
-// What an open call takes before its message: an entry of nghttp2, a Stream, metadata, a handle.
+// Memory of an open call without its message: an entry of nghttp2, a Stream, metadata, a handle.
 constexpr size_t CALL_BYTES = 2048;
-// What a message of a stream takes beside its bytes until the host takes it.
+// Memory of a message of a stream in addition to its bytes, until the host consumes it.
 constexpr size_t MESSAGE_BYTES = 128;
 constexpr int64_t SLOWEST_BYTES_PER_S = 64 * 1024;  // for which a message's time grows
 constexpr int64_t LOOK_INTERVAL_NS = 1'000'000'000;  // between two looks at incomplete messages
@@ -194,7 +194,7 @@ inline void Session::taken(int32_t id, size_t size) {
   give_window_back(stream);
 }
 
-// What a connection holds ------------------------------------------------------
+// Memory of a connection -------------------------------------------------------
 
 inline bool Session::count(Stream* stream, size_t size) {
   if (!holdings_.take(size, host_, why_)) return false;
@@ -232,7 +232,7 @@ inline void Session::pay(int32_t id, size_t size) {
   host_.give_unpaid(size);
 }
 
-// Let go of what has come of a message that nobody will take.
+// Free the received bytes of a message that the host will not consume.
 inline void Session::drop_input(Stream* stream) {
   stream->incoming.clear(memory_, reserve_);
   if (stream->message != nullptr) memory_.release(stream->message);

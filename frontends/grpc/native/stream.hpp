@@ -1,4 +1,4 @@
-// One stream of a connection, and the request that its headers make.
+// One stream of a connection, and the request in its headers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace core_grpc {
 
-// The status codes that the transport itself answers with.
+// The status codes that the transport itself sends.
 enum Status : int {
   OK = 0,
   CANCELLED = 1,
@@ -26,8 +26,7 @@ enum Status : int {
   UNAVAILABLE = 14,
 };
 
-// What can be called: path → index of the method, whether it streams, and whether the host admits its
-// calls.
+// The methods: path → index of the method, whether it streams, and whether the host must admit its calls.
 class Methods {
  public:
   void add(const std::string& path, bool streams, bool guarded) {
@@ -36,7 +35,7 @@ class Methods {
     guarded_.push_back(guarded);
     last_ = indexes_.begin();
   }
-  // -1 for a path that is no method.
+  // Return the index; -1 for an unknown path.
   int32_t find(std::string_view path) const {
     if (indexes_.empty()) return -1;
     if (last_->first == path) return last_->second;  // most calls are to one method
@@ -55,10 +54,10 @@ class Methods {
   mutable Indexes::const_iterator last_;
 };
 
-constexpr size_t MOST_HEADER_BYTES = 16 * 1024;  // as HTTP/2 counts them: names, values, 32 for each
+constexpr size_t MOST_HEADER_BYTES = 16 * 1024;  // as HTTP/2 counts them: names, values, 32 per header
 constexpr size_t KEPT_BYTES = 4096;              // of metadata, in a stream that is kept for reuse
 
-// The headers of a request as they come in.
+// The received headers of a request.
 struct RequestHead {
   int32_t method = -1;
   bool post = false, grpc = false, te_trailers = false, bad_timeout = false, bad_binary = false;
@@ -93,8 +92,8 @@ struct RequestHead {
     }
   }
 
-  // Why this is no call; nullptr if it is one. `status` becomes the HTTP status to say it with, or
-  // the gRPC status where that one is 200.
+  // Return why the headers are not a valid call; nullptr if they are. `status` is set to the HTTP status of
+  // the response, or to the gRPC status where the HTTP status is 200.
   const char* problem(int& http, int& status) const {
     http = 200;
     status = INTERNAL;
@@ -154,14 +153,14 @@ struct RequestHead {
 struct Stream {
   int32_t id = 0;
   RequestHead head;
-  bool ignored = false;     // was refused: what still comes is thrown away
-  bool announced = false;   // the host knows of the call
+  bool ignored = false;     // was refused: further input is dropped
+  bool announced = false;   // the host knows the call
   bool input_over = false;  // the client has sent its last message
-  bool responded = false;   // the headers of the response are on their way
-  bool deferred = false;    // nothing to send: waits for resume
+  bool responded = false;   // the headers of the response are submitted
+  bool deferred = false;    // has no output: waits for resume
   bool finished = false;    // the status is known
-  bool wants_room = false;  // the host waits until enough was sent
-  bool overdue = false;     // its deadline passed while its answer was on the way
+  bool wants_room = false;  // the host waits for the event `room`
+  bool overdue = false;     // its deadline has passed while its response was being sent
   bool compressed = false;  // whether `message` is
   Encoding packing = IDENTITY;  // of the response
   int status = OK;
@@ -171,11 +170,11 @@ struct Stream {
   Assembly incoming;
   void* message = nullptr;  // of a unary call, complete
   size_t untaken = 0;       // bytes of complete messages that the host has not consumed
-  size_t held = 0;          // bytes that the connection counts for it, see Holdings
-  size_t unpaid = 0;        // bytes that decompression made for it beyond what was paid, see Host
-  size_t withheld = 0;      // received bytes that the client may not replace yet
+  size_t held = 0;          // bytes that Holdings counts for it
+  size_t unpaid = 0;        // bytes from decompression, see Session::owe
+  size_t withheld = 0;      // received bytes that do not reopen the window yet
   Outgoing outgoing;
-  void* tag = nullptr;      // the host's: its side of the call
+  void* tag = nullptr;      // the host's object of the call
   Stream* previous = nullptr;
   Stream* next = nullptr;
 

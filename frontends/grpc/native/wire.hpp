@@ -1,8 +1,7 @@
-// The wire format of protobuf, as far as messages of inference need it.
+// The parts of protobuf's wire format that inference messages need.
 //
-// Everything here is strict where versions of the protobuf runtime differ: what is not certain is
-// refused, and the caller then asks the runtime itself. So whatever is accepted here, every runtime
-// accepts, with the same meaning.
+// The code is strict where versions of the protobuf runtime differ: it refuses doubtful bytes, and the caller
+// then uses the runtime. Every runtime accepts all accepted messages, with the same meaning.
 //
 // Rules: the "Encoding" chapter of the Protocol Buffers documentation.
 #pragma once
@@ -18,7 +17,7 @@ namespace infer {
 // a message of more.
 constexpr size_t kMostParts = 100000;
 
-// Bytes of somebody else's memory.
+// A view of bytes.
 struct Span {
   const char* data = "";
   size_t size = 0;
@@ -45,7 +44,7 @@ enum WireType : uint32_t {
 
 constexpr uint32_t tag_of(uint32_t field, WireType type) { return field << 3 | type; }
 
-// Whether bytes are text: UTF-8 in its shortest form, without halves of surrogate pairs.
+// Whether bytes are valid UTF-8: in its shortest form, without surrogates.
 inline bool is_utf8(Span text) {
   const auto* at = reinterpret_cast<const uint8_t*>(text.data);
   const auto* const end = at + text.size;
@@ -85,8 +84,8 @@ inline bool is_utf8(Span text) {
   return true;
 }
 
-// A place in an encoded message. Each function moves on and returns true, or returns false when the
-// bytes are not certain to be what was asked for; the place means nothing after that.
+// A position in an encoded message. Each function moves it and returns true, or returns false for invalid or
+// doubtful bytes; the position is undefined after that.
 class Cursor {
  public:
   explicit Cursor(Span message)
@@ -138,8 +137,8 @@ class Cursor {
     return true;
   }
 
-  // Over the content of a field that means nothing here. Runtimes allow groups within groups a
-  // hundred deep, messages around them included.
+  // Skip the content of an unknown field. Runtimes permit groups at a depth of a hundred, with the messages
+  // around them.
   bool skip(uint32_t tag, int depth = 0) {
     uint64_t number;
     uint32_t half;

@@ -1,4 +1,4 @@
-"""What of a connection is not the fast path's. Loop thread only; of use to compiled code alone."""
+"""The aiohttp path of a connection. Loop thread only; for compiled code only."""
 
 class AiohttpFallback:
-    """The other engine on the connection of a connection: it has the connection until it has answered."""
+    """Passes bytes to aiohttp's protocol, until it has answered all their requests."""

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""What of a connection is not the fast path's; see aiohttp_fallback.pyi.
+"""The aiohttp path of a connection.
 
 FastConnection ─► [AiohttpFallback] ─► aiohttp
 """
@@ -13,10 +13,10 @@ from frontends.http.native.listener_context cimport ListenerContext
 
 @cython.final
 cdef class AiohttpFallback:
-    """See aiohttp_fallback.pxd."""
+    """Passes bytes to aiohttp's protocol, one request at a time."""
 
     cdef come(self, ListenerContext context, transport, share):
-        """From here on all bytes are aiohttp's, until it has answered what they ask."""
+        """Begin to pass bytes to aiohttp; the first call creates its protocol."""
         if self.protocol is None:
             self.protocol = context.fallback(share)
             self.protocol.connection_made(transport)
@@ -24,17 +24,17 @@ cdef class AiohttpFallback:
         self._framing = Framing.__new__(Framing)
 
     cdef leave(self, exc):
-        """The connection is lost."""
+        """End aiohttp's protocol after the loss of the connection."""
         protocol, self.protocol = self.protocol, None
         if protocol is not None:
             protocol.connection_lost(exc)
 
     cdef bint is_done(self) except -1:
-        """Whether the next byte is the first of a request, and all requests before it are answered."""
+        """Return whether the next byte begins a request, and all requests before it are answered."""
         return self._framing.is_at_start() and self.protocol.idle
 
     cdef Py_ssize_t give(self, bytes data, Py_ssize_t at) except -1:
-        """Bytes that belong together; returns what comes behind them."""
+        """Pass one part of `data` from `at` on to aiohttp; return the position after it."""
         cdef Py_ssize_t end = self._framing.next_part(data, at, False)
         if self._framing.drops_followers():
             self.protocol.drops_followers = True

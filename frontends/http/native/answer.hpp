@@ -1,4 +1,4 @@
-// The head of a response, with its fields in the order in which aiohttp writes them.
+// The head of a response, with its fields in the order of aiohttp.
 //
 // status line, own fields ─► [write_head] ─► bytes.  No Python type, no allocation; one thread.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace answer {
 
-// Bytes that `write_head` adds to `start`, at most.
+// Largest number of bytes that `write_head` adds to `start`.
 constexpr size_t kMostBytes = 160;
 constexpr size_t kDateSize = 29;
 
@@ -40,7 +40,7 @@ inline char* put_two(char* at, int value) {
 
 }  // namespace detail
 
-// The time as the field Date has it, in kDateSize bytes: Sun, 06 Nov 1994 08:49:37 GMT.
+// Write a time in the format of the field Date, in kDateSize bytes: Sun, 06 Nov 1994 08:49:37 GMT.
 inline void write_date(char* at, std::time_t seconds) {
   static const char kDays[] = "SunMonTueWedThuFriSat";
   static const char kMonths[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -64,7 +64,7 @@ inline void write_date(char* at, std::time_t seconds) {
   detail::put(at, " GMT", 4);
 }
 
-// The date of now; written anew once a second. Good until the next call.
+// Return the current date, updated once a second. Valid until the next call.
 inline const char* date() {
   static std::time_t written = -1;
   static char text[kDateSize];
@@ -76,12 +76,12 @@ inline const char* date() {
   return text;
 }
 
-// A whole head; returns its end.
+// Write a whole head; return its end.
 //
-// at          room for start_size + kMostBytes
-// start       status line and first fields, without the last line's end
+// at          memory for start_size + kMostBytes bytes
+// start       status line and first fields, without the last end of line
 // json_size   appended to `start` if it is not negative: the value of its last field
-// body_size   bytes that follow the head
+// body_size   bytes of the body
 inline char* write_head(char* at, const char* start, size_t start_size, int64_t json_size,
                         uint64_t body_size, const char* date) {
   using detail::put;

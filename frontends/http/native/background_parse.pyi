@@ -1,1 +1,1 @@
-"""Requests of the fast path whose JSON takes long to read; of use to compiled code alone."""
+"""Parses large JSON of fast-path requests on another thread; for compiled code only."""

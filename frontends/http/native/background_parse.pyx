@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Requests of the fast path whose JSON takes long to read; see background_parse.pxd.
+"""Parses large JSON of fast-path requests on another thread.
 
 FastConnection ─► [BackgroundParse] ─► parse, on another thread ─► Server.infer ─► PendingResponse
 """
@@ -21,14 +21,14 @@ from frontends.http.codec.parse import parse
 
 @cython.final
 cdef class BackgroundParse:
-    """The way of one request from its body to its model."""
+    """Parses one request on another thread, and submits it on the loop thread."""
 
     cdef ListenerContext _context
     cdef PendingResponse _pending_response
     cdef object _body, _signature
 
     def parsed(self):
-        """The request and the form of its answer; None if the client has gone. On another thread."""
+        """Return (request, OutputForm), or None if the client has disconnected. On another thread."""
         cdef RequestHead request_head = self._pending_response.request_head
         if self._pending_response.sink is None:
             return None
@@ -52,7 +52,7 @@ cdef class BackgroundParse:
         try:
             request, pending.form = task.result()
             pending.sink.was_read(pending, <InferenceRequest>request)
-            endpoint = self._context.endpoints.find(request_head.model, request_head.head.version)  # it may be another by now
+            endpoint = self._context.endpoints.find(request_head.model, request_head.head.version)  # may have changed meanwhile
             reply = endpoint.submit(<InferenceRequest>request)
             pending.reply = reply
             reply.listen(pending)

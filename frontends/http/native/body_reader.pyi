@@ -1,13 +1,13 @@
-"""How the body of a request comes in over a connection. Loop thread only; of use to compiled code alone."""
+"""BodyReader: receives the body of a request over a connection. Loop thread only; for compiled code only."""
 
 from frontends.http.native.response_writer import ResponseWriter
 
 class BodyReader(ResponseWriter):
-    """What a FastConnection is beside its heads: it receives bodies, as far as there is room for them."""
+    """The part of a FastConnection that receives bodies, within the memory account."""
 
     def grow(self, size: int) -> bool:
-        """Count `size` bytes more for the body that is being received, and return whether there is room."""
+        """Count `size` bytes more for the current body; return False if the memory account refuses them."""
     def refused(self) -> None:
-        """A BodyReceiver has got more of the body than there is room for."""
+        """Refuse the request of a BodyReceiver: `grow` has returned False to it."""
     def received(self) -> None:
-        """The body is there: a BodyReceiver has got the rest of it."""
+        """Submit the request of a BodyReceiver, which has received the rest of the body."""

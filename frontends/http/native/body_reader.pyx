@@ -1,8 +1,8 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""How the body of a request comes in, where not all of it came with the head; see body_reader.pxd.
+"""BodyReader: receives the body of a request that is not complete with its head.
 
-bytes ─► [BodyReader] ─► FastConnection.  A body grows with what has come, and its bytes are counted
-(connection_memory.pyx) before there is room for them.
+bytes ─► [BodyReader] ─► FastConnection.  A body grows with the received bytes, and its memory is counted
+(connection_memory.pyx) before it is allocated.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
@@ -14,38 +14,38 @@ from frontends.http.native.pending_response cimport PendingResponse
 from frontends.http.native.response_writer cimport ResponseWriter
 
 cdef enum:
-    FIRST_ROOM = 64 * 1024  # taken for a body at once, if it says that it is larger
+    FIRST_ROOM = 64 * 1024  # initial capacity of a larger body
 
 
 cdef class BodyReader(ResponseWriter):
-    """See body_reader.pxd."""
+    """The part of a FastConnection that receives bodies, within the memory account."""
 
-    # what a connection does ----------------------------------------------------------
+    # methods of FastConnection ---------------------------------------------------------
 
     cdef _admit(self, body):
-        """Hand a complete request to its model."""
+        """Submit a complete request to its model."""
         raise NotImplementedError
 
     cdef _admit_alone(self, body):
-        """Hand a complete request to its model, and go on with what waits."""
+        """Submit a complete request to its model; then process waiting bytes."""
         raise NotImplementedError
 
     cdef PendingResponse _new_pending(self, body):
-        """Make the pending response of the request whose body is being received."""
+        """Return a new pending response for the request of the current body."""
         raise NotImplementedError
 
     cdef _receive_elsewhere(self):
-        """Let the transport read into a body itself."""
+        """Start a receiver for a large body."""
         raise NotImplementedError
 
     # the body --------------------------------------------------------------------
 
     cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1:
-        """More of the body; returns what comes behind it."""
+        """Append bytes to the current body; return the position after them in `data`."""
         cdef Py_ssize_t more = min(self._body_size - self._received, PyBytes_GET_SIZE(data) - at)
         cdef Py_ssize_t end = self._received + more, room
         if end > PyByteArray_GET_SIZE(self._body):
-            # Grows with what has come: a length that is only claimed takes no memory.
+            # Grow with the received bytes: a large Content-Length alone takes no memory.
             room = min(self._body_size, max(2 * end, <Py_ssize_t>FIRST_ROOM))
             if not self.grow(room - PyByteArray_GET_SIZE(self._body)):
                 self._refuse(self._refusal)
@@ -59,7 +59,7 @@ cdef class BodyReader(ResponseWriter):
         return at + more
 
     def grow(self, int64_t size):
-        """Count `size` bytes more for the body that is being received; whether there is room for them."""
+        """Count `size` bytes more for the current body; return False if the memory account refuses them."""
         self._refusal = self._memory.hold(size, "the body of the request")
         if self._refusal is not None:
             return False
@@ -67,13 +67,13 @@ cdef class BodyReader(ResponseWriter):
         return True
 
     def refused(self):
-        """A BodyReceiver has got more of the body than there is room for."""
+        """Refuse the request of a BodyReceiver: `grow` has returned False to it."""
         self._receiver = None
         if self._transport is not None:
             self._refuse(self._refusal)
 
     cdef _refuse(self, error):
-        """Answer the request whose body is being received with an error, and end after that."""
+        """Answer the request of the current body with an error, and close the connection after it."""
         self._body = None
         self._memory.release(self._body_held)
         self._body_held = 0
@@ -81,7 +81,7 @@ cdef class BodyReader(ResponseWriter):
         self._new_pending(b"").fail(error)
 
     def received(self):
-        """The body is there: a BodyReceiver has got the rest of it."""
+        """Submit the request of a BodyReceiver, which has received the rest of the body."""
         self._receiver = None
         if self._transport is None:
             return
@@ -90,7 +90,7 @@ cdef class BodyReader(ResponseWriter):
         self._receive_elsewhere()
 
     cdef bytes _leave_receiver(self):
-        """Receive again; returns what a RequestReceiver has got of the next request."""
+        """End the RequestReceiver; return the received bytes of the next request."""
         reception, self._receiver = self._receiver, None
         self._memory.release(self._body_held)
         self._body_held = 0

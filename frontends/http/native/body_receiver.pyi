@@ -1,28 +1,28 @@
-"""Large bodies, received where they are to stay. Loop thread only.
+"""Protocols that receive large bodies without a copy. Loop thread only.
 
-A transport reads into their memory itself. A connection gets a copy of what the transport has read, and
-copies it again. Each takes the place of a connection as the protocol of its transport, from `begin()` on.
+The transport reads directly into the memory of the body; a FastConnection would copy its bytes twice. From
+`begin()` on a receiver replaces the FastConnection as the protocol of the transport.
 """
 
 import asyncio
 from typing import Any
 
 def append(body: bytearray, piece: bytes, most: int) -> None:
-    """Add `piece` to a body that will have at most `most` bytes.
+    """Append `piece` to a body of at most `most` bytes.
 
-    Its room is doubled when it is full, so that a large body is moved a few times; a bytearray itself grows
-    by an eighth. Room that nothing has come for takes no memory.
+    The capacity doubles when it is full, so that a large body is seldom moved; a bytearray by itself grows by
+    an eighth. Unused capacity takes no physical memory.
     """
 
 class BodyReceiver(asyncio.BufferedProtocol):
-    """The rest of a body, whose beginning the fast path has received.
+    """Receives the rest of a body after its first bytes.
 
-    lane        is given `received()` when the body is there, and everything that happens meanwhile
-    body        the beginning of it, which the rest follows
-    there       bytes of that beginning
-    size        bytes of the whole
+    connection  the FastConnection; gets `received()` or `refused()` at the end, and all other events
+    body        the received bytes; the receiver appends to it
+    there       number of received bytes
+    size        bytes of the whole body
 
-    The body grows with what has come: a length that is only claimed takes no memory.
+    The body grows with the received bytes, not with the length in the head.
     """
 
     in_body: bool
@@ -32,16 +32,16 @@ class BodyReceiver(asyncio.BufferedProtocol):
         self, connection: Any, transport: asyncio.Transport, body: bytearray, there: int, size: int
     ) -> None: ...
     def begin(self) -> None:
-        """From here on what comes is the body's."""
+        """Become the protocol of the transport: all further bytes belong to the body."""
 
 class RequestReceiver(asyncio.BufferedProtocol):
-    """All of the requests of a client that sends the same head again and again.
+    """Receives whole requests of a client that repeats the same head.
 
-    lane        is given `landed()` for each request, `astray()` for bytes that are not one, and everything
-                that happens meanwhile
-    head        of the next request, as of those before
-    body_size   bytes of its body, few enough to be taken before they have come
-    json_size   bytes of them in front of the tensors, which are put where a line of the cache begins
+    connection  the FastConnection; gets `landed()` for each request, `astray()` for other bytes, and all
+                other events
+    head        expected head of the next request
+    body_size   bytes of its body; memory for it is allocated before it arrives
+    json_size   bytes of its JSON; the tensors after the JSON are aligned to a cache line
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class RequestReceiver(asyncio.BufferedProtocol):
         json_size: int,
     ) -> None: ...
     def begin(self) -> None:
-        """From here on what comes is received here."""
+        """Become the protocol of the transport."""
 
     def leave(self) -> bytes:
-        """The fast path receives again; returns what has come of the next request."""
+        """Make the FastConnection the protocol again; return the received bytes of the next request."""
 
     @property
     def there(self) -> int:
-        """Bytes of the next request that have come."""
+        """Number of received bytes of the next request."""
 
     @property
     def in_body(self) -> bool:
-        """Whether its head has come."""
+        """Whether the head of the next request is complete."""

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Large bodies, received where they are to stay; see body_receiver.pyi."""
+"""Protocols that receive large bodies without a copy (body_receiver.pyi describes them)."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytearray cimport PyByteArray_GET_SIZE, PyByteArray_Resize
@@ -11,31 +11,31 @@ import asyncio
 
 cdef enum:
     LEAST_ROOM = 64 * 1024
-    MOST_ROOM = 4 * 1024 * 1024  # that is counted at once before anything has come for it
-    MOST_READ = 32 * 1024  # at a time: uvloop reads up to 32 times before others have their turn
-    BEHIND = 4096  # more room than is expected: a read that does not fill it is the last one
+    MOST_ROOM = 4 * 1024 * 1024  # most bytes that are reserved at once before they arrive
+    MOST_READ = 32 * 1024  # per read: uvloop reads up to 32 times before it serves other connections
+    BEHIND = 4096  # capacity beyond the expected bytes: a read that does not fill it is the last one
     LINE = 64  # bytes of a cache line
 
 
 cdef _resize(bytearray body, Py_ssize_t end, Py_ssize_t most):
-    """Give a body more bytes. Its room is doubled, so that the C library seldom moves what is there."""
+    """Set the size of a body to `end`. Doubles its capacity, so that the C library seldom moves its bytes."""
     cdef Py_ssize_t size = PyByteArray_GET_SIZE(body), room = LEAST_ROOM
     while room < end:
         room *= 2
     if size <= room // 2:
-        PyByteArray_Resize(body, max(end, min(room, most)))  # it keeps this when it gets smaller
+        PyByteArray_Resize(body, max(end, min(room, most)))  # the next resize keeps this capacity
     PyByteArray_Resize(body, end)
 
 
 def append(bytearray body, bytes piece, Py_ssize_t most):
-    """Add a piece to a body; see body_receiver.pyi."""
+    """Append a piece to a body of at most `most` bytes."""
     cdef Py_ssize_t size = PyByteArray_GET_SIZE(body)
     _resize(body, size + PyBytes_GET_SIZE(piece), most)
     memcpy(PyByteArray_AS_STRING(body) + size, PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece))
 
 
 cdef class Receiver:
-    """In place of a connection, which is told all else that happens to the transport."""
+    """A protocol in place of a FastConnection, to which it passes all events except received bytes."""
 
     cdef object _connection, _transport
 
@@ -43,7 +43,7 @@ cdef class Receiver:
         self._give_way_to(self)
 
     cdef _give_way_to(self, protocol):
-        # Between two reads: which of its ways a transport reads in is decided when it begins.
+        # Restart reading: a transport selects buffered or plain reading when it starts to read.
         cdef bint was_reading = self._transport.is_reading()
         if was_reading:
             self._transport.pause_reading()
@@ -65,11 +65,11 @@ cdef class Receiver:
 
 
 cdef class BodyBuffer(Receiver):
-    """What a BodyReceiver does."""
+    """The implementation of BodyReceiver."""
 
     cdef bytearray _body
     cdef Py_ssize_t _there, _size
-    cdef bint _refused  # there is no room for more: what comes is dropped
+    cdef bint _refused  # by the memory account: further bytes are dropped
 
     def __init__(self, connection, transport, bytearray body, Py_ssize_t there, Py_ssize_t size):
         self._connection = connection
@@ -82,13 +82,13 @@ cdef class BodyBuffer(Receiver):
 
     @property
     def there(self):
-        """Bytes of the body that have come."""
+        """Number of received bytes of the body."""
         return self._there
 
     def get_buffer(self, sizehint):
         cdef Py_ssize_t room = PyByteArray_GET_SIZE(self._body), more
         if room == self._there:
-            # A loop's hint may be -1, and nothing of the body may have come yet.
+            # The hint of a loop may be -1, and the body may still be empty.
             more = max(room, <Py_ssize_t>sizehint, <Py_ssize_t>LEAST_ROOM)
             more = min(self._size - room, min(more, <Py_ssize_t>MOST_ROOM))
             if not self._connection.grow(more):
@@ -110,11 +110,11 @@ cdef class BodyBuffer(Receiver):
 
 
 cdef class RequestBuffer(Receiver):
-    """What a RequestReceiver does."""
+    """The implementation of RequestReceiver."""
 
     cdef bytes _head
-    cdef bytearray _room  # None before a first byte
-    cdef bint _refused  # there is no room for a request: the fast path receives it, and says so
+    cdef bytearray _room  # buffer of the next request; None before its first byte
+    cdef bint _refused  # by the memory account: the FastConnection receives the request and refuses it
     cdef Py_ssize_t _size, _tensors_at, _begin, _there
 
     def __init__(self, connection, transport, bytes head, Py_ssize_t body_size, Py_ssize_t json_size):
@@ -126,16 +126,16 @@ cdef class RequestBuffer(Receiver):
 
     @property
     def there(self):
-        """Bytes of the next request that have come."""
+        """Number of received bytes of the next request."""
         return self._there
 
     @property
     def in_body(self):
-        """Whether its head has come."""
+        """Whether the head of the next request is complete."""
         return self._there >= PyBytes_GET_SIZE(self._head)
 
     def leave(self):
-        """The fast path receives again; returns what has come of the next request."""
+        """Make the FastConnection the protocol again; return the received bytes of the next request."""
         room, self._room = self._room, None
         there, self._there = self._there, 0
         self._give_way_to(self._connection)
@@ -170,12 +170,12 @@ cdef class RequestBuffer(Receiver):
 
 
 class BodyReceiver(BodyBuffer, asyncio.BufferedProtocol):
-    """See body_receiver.pyi. asyncio knows who reads into a buffer by its class."""
+    """BodyBuffer with the base class by which asyncio recognizes a buffered protocol."""
 
     __slots__ = ()
 
 
 class RequestReceiver(RequestBuffer, asyncio.BufferedProtocol):
-    """See body_receiver.pyi."""
+    """RequestBuffer with the base class by which asyncio recognizes a buffered protocol."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""When a connection ends. Loop thread only."""
+"""ConnectionLifetime: the idle timeout and the end of a connection. Loop thread only."""
 
 import asyncio
 
@@ -6,16 +6,16 @@ from frontends.http.native.body_reader import BodyReader
 from frontends.http.request_timeouts import UnfinishedRequest
 
 class ConnectionLifetime(BodyReader):
-    """What a FastConnection is beside its requests: it closes when it is idle, too slow, or refused."""
+    """The part of a FastConnection that closes it when it is idle, too slow, or refused."""
 
     @property
     def transport(self) -> asyncio.Transport | None:
         """Return the transport; None after the end."""
     def unfinished(self) -> UnfinishedRequest | None:
-        """Return the request that the client has begun and the server waits for; None for none."""
+        """Return the incomplete request that the server waits for; None without one."""
     def give_up(self) -> None:
-        """Send an error to the client that was too slow, if it can still be sent, and close."""
+        """Close the connection of a slow client; send an error first if no response is pending."""
     def finish(self) -> None:
-        """Close when the last request that has begun is answered; now, if there is none."""
+        """Close after the responses to all begun requests; now, if there are none."""
     def look(self) -> None:
-        """Close a connection on which nothing was answered for as long as the port keeps it."""
+        """Close the connection if it has been idle for `keep_alive_s`; else check again later."""

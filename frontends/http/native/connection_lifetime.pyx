@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""When a connection ends; see connection_lifetime.pxd.
+"""ConnectionLifetime: the idle timeout and the end of a connection.
 
 RequestTimeouts, Connections, timer ─► [ConnectionLifetime] ─► transport
 """
@@ -13,11 +13,11 @@ from frontends.http.native.now cimport now_s
 
 from frontends.http.request_timeouts import TOO_SLOW, UnfinishedRequest
 
-cdef double _LINGER_S = 10.0  # for a client that still sends a body while its refusal is on the way
+cdef double _LINGER_S = 10.0  # for a client that still sends a body while it receives its refusal
 
 
 cdef class ConnectionLifetime(BodyReader):
-    """See connection_lifetime.pxd."""
+    """The part of a FastConnection that closes it when it is idle, too slow, or refused."""
 
     def __init__(self, ListenerContext context):
         super().__init__(context)
@@ -51,10 +51,10 @@ cdef class ConnectionLifetime(BodyReader):
     # the end --------------------------------------------------------------------------
 
     def finish(self):
-        """Close when the last request that has begun is answered; now, if there is none."""
+        """Close after the responses to all begun requests; now, if there are none."""
         self._finishing = True
         if self._receiver is not None and not self._receiver.in_body:
-            self._leave_receiver()  # with the beginning of a head
+            self._leave_receiver()  # drops an incomplete head
         if self._body is None and not self._fallback.here:
             self._pending = None
             self._going_on = UNKNOWN
@@ -70,12 +70,12 @@ cdef class ConnectionLifetime(BodyReader):
         if self._refusing:
             self._linger()
             return
-        # A busy fallback closes the transport itself: it knows that the server stops.
+        # A busy fallback closes the transport by itself when the server stops.
         if not self._fallback.here or not self._fallback.protocol.busy:
             self._transport.close()
 
     cdef _linger(self):
-        """End when the client has read its refusal: unread bytes would make the system reset the connection before."""
+        """Close the sending side now and the connection later: with unread bytes a close would reset it."""
         if self._lingering:
             return
         self._lingering = True
@@ -87,7 +87,7 @@ cdef class ConnectionLifetime(BodyReader):
         self._timer = self._context.loop.call_later(seconds, self.look)
 
     def look(self):
-        """Close a connection on which nothing was answered for as long as the port keeps it."""
+        """Close the connection if it has been idle for `keep_alive_s`; else check again later."""
         if self._transport is None:
             return
         cdef double limit = self._context.keep_alive_s, used = self._used

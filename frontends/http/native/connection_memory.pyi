@@ -1,15 +1,15 @@
-"""What one lane holds of the memory of all connections. Loop thread only."""
+"""ConnectionMemory: one connection's share of the memory account. Loop thread only."""
 
 from core.request import InferenceRequest
 
 def made_bytes(request: InferenceRequest, has_binary: bool) -> int:
-    """Return the bytes of the tensors that were made for a request, such as those of its JSON.
+    """Return the bytes of the tensors that were created for a request, such as tensors in JSON.
 
-    has_binary   whether others view the body, or may do so
+    has_binary   whether tensors of the request may be views of its body
     """
 
 class ConnectionMemory:
-    """Counts bytes of bodies, tensors and answers; what is small is not taken from the account.
+    """Counts bytes of bodies, tensors and responses; small amounts do not reach the account.
 
-    Of use to compiled code alone.
+    For compiled code only.
     """

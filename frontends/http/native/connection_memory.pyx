@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""What one connection holds of the memory of all connections; see connection_memory.pyi.
+"""ConnectionMemory: one connection's share of the memory account.
 
 FastConnection ─► [ConnectionMemory] ─► Share ─► MemoryAccount
 """
@@ -19,10 +19,10 @@ cdef int64_t _UNCOUNTED = UNCOUNTED
 
 @cython.final
 cdef class ConnectionMemory:
-    """See connection_memory.pxd."""
+    """Counts the bytes of one connection; only bytes beyond UNCOUNTED are taken from the account."""
 
     cdef hold(self, int64_t size, str what):
-        """Count `size` bytes more, for `what`; return None, or the error if there is no room for them."""
+        """Count `size` bytes more for `what`; return None, or the MemoryExhausted of the account."""
         cdef int64_t more = self.held + size - _UNCOUNTED - self._taken
         if more > 0:
             try:
@@ -44,7 +44,7 @@ cdef class ConnectionMemory:
                 self._taken -= spare
 
     cdef close(self):
-        """The connection is gone: count nothing any more."""
+        """Release all bytes, at the end of the connection."""
         self.release(self.held)
 
 

@@ -13,12 +13,12 @@ enum class DataType : int {
   kBf16, kNone,
 };
 
-// Bytes of one element on the wire; 0 for BYTES, whose elements vary.
+// Bytes of one element on the wire; 0 for BYTES, whose elements have no fixed size.
 constexpr size_t kElementSizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 0, 2, 0};
 
 inline size_t element_size(DataType type) { return kElementSizes[static_cast<int>(type)]; }
 
-// kNone for a name that no datatype has.
+// Return the datatype of a name; kNone for an unknown name.
 inline DataType datatype_of(Text name) {
   switch (word_key(name)) {
     case word_key("BOOL"): return DataType::kBool;

@@ -1,4 +1,4 @@
-"""The fast path of a connection: complete, regular requests for inference, straight from their bytes.
+"""The fast path of a connection: parses common requests for inference directly from their bytes.
 
 Loop thread only.
 """
@@ -8,15 +8,15 @@ import asyncio
 from frontends.http.native.connection_lifetime import ConnectionLifetime
 
 class FastConnection(ConnectionLifetime, asyncio.Protocol):
-    """One connection, between its transport, the server and a fallback.
+    """One connection, between its transport, the server and the aiohttp path.
 
-    A request for inference whose head is in the common form (head.hpp) is given to its model as soon
-    as it is complete; requests behind it go on before it is answered, at most 64 of them. Answers
-    leave in the order of the requests, with the bytes of the other engine.
+    A request for inference whose head has the common form (head.hpp) goes to its model as soon as it is
+    complete; up to 64 requests of a connection run at a time. Responses leave in the order of the requests,
+    with the bytes that the aiohttp path would send.
 
-    Every other byte is aiohttp's, unchanged. It gets them when all requests before them are
-    answered, and keeps the connection until it has answered and the next byte begins a request.
+    aiohttp gets all other bytes unchanged, after the responses to all requests before them. It keeps the
+    connection until it has answered and the next byte begins a request.
 
-    Reading is paused while too many requests run, while bytes wait for aiohttp's turn and
-    while the client does not read; answers wait meanwhile.
+    Reading is paused while too many requests run, while bytes wait for aiohttp, and while the client does not
+    read its responses.
     """

@@ -1,10 +1,10 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""The fast path of a connection; see fast_connection.pyi.
+"""The fast path of a connection: parses common requests for inference directly from their bytes.
 
 bytes ─► head.hpp ─► [FastConnection] ─► parse ─► Server.infer ─► Reply ─► PendingResponse ─► bytes
 
-No task, coroutine or future is made for a request. `FastConnection._process` is the one place where bytes that
-came are given on; all else asks it to go on.
+A request needs no task, coroutine or future. Only `FastConnection._process` consumes received bytes, and a
+RequestReceiver, which passes whole requests to `landed`.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
@@ -30,18 +30,18 @@ from frontends.http.native.body_receiver import RequestReceiver, BodyReceiver
 from frontends.http.services.infer import refuse_decoupled
 
 cdef enum:
-    MOST_PENDING = 64  # requests of one connection without an answer
-    FEWER_PENDING = 32  # reading goes on when there are no more than that
-    SMALL = 8 * 1024  # a body up to this is copied rather than viewed: the read's other bytes go
-    DIRECT_FROM = 256 * 1024  # what is left of a body from which on the transport reads into it itself
-    LANDS_FROM = 32 * 1024  # bytes of a body for which the transport does so from the first of the next one on
-    LANDS_TO = 1024 * 1024  # and up to which it does: room is taken before the body is there
+    MOST_PENDING = 64  # requests of one connection without a response
+    FEWER_PENDING = 32  # reading continues when at most this many remain
+    SMALL = 8 * 1024  # a body up to this size is copied, so that it does not keep the whole read alive
+    DIRECT_FROM = 256 * 1024  # missing bytes of a body from which on a BodyReceiver receives it
+    LANDS_FROM = 32 * 1024  # smallest repeated body for a RequestReceiver
+    LANDS_TO = 1024 * 1024  # largest one: memory for it is allocated before it arrives
 
 
 cdef class FastConnection(ConnectionLifetime):
-    """See fast_connection.pyi."""
+    """One connection: the protocol of its transport, and the sink of its pending responses."""
 
-    # what the transport calls ------------------------------------------------
+    # methods of a protocol ------------------------------------------------
 
     def connection_made(self, transport):
         self._transport = transport
@@ -73,7 +73,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._context.lost(self)
 
     def eof_received(self):
-        # As aiohttp does: the transport closes, and a client that half closes gets no answer.
+        # As in aiohttp: the transport closes, and a client that half-closes gets no response.
         return None
 
     def pause_writing(self):
@@ -96,15 +96,15 @@ cdef class FastConnection(ConnectionLifetime):
             found = self._pending + found
             self._pending = None
             if self._going_on != UNKNOWN:
-                self._pending = found  # came in spite of the pause
+                self._pending = found  # the transport delivered it in spite of the pause
                 return
         self._process(found)
         self._flush()
 
-    # in --------------------------------------------------------------------------
+    # requests --------------------------------------------------------------------
 
     cdef _process(self, bytes data):
-        """Give on what can be given on; the rest is `_pending` then."""
+        """Consume as many bytes as possible; keep the rest in `_pending`."""
         cdef const char* start = PyBytes_AS_STRING(data)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(data), at = 0
         cdef Head head
@@ -121,7 +121,7 @@ cdef class FastConnection(ConnectionLifetime):
                 elif self._body is not None:
                     at = self._receive(data, at)
                 elif self._finishing:
-                    at = size  # a request that came too late
+                    at = size  # drop requests that begin after `finish`
                 elif self._writing_paused or self._queue.count == MOST_PENDING:
                     self._going_on = FEWER_PENDING
                     break
@@ -135,7 +135,7 @@ cdef class FastConnection(ConnectionLifetime):
                     if self._takes_new(data, at, &head):
                         at = self._begin(data, at + <Py_ssize_t>head.size)
                     elif self._queue.count or self._has_unsent():
-                        self._going_on = 0  # the answers are in order: aiohttp comes after these
+                        self._going_on = 0  # aiohttp continues after all pending responses, to keep the order
                         break
                     else:
                         self._use_fallback()
@@ -149,7 +149,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._receive_elsewhere()
 
     cdef bint _takes_known(self, const char* data, Py_ssize_t size) except -1:
-        """Whether the next head is the last one, perhaps with other sizes, and its request this connection's."""
+        """Return whether the next head repeats the last one except sizes, and the fast path serves it."""
         cdef RequestHead request_head = self._request_head
         if request_head is None:
             return False
@@ -161,14 +161,14 @@ cdef class FastConnection(ConnectionLifetime):
         return self._context.interceptors is None or request_head.lets_in(self._context, self._transport)
 
     cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1:
-        """Whether a request with another head is this connection's; its head is kept then."""
+        """Return whether the fast path serves a request with a new head, and keep that head then."""
         if head.verdict != Infer or not self._context.takes(head):
             return False
         self._request_head = head_of(data[at : at + <Py_ssize_t>head.size], self._request_head)
         return self._context.interceptors is None or self._request_head.lets_in(self._context, self._transport)
 
     cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t begin) except -1:
-        """A request whose body is at `begin`; returns what comes behind all that is there of it."""
+        """Begin the request whose body is at `begin`; return the position after its bytes in `data`."""
         cdef Py_ssize_t size = self._request_head.head.body_size, there = PyBytes_GET_SIZE(data) - begin
         if size <= there:
             if size <= SMALL:
@@ -186,10 +186,10 @@ cdef class FastConnection(ConnectionLifetime):
         return self._receive(data, begin)
 
     cdef _receive_elsewhere(self):
-        """Let the transport read into the body itself, or into the next one, if these are large."""
+        """Start a receiver for the rest of a large body, or for the next of repeated large requests."""
         cdef RequestHead request_head = self._request_head
         if self._transport is None or self._reading_paused or self._is_encrypted:
-            return  # what is decrypted is copied anyhow
+            return  # TLS copies decrypted bytes in any case
         if self._body is not None:
             if self._body_size - self._received >= DIRECT_FROM:
                 self._receiver = BodyReceiver(
@@ -208,7 +208,7 @@ cdef class FastConnection(ConnectionLifetime):
             self._receiver.begin()
 
     def landed(self, bytearray room, Py_ssize_t begin, Py_ssize_t there):
-        """A RequestReceiver has got a request, from `begin` on in the room; `there` bytes have come."""
+        """Submit the request of a RequestReceiver: `there` bytes of `room` from `begin` on."""
         cdef RequestHead request_head = self._request_head
         cdef Py_ssize_t head_size = request_head.head.size, size = head_size + request_head.head.body_size
         if self._transport is None:
@@ -227,7 +227,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._admit_alone(memoryview(room)[begin + head_size : begin + size])
 
     def astray(self):
-        """A RequestReceiver has got something else than the request that it is for."""
+        """Process the bytes of a RequestReceiver, which do not begin with the expected head."""
         self.data_received(self._leave_receiver())
 
     cdef _admit_alone(self, body):
@@ -239,7 +239,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._go_on()
 
     cdef PendingResponse _new_pending(self, body):
-        """The pending response of a request: the one whose head was read last."""
+        """Return a new pending response for the request with the current head; queue it."""
         cdef PendingResponse pending = PendingResponse.__new__(PendingResponse)
         cdef RequestHead request_head = self._request_head
         pending.sink = self
@@ -255,7 +255,7 @@ cdef class FastConnection(ConnectionLifetime):
         return pending
 
     cdef was_read(self, PendingResponse pending, InferenceRequest request):
-        """Count the tensors that were made for a request. Raises MemoryExhausted."""
+        """Count the tensors that were created for a request. Raises MemoryExhausted."""
         if self._context.access_log is not None:
             pending.active.entry.id = request.id
         cdef int64_t size = made_for(request, pending.request_head.json_size != NO_JSON_SIZE)
@@ -265,7 +265,7 @@ cdef class FastConnection(ConnectionLifetime):
         pending.held += size
 
     cdef _admit(self, body):
-        """Hand a complete request to its model: the one whose head was read last."""
+        """Submit a complete request, with the current head, to its model."""
         cdef PendingResponse pending = self._new_pending(body)
         cdef Reply reply
         cdef ListenerContext context = self._context
@@ -284,7 +284,7 @@ cdef class FastConnection(ConnectionLifetime):
                 self.was_read(pending, request)
             reply = endpoint.submit(request)
             pending.reply = reply
-            # The pending response lets it go when it has the answer, which may be within this call.
+            # The pending response releases the reply at its end, which may be within this call.
             reply.listen(pending)
         except TakesLong:
             parse_in_background(context, pending, endpoint.signature, body)
@@ -298,17 +298,17 @@ cdef class FastConnection(ConnectionLifetime):
     # the aiohttp path ----------------------------------------------------------------
 
     cdef _use_fallback(self):
-        """From here on all bytes are aiohttp's, until it has answered what they ask."""
+        """Pass all further bytes to aiohttp, until it has answered all their requests."""
         self._flush()
         self._fallback.come(self._context, self._transport, self._memory.share)
         if self._reading_paused:
             self._reading_paused = False
             self._transport.resume_reading()
 
-    # out ---------------------------------------------------------------------------
+    # responses ---------------------------------------------------------------------
 
     cdef _go_on(self):
-        """Give what there is and, if that made room, go on with what waits."""
+        """Write the ready responses, and process waiting bytes if the limits permit it."""
         if self._transport is None or self._working:
             return
         self._advance()
@@ -328,7 +328,7 @@ cdef class FastConnection(ConnectionLifetime):
     cdef _set_reading(self):
         cdef bint pause = self._going_on != UNKNOWN or self._writing_paused
         if self._fallback.here or self._transport is None or pause == self._reading_paused:
-            return  # aiohttp itself says when it wants to read
+            return  # aiohttp pauses and resumes reading by itself
         self._reading_paused = pause
         if pause:
             self._transport.pause_reading()

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 
 @cython.final
 cdef class Framing:
-    """Where requests end in the bytes of a connection; see framing.pyi.
+    """Finds the ends of requests in the bytes of a connection.
 
     owed             bytes of the request that come next; UNKNOWN if only the engine knows its end
     at_blank_line    the last bytes end with one

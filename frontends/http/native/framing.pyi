@@ -1,17 +1,17 @@
-"""Where requests end in the bytes of a connection. Loop thread only."""
+"""Framing: finds the ends of requests in the bytes of a connection. Loop thread only."""
 
 class Framing:
-    """Cuts what comes for aiohttp into parts, so that no part has bytes of two requests.
+    """Cuts the bytes for aiohttp into parts, so that no part has bytes of two requests.
 
-    aiohttp answers nothing of what it gets in one go if there is an error in it, and drops what comes
-    behind a request to upgrade to a protocol that it does not know.
+    After an error in one call aiohttp answers none of its requests, and it drops all bytes after a request to
+    upgrade to an unknown protocol.
     """
 
     def next_part(self, data: bytes, at: int, idle: bool) -> int:
-        """Return where the part of `data` that begins at `at` ends.
+        """Return the end of the part of `data` that begins at `at`.
 
-        idle   whether the engine has answered everything that it has seen, and waits for a request
+        idle   whether aiohttp has answered every request that it has received, and waits for the next
         """
 
     def drops_followers(self) -> bool:
-        """Whether the last part may belong to a request behind whose body the engine drops what follows."""
+        """Return whether aiohttp may drop the bytes after the last part: it asks for an upgrade."""

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Where requests end in the bytes of a connection; see framing.pyi.
+"""Framing: finds the ends of requests in the bytes of a connection.
 
 bytes ─► [Framing] ─► aiohttp
 """
@@ -14,14 +14,14 @@ from frontends.http.native.listener_context cimport Head, Infer, More, Regular, 
 cdef enum:
     UNKNOWN = -1
     MOST_HEAD = 8192  # more than head.hpp reads
-    MOST_PARTS = 64  # of what came in one go; the rest is one part
+    MOST_PARTS = 64  # of one read; the rest of the read is one part
 
 cdef bytes _BLANK_LINE = b"\r\n\r\n"
 
 
 @cython.final
 cdef class Framing:
-    """See framing.pxd."""
+    """Cuts the bytes for aiohttp into parts, so that no part has bytes of two requests."""
 
     cpdef Py_ssize_t next_part(self, bytes data, Py_ssize_t at, bint idle) except -1:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(data), end = size, found, before = 0
@@ -51,7 +51,7 @@ cdef class Framing:
             end = min(size, at + <Py_ssize_t>self.owed)
             self.owed -= end - at
         elif self._parts < MOST_PARTS:
-            # A request without a body, or with chunks, ends with a blank line, if not with the first.
+            # A request without a body, or with chunks, ends with a blank line, but maybe not the first one.
             found = data.find(_BLANK_LINE, at)
             if found >= 0:
                 end = found + 4
@@ -67,10 +67,10 @@ cdef class Framing:
         return part is not None and b"upgrade" in part.lower()
 
     cdef bint is_at_start(self) noexcept:
-        """Whether the next byte is the first of a request, if the engine is idle.
+        """Return whether the next byte begins a request, provided that aiohttp is idle.
 
-        After a request whose end was not known, a blank line is one: while the engine is idle, every
-        request of which it has seen the head is over, and no beginning of a head ends with that.
+        If the end of the last request is unknown, it is at a blank line: an idle aiohttp has completed every
+        request whose head it has received, and no incomplete head ends with a blank line.
         """
         if self.owed == 0:
             return self._begun is None

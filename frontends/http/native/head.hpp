@@ -1,11 +1,10 @@
-// The head of one HTTP/1.1 request, read strictly and only in the form that clients of inference send.
+// A strict parser for the head of one HTTP/1.1 request, in the common form of inference clients.
 //
-// bytes ─► [read] ─► Head.  It decides whose request it is, not whether it is a good one: whatever is
-// in the least unusual is Foreign and left to the engine that knows all of HTTP, byte for byte. So
-// there is one parser for oddities, and what is accepted here means the same there.
+// bytes ─► [read] ─► Head.  It decides which path serves a request, not whether the request is valid: every
+// unusual head is Foreign, and aiohttp, which knows all of HTTP, gets its bytes unchanged. Every head that is
+// accepted here has the same meaning for aiohttp.
 //
-// No Python type, no allocation, no exception. Names of fields and the grammar are those of RFC 9110
-// and RFC 9112.
+// No Python type, no allocation, no exception. Field names and grammar follow RFC 9110 and RFC 9112.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,7 @@
 
 namespace head {
 
-// Bytes of a head; below the limits of the other engine for a line, so that none of them matters here.
+// Largest head in bytes; below aiohttp's limit for one line, so that aiohttp's limits do not matter here.
 constexpr size_t kMostBytes = 8000;
 constexpr int kMostFields = 64;
 constexpr int64_t kLargestBody = 0x7fffffff;
@@ -29,22 +28,22 @@ struct Span {
 };
 
 enum Verdict {
-  More,     // the beginning of something regular
-  Infer,    // POST …/infer for one model, its body plain and of a known size
-  Regular,  // another request, whose end is known all the same
-  Foreign,  // anything else: only the other engine knows what it is and where it ends
+  More,     // an incomplete regular head
+  Infer,    // POST …/infer for one model, with an uncompressed body of known size
+  Regular,  // another request with a known end
+  Foreign,  // any other bytes: only aiohttp knows their meaning and their end
 };
 
-// What a head says. The spans point into the bytes that were read.
+// A parsed head. The spans point into the parsed bytes.
 struct Head {
   Verdict verdict = More;
   size_t size = 0;          // bytes of the head, with the empty line; of Infer and Regular
   int64_t body_size = 0;    // of Infer and Regular
-  Span length;              // the value of Content-Length as it came
+  Span length;              // the unparsed value of Content-Length
   Span model;               // of Infer
   int64_t version = -1;     // of Infer; -1 for none
   bool has_json_size = false;
-  Span json_size;           // the value of Inference-Header-Content-Length as it came
+  Span json_size;           // the unparsed value of Inference-Header-Content-Length
 };
 
 namespace detail {
@@ -55,17 +54,17 @@ inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 
 
 inline bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
-// What a model may be called here: unreserved characters of a URI. Others are the other engine's.
+// Whether a character may be in the name of a model: unreserved characters of a URI. aiohttp handles others.
 inline bool is_unreserved(char c) {
   return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-// A character of a field's name; tokens may have more, but fields in use do not.
+// Whether a character may be in a field name. Tokens permit more, but common fields do not use them.
 inline bool is_name(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
 
 inline bool is_value(char c) { return (c >= 0x20 && c < 0x7f) || c == '\t'; }
 
-// Whether `text` is `wanted`, which is in lower case, but for its case.
+// Whether `text` equals `wanted`, which is in lower case, ignoring case.
 inline bool is(Span text, const char* wanted, size_t size) {
   if (text.size != size) return false;
   for (size_t i = 0; i < size; ++i) {
@@ -74,7 +73,7 @@ inline bool is(Span text, const char* wanted, size_t size) {
   return true;
 }
 
-// Whether `text` has `wanted`, which is in lower case, somewhere in it.
+// Whether `text` contains `wanted`, which is in lower case, ignoring case.
 inline bool has(Span text, const char* wanted, size_t size) {
   for (size_t at = 0; at + size <= text.size; ++at) {
     if (is(Span{text.data + at, size}, wanted, size)) return true;
@@ -82,7 +81,7 @@ inline bool has(Span text, const char* wanted, size_t size) {
   return false;
 }
 
-// Digits only, at most `most`; -1 for anything else.
+// Return a number of digits only, at most `most`; -1 for other text.
 inline int64_t number(Span text, int64_t most) {
   if (text.size == 0 || text.size > 18) return -1;
   int64_t value = 0;
@@ -122,18 +121,18 @@ class Reader {
 
   Head read() {
     Verdict verdict = lines();
-    // A head that is not over within its bound is none of ours.
+    // A head beyond the limit is Foreign.
     if (verdict == More && cut_) verdict = Foreign;
     head_.verdict = verdict;
     return head_;
   }
 
  private:
-  // Each returns More to go on or because the bytes end (`at_` tells which), or the verdict.
+  // Each returns the verdict; or More to continue, or at the end of the bytes (`at_` distinguishes the two).
   Verdict lines() {
     Span line;
     if (Verdict found = next(line); found != Infer) {
-      // Whoever speaks no HTTP is to be told at once, not after his first line.
+      // A client of another protocol gets its error at once, not after its first line.
       return found == More && !may_be_request() ? Foreign : found;
     }
     if (!request_line(line)) return Foreign;
@@ -144,8 +143,8 @@ class Reader {
     }
   }
 
-  // The next whole line, without its end. More if there is none; Foreign for a character that no
-  // line has, also if the line is not yet whole; Infer if it is there.
+  // Read the next line without its end. Infer if it is complete, else More; Foreign for an invalid character,
+  // also in an incomplete line.
   Verdict next(Span& line) {
     const char* start = at_;
     const char* stop = at_;
@@ -180,7 +179,7 @@ class Reader {
     const char* end = line.data + line.size;
     while (at != end && *at >= 'A' && *at <= 'Z') ++at;
     const Span method{line.data, static_cast<size_t>(at - line.data)};
-    // HEAD and CONNECT have framing of their own, a method of many letters may be no method.
+    // HEAD and CONNECT have framing of their own; a long method may be invalid.
     if (!method.equals("GET") && !method.equals("POST")) return false;
     if (at == end || *at++ != ' ' || at == end || *at != '/') return false;
     const char* path = at;
@@ -232,18 +231,18 @@ class Reader {
     return true;
   }
 
-  // False for a field that changes what follows, that may come only once and came again, or whose
-  // value is not the one that needs no thought.
+  // False for a field that changes the framing, for a repeated field that must be unique, and for an unusual
+  // value.
   bool known(Span name, Span value) {
     switch (name.size) {
       case 4:
         if (is(name, "host")) return value.size != 0 && once(kHost);
         return !is(name, "etag");
       case 6:
-        if (is(name, "expect")) infer_ = false;  // the other engine tells the client to go on
+        if (is(name, "expect")) infer_ = false;  // aiohttp sends 100 Continue
         return !is(name, "server");
       case 7:
-        // Nothing but WebSocket is offered, and that only to who asks with GET: the request is as it is.
+        // The server offers only WebSocket, and only for GET: ignore the field in other requests.
         if (is(name, "upgrade")) infer_ = false;
         return true;
       case 10:
@@ -268,7 +267,7 @@ class Reader {
         return head_.body_size >= 0 && once(kContentLength);
       case 15:
         if (!is(name, "accept-encoding")) return true;
-        // The answer may have to be packed.
+        // The response may need compression.
         if (has(value, "gzip") || has(value, "deflate")) infer_ = false;
         return once(kAcceptEncoding);
       case 16:
@@ -299,7 +298,7 @@ class Reader {
 
 }  // namespace detail
 
-// Read the head at the start of `data`; the spans of the result point into it.
+// Parse the head at the start of `data`; the spans of the result point into it.
 inline Head read(const char* data, size_t size) { return detail::Reader(data, size).read(); }
 
 }  // namespace head

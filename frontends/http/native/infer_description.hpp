@@ -1,6 +1,6 @@
-// A v2 inference request as a flat description: what infer_request.hpp reads JSON into.
+// A v2 inference request as a flat description: the result of infer_request.hpp.
 //
-// No Python type is here; infer_json.pxd declares these for Cython.
+// It has no Python types; infer_json.pxd declares these types for Cython.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ constexpr size_t kKeptBytes = size_t{1} << 20;  // of scratch memory, from one r
 enum class Source : int { kNone, kData, kBinary, kShared };
 enum class Kind : int { kText, kInteger, kReal, kTruth };
 
-// A region of shared memory, and what of it. `byte_size` is 0 where it is not said.
+// A part of a shared-memory region. `byte_size` is 0 if the request does not set it.
 struct Place {
   Text region;
   uint64_t offset = 0;
@@ -28,7 +28,7 @@ struct Place {
 
 // dimensions   Request::dimensions[first_dimension] and those after it
 // size         bytes: of `data` in memory, or of the binary tensor
-// memory       what Memory gave for `data`; null if size is 0
+// memory       handle from Memory for the memory of `data`; null if size is 0
 // numbers      the text of `data` from its bracket to its bracket, if they are numbers; else empty
 // shape        the text of the shape, from its bracket to its bracket
 // binary_size  the digits of `binary_data_size`; empty without
@@ -54,16 +54,16 @@ struct Output {
   Place place;
 };
 
-// A parameter of the client's own.
+// A custom parameter of the client.
 struct Parameter {
   Text key;
   Kind kind = Kind::kText;
   Text text;
-  int64_t integer = 0;  // also a truth
+  int64_t integer = 0;  // also the value of a boolean
   double real = 0;
 };
 
-// Texts view the body or `unescaped`: they are good until the body goes or `clear` is called.
+// Texts are views of the body or of `unescaped`: valid until the end of the body or a call to `clear`.
 struct Request {
   Text id;
   bool sequence_named = false;  // by sequence_name, else by sequence_id
@@ -79,7 +79,7 @@ struct Request {
   std::vector<int64_t> dimensions;
   std::vector<Output> outputs;
   std::deque<std::string> unescaped;
-  std::vector<char> strings;  // elements of a BYTES tensor while it is read
+  std::vector<char> strings;  // elements of the current BYTES tensor
 
   void clear() {
     id = sequence_name = Text{};

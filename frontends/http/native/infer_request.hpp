@@ -1,9 +1,9 @@
 // The JSON of a v2 inference request → a flat description of it.
 //
-// bytes ─► [RequestReader] ─► Request ─► infer_request.pyx.  Only what is right and plain is read: a
-// member that comes twice, a wrong type, a shape that does not fit its data, and anything deeper than
-// kMostDepth end with false, and the reader in Python says what is wrong, or takes it. So each rule
-// about errors exists once, there.
+// bytes ─► [RequestReader] ─► Request ─► infer_request.pyx.  It accepts only valid and common requests: a
+// repeated member, a wrong type, a shape that does not match its data, and JSON deeper than kMostDepth end
+// with false. The parser in Python then accepts the request or raises the error, so that each rule about
+// errors exists once.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@
 
 namespace http_json {
 
-constexpr size_t kMostEntries = 10000;  // as core/v2.py has it
+constexpr size_t kMostEntries = 10000;  // as in core/v2.py
 constexpr size_t kMostDimensions = 100;
 constexpr uint64_t kLargest = (uint64_t{1} << 63) - 1;  // of an element count
 
 using Take = char* (*)(void* context, size_t size, void** memory);
 
-// Where elements of JSON tensors go. `take` gives `size` bytes, which belong to the caller, writes what
-// stands for them to `memory` and returns the first; null if there are none.
+// The memory for elements of JSON tensors. `take` allocates `size` bytes, which the caller owns, writes their
+// handle to `memory` and returns the first byte; null without memory.
 struct Memory {
   Take take;
   void* context;
@@ -32,11 +32,11 @@ struct Memory {
 
 class RequestReader {
  public:
-  // most_bytes   of one tensor
+  // most_bytes   limit of one tensor
   RequestReader(const char* json, size_t size, uint64_t most_bytes, Memory memory, Request& request)
       : cursor_(json, json + size), most_bytes_(most_bytes), memory_(memory), request_(request) {}
 
-  // Whether all of the JSON was understood; `request`, which must be clear, is then complete.
+  // Return whether the whole JSON is accepted; then `request`, which must be clear before, is complete.
   bool read() {
     Once once;
     bool inputs = false;
@@ -53,7 +53,7 @@ class RequestReader {
   }
 
  private:
-  // Which members of an object have come: true for the first time of each.
+  // The members of an object so far; true for the first occurrence of a member.
   struct Once {
     unsigned seen = 0;
     bool operator()(int member) {
@@ -113,7 +113,7 @@ class RequestReader {
       const char* begin = cursor_.at();
       own.kind = Kind::kInteger;
       if (!cursor_.take_integer(own.integer)) {
-        // Not an integer, or one beyond 64 bits: those are floats too.
+        // Not an integer, or an integer of more than 64 bits, which is a float too.
         cursor_.move_to(begin);
         own.kind = Kind::kReal;
         if (!cursor_.take_real(own.real)) return false;
@@ -137,7 +137,7 @@ class RequestReader {
 
   bool read_input(Input& input) {
     Once once;
-    const char* data = nullptr;  // where it is, if it came too early
+    const char* data = nullptr;  // its position, if it precedes its shape or datatype
     uint64_t count = 0;
     const bool form = each_member([&] {
       if (equals(key_, "parameters")) return once(kOptions) && read_input_options(input);
@@ -165,7 +165,7 @@ class RequestReader {
     return input.source != Source::kNone;
   }
 
-  // What has been read since `begin`.
+  // The text since `begin`.
   Text text_from(const char* begin) const {
     return {begin, static_cast<size_t>(cursor_.at() - begin)};
   }
@@ -215,9 +215,9 @@ class RequestReader {
 
   bool read_data(Input& input, uint64_t count) {
     if (input.type == DataType::kFp16 || input.type == DataType::kBf16) return false;
-    if (count == 0) return cursor_.skip_value(2);  // nobody looks at it, as in Triton
+    if (count == 0) return cursor_.skip_value(2);  // Triton ignores it, too
     const size_t smallest = input.type == DataType::kBytes ? 4 : element_size(input.type);
-    // An element takes a byte at least, and a comma: so a shape cannot claim more memory than was sent.
+    // Each element has at least one byte and a comma in the text: a shape alone cannot allocate memory.
     const uint64_t left = static_cast<uint64_t>(cursor_.end() - cursor_.at());
     if (count > left || count > most_bytes_ / smallest) return false;
     if (input.type == DataType::kBytes) return read_text_data(input, count);

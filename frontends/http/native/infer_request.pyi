@@ -7,15 +7,14 @@ from frontends.shared.memory import SharedMemoryRegions
 COPIED_BYTES: int  # a binary tensor of more is a view into the body
 
 class OutputForm:
-    """How outputs leave: after the JSON in binary, in it, or not at all.
+    """The form of each output in a response: in JSON, in binary after it, or in shared memory.
 
     default   whether outputs that are not listed are binary
     listed    output → whether it is binary
-    placed    outputs that are in shared memory, so that the answer only describes them
+    placed    outputs in shared memory: the response only describes them
 
-    Who asks for one output in each form has a form of its own; forms that `read` gives may be those
-    of other requests too, so only who made a form writes to it. Of outputs that the answer cannot
-    have, because the request lists others, it says nothing.
+    Do not change a form that `read` returns: several requests may share it. If the request lists its outputs,
+    the form is not defined for other outputs.
     """
 
     default: bool
@@ -29,7 +28,7 @@ class OutputForm:
         placed: Set[str] | None = None,
     ) -> None: ...
     def binary(self, output: str) -> bool:
-        """Whether the output leaves in binary."""
+        """Return whether an output is binary."""
 
 def read(
     model: str,
@@ -39,13 +38,13 @@ def read(
     most_bytes: int,
     regions: SharedMemoryRegions,
 ) -> tuple[InferenceRequest, OutputForm] | None:
-    """The request in a body, as `parse_document` in parse.py reads it; None if it should look itself.
+    """Return the request in a body; None if `parse_document` in parse.py must read it.
 
-    That is so for whatever is wrong, and for what is right but odd: a member that comes twice, more
-    than 100 levels of lists or objects, a parameter that is an integer of more than 64 bits.
+    None is the result for every error, and for rare valid JSON: repeated members, more than 100 levels of
+    lists or objects, an integer parameter of more than 64 bits.
 
-    body        contiguous; binary tensors of more than COPIED_BYTES view it and keep it alive
+    body        contiguous; binary tensors of more than COPIED_BYTES are views and keep it alive
     json_size   bytes of JSON at its start
-    most_bytes  of one tensor in JSON; its elements are converted once, into bytes that the tensor owns
-    Large JSON is read without the GIL; nobody may write to the body meanwhile.
+    most_bytes  limit of one tensor in JSON; its elements are converted once, into bytes that the tensor owns
+    Large JSON is read without the GIL; no other thread may write to the body meanwhile.
     """

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""v2 JSON and binary tensors → InferenceRequest; see infer_request.pyi.
+"""v2 JSON and binary tensors → InferenceRequest.
 
 bytes ─► infer_request.hpp ─► [read] ─► InferenceRequest
 """
@@ -31,10 +31,10 @@ cdef extern from "json_cursor.hpp" namespace "http_json" nogil:
     uint64_t word_key(Text)
 
 cdef enum:
-    LARGE = 65536  # bytes of JSON that take longer than handing the GIL over and back
-    MOST_TEXT = 4 * 1024 * 1024  # bytes of ids, names and parameters, as json_value.pyx has it
-    NAMES = 256  # a power of two
-    LONGEST_NAME = 64  # that is remembered
+    LARGE = 65536  # bytes of JSON from which on reading takes longer than releasing the GIL
+    MOST_TEXT = 4 * 1024 * 1024  # limit of ids, names and parameters in bytes, as in json_value.pyx
+    NAMES = 256  # size of the cache of names, a power of two
+    LONGEST_NAME = 64  # bytes of a name in the cache
 
 COPIED_BYTES = COPIED_UP_TO
 cdef tuple _DATATYPES = dtypes.ALL  # the order is that of http_json::DataType
@@ -45,7 +45,7 @@ cdef list _names = [None] * NAMES  # str or None at each place
 
 
 cdef class OutputForm:
-    """See infer_request.pyi."""
+    """The form of each output in a response: in JSON, in binary after it, or in shared memory."""
 
     def __init__(self, default=False, listed=None, placed=None):
         self.default = default
@@ -53,13 +53,13 @@ cdef class OutputForm:
         self.placed = set() if placed is None else placed
 
     cpdef bint binary(self, str output):
-        """Whether an output leaves in binary; see infer_request.pyi."""
+        """Return whether an output is binary."""
         if self.listed:
             return self.listed.get(output, self.default)
         return self.default
 
 
-# Shared by all requests that ask for nothing else; nobody writes to a form that was read.
+# Shared by all requests whose outputs have one form; these objects never change.
 cdef OutputForm _IN_JSON = OutputForm(False, {}, _NONE)
 cdef OutputForm _IN_BINARY = OutputForm(True, {}, _NONE)
 
@@ -70,7 +70,7 @@ cdef OutputForm _IN_BINARY = OutputForm(True, {}, _NONE)
 cpdef tuple read(
     str model, int64_t version, object body, Py_ssize_t json_size, uint64_t most_bytes, object regions
 ):
-    """The request in a body, or None; see infer_request.pyi."""
+    """Return (request, form of its outputs), or None if `parse_document` must read the body."""
     cdef Py_buffer view
     cdef Lease[Request] lease
     PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
@@ -119,13 +119,13 @@ cdef tuple _read(
             form = _set_outputs(request, regions, found)
             if form is None:
                 return None
-    except CoreError:  # of shared memory; another member may be wrong before it
+    except CoreError:  # of shared memory; `parse_document` may find another error before it
         return None
     return request, form
 
 
 cdef size_t _text_bytes(Request* found) noexcept:
-    """Bytes of all that becomes str."""
+    """Return the number of bytes of all texts that become str."""
     cdef size_t i, size = found.id.size + found.sequence_name.size
     for i in range(found.parameters.size()):
         size += found.parameters[i].key.size + found.parameters[i].text.size
@@ -137,7 +137,7 @@ cdef size_t _text_bytes(Request* found) noexcept:
 
 
 cdef char* take_elements(void* context, size_t size, void** memory) noexcept with gil:
-    """See infer_request.pxd."""
+    """Allocate bytes for the elements of a tensor, and keep them in the list `context`. NULL on failure."""
     try:
         elements = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
         (<list>context).append(elements)
@@ -152,7 +152,7 @@ cdef inline str _text(Text text):
 
 
 cdef str _name(Text text):
-    """The text of a name, the same object as last time if possible."""
+    """Return the str of a name: from the cache of names if possible."""
     if text.size == 0 or text.size > LONGEST_NAME:
         return _text(text)
     cdef Text ending
@@ -193,7 +193,7 @@ cdef bint _set_inputs(
     InferenceRequest request, object body, Py_buffer* view, Py_ssize_t at, object regions,
     Request* found,
 ) except -1:
-    """Whether all is right: names come once, and binary tensors take all of the body from `at` on."""
+    """Set the inputs. Return False for repeated names, or if binary tensors do not fill the body."""
     cdef dict inputs = {}
     cdef Tensor tensor
     cdef Input* one
@@ -234,7 +234,7 @@ cdef object part_of_body(object body, Py_ssize_t at, Py_ssize_t size):
 
 
 cdef OutputForm _set_outputs(InferenceRequest request, object regions, Request* found):
-    """The form of the wanted outputs; None if one is named twice."""
+    """Set the requested outputs; return their form, None if a name is repeated."""
     cdef size_t i, count = found.outputs.size(), binary = 0
     cdef Output* one
     cdef RequestedOutput output
@@ -263,7 +263,7 @@ cdef OutputForm _set_outputs(InferenceRequest request, object regions, Request* 
     request.outputs = outputs
     if placed is not None:
         return OutputForm(found.binary_output, listed, placed)
-    # The answer has these outputs and no others.
+    # The response has only these outputs.
     if binary == count:
         return _IN_BINARY
     if binary == 0:

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""InferenceResponse → v2 JSON and binary outputs; see infer_response.pyi.
+"""InferenceResponse → v2 JSON and binary outputs.
 
 split ─► [write] ─► json_writer.hpp ─► parts.  The bytes of a binary output are not touched.
 """
@@ -56,18 +56,18 @@ cdef extern from "json_writer.hpp" namespace "http_json" nogil:
 
 
 cdef enum:
-    LARGE = 65536  # bytes of a tensor that take longer than handing the GIL over and back
+    LARGE = 65536  # bytes of a tensor from which on writing takes longer than releasing the GIL
     AT_ONCE = 256 * 1024  # bytes of a tensor whose text takes milliseconds
-    MANY = 16 * 1024  # strings that are encoded at a time: with the GIL
+    MANY = 16 * 1024  # strings that one call encodes, with the GIL
 
 
 cpdef tuple write(InferenceResponse response, OutputForm form):
-    """The body of an answer as parts; see infer_response.pyi."""
+    """Return (size of the JSON or 0, buffers of the body)."""
     return _write_answer(response, form, False)
 
 
 cpdef tuple write_at_once(InferenceResponse response, OutputForm form):
-    """The same, if that does not take long; see infer_response.pyi."""
+    """Return (size of the JSON or 0, buffers of the body). Raises TakesLong for large outputs."""
     return _write_answer(response, form, True)
 
 
@@ -85,7 +85,7 @@ cdef tuple _write_answer(InferenceResponse response, OutputForm form, bint at_on
 
 
 cdef list texts_around_slots(InferenceResponse response, OutputForm form):
-    """See infer_response.pxd."""
+    """Return the texts before, between and after the slots of a response in JSON."""
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
     cdef list places = [0]
@@ -98,10 +98,10 @@ cdef Py_ssize_t _put_answer(
     Growth* text, InferenceResponse response, OutputForm form, list parts, list tail, list places,
     bint at_once,
 ) except -1:
-    """The whole answer; bytes that `parts` got, to which large arrays go, and binary tensors to `tail`.
+    """Write the whole body: large arrays to `parts`, binary tensors to `tail`; return the bytes in `parts`.
 
-    places   if not None, gets the ends of the text before each slot, which is left out then
-    at_once  raise TakesLong rather than write a large array
+    places   if not None, gets the position of each slot, whose text is omitted then
+    at_once  raise TakesLong instead of writing a large array
     """
     cdef Py_ssize_t given = 0
     cdef const char* comma = "["
@@ -134,7 +134,7 @@ cdef Py_ssize_t _put_answer(
 cdef Py_ssize_t _put_output(
     Growth* text, Tensor tensor, OutputForm form, list parts, list tail, list places, bint at_once
 ) except -1:
-    """One output; bytes that `parts` got."""
+    """Write one output; return the bytes that are added to `parts`."""
     cdef Py_ssize_t given = 0
     _put_description(text, tensor, places)
     if form.placed and tensor.name in form.placed:
@@ -161,7 +161,7 @@ cdef Py_ssize_t _put_output(
 
 
 def write_data(Tensor tensor not None):
-    """The elements of a tensor as a flat JSON array; see infer_response.pyi."""
+    """Return the elements of a tensor as a flat JSON array."""
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
     cdef list parts = []
@@ -193,7 +193,7 @@ cdef int _put_integer(Growth* text, int64_t value) except -1:
 
 
 cdef int _put_description(Growth* text, Tensor tensor, list places) except -1:
-    """The members of an output that each has; its object stays open. `places` as for `_put_answer`."""
+    """Write name, datatype and shape of an output, without the last brace. `places` as in `_put_answer`."""
     cdef const char* comma = "["
     _put(text, '{"name":', 8)
     _put_text(text, tensor.name)
@@ -213,12 +213,12 @@ cdef int _put_description(Growth* text, Tensor tensor, list places) except -1:
 
 
 cdef inline object _raw(Tensor tensor, bint at_once):
-    """tensor.raw, without the way to a property where it is there."""
+    """Return tensor.raw; a fast path avoids the property if the bytes exist."""
     return tensor._raw if tensor._raw is not None else _made(tensor, at_once)
 
 
 cdef object _made(Tensor tensor, bint at_once):
-    """tensor.raw, which has to be made; of many strings in pieces, so that other threads have their turn."""
+    """Create tensor.raw; encode many strings in pieces, so that other threads can run. Raises TakesLong."""
     if tensor.dtype is not BYTES or tensor._array is None or tensor._array.size <= MANY:
         return tensor.raw
     if at_once:
@@ -229,7 +229,7 @@ cdef object _made(Tensor tensor, bint at_once):
 
 
 cdef Py_ssize_t _size(object raw) except -1:
-    """Bytes of a buffer."""
+    """Return the number of bytes of a buffer."""
     cdef Py_buffer view
     cdef Py_ssize_t size
     if type(raw) is bytes:
@@ -241,11 +241,11 @@ cdef Py_ssize_t _size(object raw) except -1:
 
 
 cdef Py_ssize_t _put_data(Growth* text, Tensor tensor, list parts, bint at_once) except -1:
-    """The elements as a JSON array: at the end of the text, or a large one as a part of its own.
+    """Write the elements as a JSON array: to the text, or, after moving the text to `parts`, as a part.
 
-    Then the text is moved to the parts before it. Returns the bytes that the parts got.
+    Return the bytes that are added to `parts`.
     """
-    # Numbers of the configuration's enum begin with 1, else their order is that of http_json::DataType.
+    # The order is the order of http_json::DataType, but the enum of the configuration begins with 1.
     cdef NativeDataType type = <NativeDataType>(tensor.dtype.number - 1)
     cdef Py_buffer view
     cdef size_t count = 1, room
@@ -276,9 +276,9 @@ cdef Py_ssize_t _put_data(Growth* text, Tensor tensor, list parts, bint at_once)
 
 
 cdef bytes _large(Tensor tensor, NativeDataType type, Py_buffer* view, size_t count):
-    """The elements as a JSON array, written without the GIL."""
+    """Return the elements as a JSON array, written without the GIL."""
     cdef size_t room = _room(tensor, type, view, count)
-    # Most of what is too much of it is never touched, and given back.
+    # The bound is generous, but untouched pages take no memory, and the rest is freed at the end.
     cdef PyObject* data = new_bytes(NULL, <Py_ssize_t>room)
     cdef char* begin = bytes_start(data)
     cdef char* end
@@ -286,12 +286,12 @@ cdef bytes _large(Tensor tensor, NativeDataType type, Py_buffer* view, size_t co
         end = _write(begin, type, view, count)
     _PyBytes_Resize(&data, end - begin)
     found = <bytes>data
-    Py_DECREF(found)  # the reference that `data` was
+    Py_DECREF(found)  # the reference in `data`
     return found
 
 
 cdef size_t _room(Tensor tensor, NativeDataType type, Py_buffer* view, size_t count) except 0:
-    """Bytes that the array takes at most. ValueError if the buffer has not `count` elements."""
+    """Return an upper bound of the array in bytes. Raises ValueError for another number of elements."""
     cdef size_t room
     cdef bint right
     if type == kBytes:

@@ -1,6 +1,6 @@
-// Characters of JSON strings: which of them stand for themselves, UTF-8, and escapes.
+// Characters of JSON strings: plain characters, UTF-8, and escapes.
 //
-// Nothing is read at or behind `end`. Mistakes of an escape have the names that RapidJSON, and so Triton, gives them.
+// No function reads at or after `end`. Errors of an escape have the texts of RapidJSON, which Triton uses.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace http_json {
 
-// Bytes that stand in a string for themselves.
+// Bytes without a special meaning in a string.
 constexpr std::array<bool, 256> plain_bytes() {
   std::array<bool, 256> table{};
   for (size_t i = 0x20; i < 0x80; ++i) table[i] = i != '"' && i != '\\';
@@ -17,8 +17,8 @@ constexpr std::array<bool, 256> plain_bytes() {
 }
 inline constexpr std::array<bool, 256> kPlain = plain_bytes();
 
-// Bytes of the UTF-8 character at `at`, whose first byte is not ASCII; 0 if it is none.
-// Well-formed sequences are those of table 3-7 of the Unicode standard.
+// Size of the UTF-8 character at `at`, whose first byte is not ASCII; 0 for invalid UTF-8.
+// Table 3-7 of the Unicode standard lists the well-formed sequences.
 inline size_t utf8_length(const char* at, const char* end) {
   const auto byte = [at](int i) { return static_cast<unsigned char>(at[i]); };
   const auto follows = [&](int i) { return (byte(i) & 0xC0) == 0x80; };
@@ -40,7 +40,7 @@ inline size_t utf8_length(const char* at, const char* end) {
   return 0;
 }
 
-// Four hexadecimal digits; false for what is none, then the place is not defined.
+// Parse four hexadecimal digits; false for other text, then the position is undefined.
 inline bool take_hex(const char*& at, const char* end, uint32_t& code) {
   if (end - at < 4) return false;
   code = 0;

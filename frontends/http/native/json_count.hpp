@@ -1,4 +1,4 @@
-// Values are counted on the text, before anything is made of them.
+// Counts the values of a JSON text before they become objects.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace http_json {
 
-// How many values and keys a text has, as far as its punctuation tells; exact for what is JSON.
+// Return the number of values and keys of a text, from its punctuation; exact for valid JSON.
 inline size_t count_values(const char* at, const char* end) {
   constexpr auto counted = [] {
     std::array<unsigned char, 256> table{};
@@ -19,7 +19,7 @@ inline size_t count_values(const char* at, const char* end) {
   };
   static constexpr std::array<unsigned char, 256> kCounted = counted();
   size_t count = 1;
-  bool opened = false;  // the last byte that is no space began a list or object
+  bool opened = false;  // the last non-space byte opened a list or object
   while (at < end) {
     const char c = *at++;
     if (c == '"') {
@@ -37,7 +37,7 @@ inline size_t count_values(const char* at, const char* end) {
     }
     const unsigned char kind = kCounted[static_cast<unsigned char>(c)];
     if (kind == 1) ++count;
-    if (kind == 2 && opened) --count;  // nothing was in it
+    if (kind == 2 && opened) --count;  // it is empty
     if (!is_space(c)) opened = c == '[' || c == '{';
   }
   return count;

@@ -1,7 +1,7 @@
-// Strict reading of JSON tokens: whitespace, strings, and values that nobody wants.
+// Strict parser of JSON tokens: whitespace, strings, and skipped values.
 //
-// bytes ─► [Cursor] ─► json_number, tensor_data, infer_request.  Every function returns whether what it
-// found is right; after a false the place is not defined. Nothing is read at or behind `end`.
+// bytes ─► [Cursor] ─► json_number, tensor_data, infer_request.  Every function returns whether the text is
+// valid; after false the position is undefined. No function reads at or after `end`.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace http_json {
 // Deeper documents are left to Python; tensors may not be deeper in any case.
 constexpr int kMostDepth = 100;
 
-// Bytes of somebody else: of the body, or of Cursor's unescaped strings.
+// A view of bytes of the body, or of Cursor's unescaped strings.
 struct Text {
   const char* data = "";
   size_t size = 0;

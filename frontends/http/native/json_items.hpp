@@ -1,4 +1,4 @@
-// What a text of JSON is as a flat list: see json_tape.hpp.
+// Items of the flat list of a JSON text, which json_tape.hpp creates.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 namespace http_json {
 
 constexpr int kMostNesting = 1024;      // levels of lists and objects
-constexpr size_t kSmallArray = 256;     // values of an array that becomes a list wherever it is
-constexpr size_t kSmallText = 1 << 16;  // bytes of a string that becomes a str wherever it is
+constexpr size_t kSmallArray = 256;     // values of an array that always becomes a list
+constexpr size_t kSmallText = 1 << 16;  // bytes of a string that always becomes a str
 
-// Which values are kept as text when they are large.
+// Values that stay text if they are large.
 //   kNone      none
 //   kInference "data" of each element of "inputs"
 //   kMembers   the members of the document, and those of its member "parameters"
@@ -22,7 +22,7 @@ enum class ItemKind : int {
   kNull, kTrue, kFalse, kInteger, kUnsigned, kReal, kString, kArray, kObject, kElements, kLongText,
 };
 
-// What an array that stays text has in it. `kinds` has a bit for each of the following.
+// Summary of an array that stays text. `kinds` has a bit for each of the following.
 enum : unsigned { kHasNull = 1, kHasTruth = 2, kHasInteger = 4, kHasReal = 8, kHasText = 16, kHasObject = 32 };
 
 // leaves       values that are no arrays, however deep they are; an object is one

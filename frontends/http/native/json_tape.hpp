@@ -1,8 +1,8 @@
-// JSON text → a flat list of its values, or the place and the reason of the first mistake.
+// JSON text → a flat list of its values, or the position and the reason of the first error.
 //
-// bytes ─► [Tape] ─► json_value.pyx.  No Python object is made here, so this runs without the GIL. The list
-// has a bound; large arrays and strings at places that a Plan names are one item each, however many values they
-// have. The grammar, its mistakes and their places are those of RapidJSON, which Triton reads JSON with.
+// bytes ─► [Tape] ─► json_value.pyx.  It creates no Python objects, so that it runs without the GIL. The size
+// of the list is limited; a large array or string that a Plan selects is one item. Grammar, errors and their
+// positions follow RapidJSON, which Triton uses.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace http_json {
 
 class Tape {
  public:
-  // most_values   of what becomes objects, keys included
-  // most_text     bytes of the strings among these
+  // most_values   limit of the values that become objects, with keys
+  // most_text     limit of the bytes of their strings
   Outcome read(const char* json, size_t size, Plan plan, size_t most_values, size_t most_text) {
     begin_ = at_ = json;
     end_ = json + size;
@@ -59,7 +59,7 @@ class Tape {
     while (at_ < end_ && is_space(*at_)) ++at_;
   }
 
-  // One more value: an item, or a leaf of what stays text.
+  // Add a value: an item, or a leaf of an array that stays text.
   bool add(const Item& item, unsigned kind) {
     if (summary_ != nullptr) {
       ++values_;

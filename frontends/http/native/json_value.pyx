@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""JSON text → Python values, as many as a bound allows; see json_value.pyi.
+"""JSON text → Python values, up to a limit of their number.
 
 bytes ─► json_tape.hpp ─► [read] ─► values
 """
@@ -82,10 +82,10 @@ cdef extern from "tensor_data.hpp" namespace "http_json" nogil:
     boolean pack_strings(const char*, const char*, size_t, char*) except +
 
 cdef enum:
-    LARGE = 65536  # bytes of JSON that take longer than handing the GIL over and back
+    LARGE = 65536  # bytes of JSON from which on reading takes longer than releasing the GIL
     DEEPEST = 100  # levels of arrays that a tensor may have
 
-NOTHING, INFERENCE, MEMBERS = range(3)  # the order is that of http_json::Plan
+NOTHING, INFERENCE, MEMBERS = range(3)  # the order of http_json::Plan
 MOST_VALUES = 50_000
 MOST_TEXT_BYTES = 4 * 1024 * 1024
 
@@ -93,7 +93,7 @@ cdef str _PREFIX = "failed to parse the request JSON buffer:"
 
 
 def count_values(data):
-    """How many values and keys a text of JSON has; see json_value.pyi."""
+    """Return the number of values and keys of a JSON text."""
     cdef Py_buffer view
     cdef size_t count
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
@@ -106,7 +106,7 @@ def count_values(data):
 
 
 def read(data, int plan=0, size_t most_values=MOST_VALUES):
-    """The value that a text of JSON is; see json_value.pyi."""
+    """Return the value of a JSON text. Raises CoreError(INVALID)."""
     cdef Py_buffer view
     cdef Tape tape
     cdef Outcome outcome
@@ -130,8 +130,8 @@ def read(data, int plan=0, size_t most_values=MOST_VALUES):
         builder.summaries = tape.summaries().data()
         builder.body = data
         builder.text = text
-        # Each new list or dict counts towards a collection, which looks at all objects of the process; what
-        # is made here has no cycles, and it is bounded.
+        # Each new list or dict counts towards a garbage collection of the whole process. The new objects have
+        # no cycles, and their number is limited.
         collects = PyGC_Disable()
         try:
             return builder.build()
@@ -160,7 +160,7 @@ cdef _refusal(Tape* tape, Outcome outcome, data, size_t most_values):
 
 @cython.final
 cdef class Builder:
-    """Makes values of the items of a tape, which it goes along."""
+    """Creates Python values from the items of a tape, in their order."""
 
     cdef const Item* item
     cdef const Summary* summaries
@@ -202,7 +202,7 @@ cdef class Builder:
         return self.kept(item)
 
     cdef Elements kept(self, const Item* item):
-        """What stays text."""
+        """Return the Elements of a value that stays text."""
         cdef Elements found = Elements.__new__(Elements)
         cdef Py_ssize_t begin = item.text.data - self.text
         found._summary = self.summaries[item.count]
@@ -213,7 +213,7 @@ cdef class Builder:
 
 @cython.final
 cdef class Elements:
-    """See json_value.pyi."""
+    """A checked array or string that stays JSON text; a view of the text."""
 
     cdef object _text
     cdef Summary _summary
@@ -251,7 +251,7 @@ cdef class Elements:
         return found
 
     def numbers(self, dtype, Py_ssize_t byte_size):
-        """The elements in wire form, or the first that is outside of the datatype's range."""
+        """Return (elements in wire form, None), or (None, first element outside of the datatype's range)."""
         cdef Py_buffer view
         cdef int number = dtype.number - 1
         cdef NativeDataType type = <NativeDataType>number
@@ -272,7 +272,7 @@ cdef class Elements:
             PyBuffer_Release(&view)
 
     def strings(self):
-        """The elements in wire form: each as its length and its bytes."""
+        """Return the elements in wire form: each as its length and its bytes."""
         cdef Py_buffer view
         cdef size_t count = self._summary.leaves
         cdef const char* begin
@@ -288,7 +288,7 @@ cdef class Elements:
             PyBuffer_Release(&view)
 
     def characters(self):
-        """The UTF-8 of a long string."""
+        """Return a long string in UTF-8."""
         cdef Py_buffer view
         cdef const char* begin
         raw = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self._summary.text_bytes)

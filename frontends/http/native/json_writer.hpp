@@ -17,7 +17,7 @@
 
 namespace http_json {
 
-// Bytes behind what is written that may be written to as well: whole words are faster than their parts.
+// Bytes after the output that a function may also overwrite: writing whole words is faster.
 constexpr size_t kSlack = 64;
 
 // The eight digits of a number below 10^8, the first in the lowest byte: halves, then pairs, then digits.

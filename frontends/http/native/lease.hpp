@@ -9,8 +9,8 @@
 
 namespace http_json {
 
-// A cleared object for as long as this lives, each thread's own. Two at a time are two objects, so
-// whatever runs meanwhile may ask for one too.
+// A cleared object of the current thread, for the lifetime of the lease. Simultaneous leases have different
+// objects.
 template <class Scratch>
 class Lease {
  public:

@@ -1,4 +1,4 @@
-"""What the connections of one port share: the server behind them. Loop thread only."""
+"""ListenerContext: the state that all connections of one port share. Loop thread only."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from frontends.http.request_timeouts import UnfinishedRequest
 from frontends.shared.access_log import AccessLog
 
 class AiohttpFallback(Protocol):
-    """The other engine, as a protocol on the transport of a connection.
+    """aiohttp's protocol on the transport of a connection.
 
-    idle   it has answered every request whose head it has seen and waits for the next
-    busy   it has a request without an answer
-    used   time.monotonic() when its last request was over
-    drops_followers   set when it gets a request behind whose body it drops what follows
-    It closes the transport by itself, and pauses its reading only while it is not idle.
+    idle   whether it has answered every request whose head it has received
+    busy   whether it has a request without a response
+    used   time.monotonic() at the end of its last request
+    drops_followers   set before a request after which aiohttp may drop further bytes
+    It closes the transport by itself, and pauses reading only while it is not idle.
     """
 
     drops_followers: bool
@@ -38,14 +38,14 @@ class AiohttpFallback(Protocol):
     def resume_writing(self) -> None: ...
 
 class ListenerContext:
-    """What the connections of one port share.
+    """The state that all connections of one port share.
 
-    interceptors   asked before a connection takes a request; None where it may take any
-    access_log     gets a line for every request; None for none
-    fallback          makes the other engine's protocol for one connection, when it is first needed, with the
-                   connection's share of the memory
-    opened, lost   told of each connection when it begins and ends
-    keep_alive_s   how long a connection is kept on which nothing is answered
+    interceptors   check each head for the fast path; None without checks
+    access_log     gets a line for every request; None: requests are not logged
+    fallback       creates aiohttp's protocol for one connection, at its first use, from the connection's
+                   share of the memory account
+    opened, lost   called at the begin and the end of each connection
+    keep_alive_s   seconds after which an idle connection is closed
     """
 
     def __init__(

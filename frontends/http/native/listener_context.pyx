@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""What the connections of one port share; see listener_context.pyi."""
+"""ListenerContext: the state that all connections of one port share."""
 
 cimport cython
 
@@ -9,7 +9,7 @@ from frontends.shared.memory import MemoryControl
 
 @cython.final
 cdef class ListenerContext:
-    """What all connections of one port share; see listener_context.pyi."""
+    """The server, the limits and the callbacks of all connections of one port."""
 
     def __init__(self, server, loop, *, fallback, opened, lost, double keep_alive_s, interceptors=None, access_log=None):
         self.endpoints = server.models.endpoints
@@ -28,7 +28,7 @@ cdef class ListenerContext:
         self.keep_alive_s = keep_alive_s
 
     cdef bint takes(self, const Head* head):
-        """Whether a request with that head is for the fast path: others are refused, or traced, elsewhere."""
+        """Return whether the fast path serves this head; the aiohttp path refuses or traces the others."""
         if head.body_size > self.most and (
             not head.has_json_size or head.json_size.size == 1 and head.json_size.data[0] == c"0"
         ):

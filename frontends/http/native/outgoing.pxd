@@ -7,7 +7,7 @@ from frontends.http.native.connection_memory cimport ConnectionMemory
 
 @cython.final
 cdef class Outgoing:
-    """Answers that are sent piece by piece; see outgoing.pyi.
+    """Buffers of large responses, sent in pieces.
 
     waits    whether a part is still here
     """

@@ -1,9 +1,9 @@
-"""Answers that are sent piece by piece. Loop thread only; of use to compiled code alone."""
+"""Outgoing: sends large responses in pieces. Loop thread only; for compiled code only."""
 
 class Outgoing:
-    """Buffers that a connection has to send, too large for the transport to keep while the client reads.
+    """The buffers that a connection has still to send.
 
-    A transport that gets a large answer in one go copies what the kernel does not take.
+    A transport copies the bytes that the kernel does not take at once: pieces keep this copy small.
     """
 
     waits: bool

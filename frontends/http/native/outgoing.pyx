@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Answers that are sent piece by piece; see outgoing.pyi.
+"""Outgoing: sends large responses in pieces.
 
 FastConnection ─► [Outgoing] ─► transport
 """
@@ -13,15 +13,15 @@ from frontends.http.native.connection_memory cimport ConnectionMemory
 from collections import deque
 
 cdef enum:
-    PIECE = 1024 * 1024  # bytes that the transport gets at a time
+    PIECE = 1024 * 1024  # bytes of one write to the transport
 
 
 @cython.final
 cdef class Outgoing:
-    """See outgoing.pxd."""
+    """A queue of buffers that one connection sends, and the number of bytes counted for them."""
 
     cdef add(self, list buffers, int64_t held):
-        """Send these buffers after the others; `held` bytes are counted for them."""
+        """Queue buffers, for which `held` bytes are counted in the memory account."""
         if self._buffers is None:
             self._buffers = deque()
         self._buffers.extend(buffers)
@@ -29,7 +29,7 @@ cdef class Outgoing:
         self.waits = True
 
     cdef send_piece(self, transport, ConnectionMemory memory):
-        """Give the transport as much as it gets at a time; what left is counted no longer."""
+        """Write the next PIECE bytes to the transport, and release their count."""
         cdef list piece = []
         cdef Py_ssize_t room = PIECE, left
         cdef int64_t gone

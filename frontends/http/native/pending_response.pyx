@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""One running request and its response as bytes; see pending_response.pyi.
+"""PendingResponse: a running request, and its response as bytes.
 
 Reply ─► [PendingResponse] ─► write ─► answer.hpp ─► bytes ─► FastConnection
 """
@@ -33,12 +33,12 @@ cdef extern from "answer.hpp" namespace "answer" nogil:
     char* write_head(char*, const char*, size_t, int64_t, uint64_t, const char*)
 
 cdef enum:
-    JOINED = 64 * 1024  # an answer up to this is one object; of a larger one the tensors are not copied
-    MOST_HEAD = 512  # bytes of the head of a common answer
-    MOST_FIELDS = 192  # of these, for the fields that every answer has
+    JOINED = 64 * 1024  # a body up to this size is joined with its head; larger ones are not copied
+    MOST_HEAD = 512  # bytes of the head of a common response
+    MOST_FIELDS = 192  # of these, for the fields of every response
     NO_JSON_SIZE = -1
 
-# asyncio's writelines of these versions never asks the writer to pause.
+# asyncio's writelines in these versions never calls pause_writing.
 cdef bint _CAN_GATHER = not (
     (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
 )
@@ -51,25 +51,25 @@ cdef bytes _BINARY = (
 
 
 cdef class ResponseSink:
-    """Who waits for the answers of pending responses."""
+    """The owner of pending responses: a connection."""
 
     cdef was_read(self, PendingResponse pending, InferenceRequest request):
-        """Count the memory of a request that has been read. Raises MemoryExhausted."""
+        """Count the tensors of a parsed request. Raises MemoryExhausted."""
         raise NotImplementedError
 
     cdef settle(self, PendingResponse pending):
-        """Count the memory of an answer instead of that of its request; may put an error in its place."""
+        """Release the memory of a request, and count its response; may replace the response by an error."""
         raise NotImplementedError
 
     cdef answered(self, PendingResponse pending):
-        """Send an answer that is settled when it is its turn."""
+        """Send a settled response as soon as it is first in the queue."""
         raise NotImplementedError
 
 
 @cython.final
 @cython.freelist(32)
 cdef class PendingResponse(ReplyListener):
-    """One running request, and the listener of its Reply; see pending_response.pxd."""
+    """One running request: the listener of its Reply, and an element of the queue of its connection."""
 
     cdef receive(self, item, bint final):
         if self.answer is not None or self.sink is None:
@@ -95,8 +95,8 @@ cdef class PendingResponse(ReplyListener):
             self.fail(None)
 
     cdef _respond(self):
-        """End with the response, as bytes. Raises CoreError for one that cannot be written, TakesLong for
-        one that is not for this thread."""
+        """End with the response as bytes. Raises CoreError for a response that cannot be written, TakesLong
+        for a response that another thread must write."""
         cdef RequestHead request_head = self.request_head
         cdef bint shared = self.reply is None or self.reply.request.shared
         cdef bytes again
@@ -115,13 +115,13 @@ cdef class PendingResponse(ReplyListener):
         self._end(answer)
 
     cdef _respond_in_background(self):
-        """End with the response when another thread has written it."""
+        """Write the response on another thread, and end with it."""
         shared = self.reply is None or self.reply.request.shared
         begin(_write, self.response, self.form, shared).add_done_callback(self._is_written)
-        self.reply = None  # it has no more to say, and holds the body
+        self.reply = None  # it is complete, and holds the body
 
     def _is_written(self, future):
-        """Another thread has written the answer."""
+        """End with the response of another thread, or its error."""
         if future.cancelled() or self.sink is None:
             return
         try:
@@ -132,7 +132,7 @@ cdef class PendingResponse(ReplyListener):
             self.fail(None)
 
     cdef fail(self, error):
-        """End with a CoreError; None for the exception that is being handled, which is nobody's fault."""
+        """End with a CoreError; None stands for the current exception: it is logged and gives status 500."""
         cdef str id = "" if self.reply is None else self.reply.request.id
         if error is None:
             self._refuse(unexpected("an inference", id))
@@ -147,7 +147,7 @@ cdef class PendingResponse(ReplyListener):
         self._end(_answer(start, NO_JSON_SIZE, [refusal.body], True))
 
     cdef leave(self):
-        """End the call of the request; without an answer its client has gone."""
+        """End the ActiveCall of the request; without a response its client has disconnected."""
         if self.active is not None:
             active, self.active = self.active, None
             if active.entry is None:
@@ -157,10 +157,10 @@ cdef class PendingResponse(ReplyListener):
 
     cdef _end(self, answer):
         self.answer = answer
-        # The reply holds the request and its body, which nobody needs while the answer waits its turn.
+        # The reply holds the request and its body: free them while the response waits in the queue.
         self.reply = None
         self.response = None
-        if self.sink is None:  # the client has gone meanwhile, or the sink has put this answer in the place of another
+        if self.sink is None:  # the client has disconnected, or `settle` replaces a response by this error
             self.leave()
             return
         self.sink.settle(self)
@@ -171,7 +171,7 @@ cdef class PendingResponse(ReplyListener):
 
 @cython.final
 cdef class ResponseQueue:
-    """See pending.pxd."""
+    """The pending responses of a connection in the order of its requests, as a linked list."""
 
     cdef add(self, PendingResponse pending):
         if self._last is None:
@@ -182,7 +182,7 @@ cdef class ResponseQueue:
         self.count += 1
 
     cdef int64_t take(self, list ready) except -1:
-        """Move the answers whose turn it is out of their pending responses; return the bytes counted for them."""
+        """Move the responses at the front of the queue to `ready`; return the bytes counted for them."""
         cdef PendingResponse pending = self.first
         cdef int64_t held = 0
         while pending is not None and pending.answer is not None:
@@ -199,7 +199,7 @@ cdef class ResponseQueue:
         return held
 
     cdef close_last(self):
-        """Let the last answer say that the connection ends after it, if it is there."""
+        """Add `Connection: close` to the last response, if it is ready."""
         cdef PendingResponse last = self._last
         if last is None or last.answer is None:
             return
@@ -209,7 +209,7 @@ cdef class ResponseQueue:
             last.answer[0] = closing(last.answer[0])
 
     cdef PendingResponse empty(self):
-        """What was the first of them; they still know each other."""
+        """Empty the queue; return its first element, which still links to the others."""
         cdef PendingResponse first = self.first
         self.first = self._last = None
         self.count = 0
@@ -217,7 +217,7 @@ cdef class ResponseQueue:
 
 
 cdef bytes closing(bytes answer):
-    """Let an answer, or its head, say that the connection ends after it."""
+    """Return a response, or its head, with the field `Connection: close`."""
     if answer.find(_CLOSE, 0, answer.find(b"\r\n\r\n") + 2) >= 0:
         return answer
     line, _, rest = answer.partition(b"\r\n")
@@ -225,7 +225,7 @@ cdef bytes closing(bytes answer):
 
 
 cdef write_all(transport, list buffers):
-    """Write them in one go where that can be."""
+    """Write the buffers, with one call if writelines of this Python is correct."""
     if _CAN_GATHER:
         transport.writelines(buffers)
     else:
@@ -234,7 +234,7 @@ cdef write_all(transport, list buffers):
 
 
 def _write(InferenceResponse response, OutputForm form, bint shared):
-    """The answer, in whole. Any thread."""
+    """Return the whole response. Any thread."""
     json_size, parts = write(response, form)
     return _complete(json_size, parts, shared)
 
@@ -246,9 +246,9 @@ cdef _complete(int64_t json_size, list parts, bint shared):
 
 
 cdef _answer(bytes start, int64_t json_size, list parts, bint join):
-    """Head and body: one object, or buffers of which the large ones are the parts themselves.
+    """Return head and body: one object, or a list of buffers with the parts themselves for a large body.
 
-    join   the parts may change before they are sent
+    join   whether the parts may change before they are sent: then they are copied
     """
     cdef char room[MOST_HEAD]
     cdef char* head = room

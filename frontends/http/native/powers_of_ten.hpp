@@ -1,6 +1,6 @@
 // Powers of ten in 128 bits, computed once when the module is loaded.
 //
-// They take 10 KB, which is more than is worth a page of numbers that nobody can check by eye.
+// They take 10 KB; a table of constants in the source would be hard to check.
 #pragma once
 
 #include <array>

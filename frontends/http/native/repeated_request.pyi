@@ -1,10 +1,8 @@
-"""Requests of one client, which are alike but for some parts.
+"""RepeatedRequest: fast parsing of similar requests. Loop thread only; for compiled code only.
 
-Loop thread only; of use to compiled code alone.
-
-A client asks a model again and again with the same JSON but for its id, the shapes, the sizes and the
-numbers. So the JSON is compared with the one before, and only these parts are read.
+A client often repeats the same JSON with another id, other shapes, sizes and numbers. The JSON is compared
+with the last one, and only these parts are parsed.
 """
 
 class RepeatedRequest:
-    """A request that was read, for a body that differs from its own in these parts alone."""
+    """A parsed request, for bodies that differ only in id, shapes, sizes and numbers."""

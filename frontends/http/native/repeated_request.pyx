@@ -1,10 +1,10 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Requests of one client, which are alike but for some parts; see repeated_request.pyi.
+"""RepeatedRequest: fast parsing of similar requests.
 
 body ─► [RepeatedRequest] ─► InferenceRequest
 
-What the parts are is in slots.hpp; numbers of tensors are read by what reads them in other requests, so that
-both ways have the same rules. Whatever does not fit is left to the other way.
+slots.hpp parses the variable parts. The numbers of tensors have the parser of other requests, so that both
+have the same rules. All other requests are parsed completely (infer_request.pyx).
 """
 
 cimport cython
@@ -37,8 +37,8 @@ cdef extern from "slots.hpp" namespace "http_json" nogil:
     const uint64_t kMostElements
 
 cdef enum SlotKind:
-    # A part of a request's JSON that may differ in the next one: the characters of its id, the list of an input's
-    # sizes, the bytes of one in binary, the list of its numbers.
+    # A part of a request's JSON that may differ in the next one: the characters of its id, the shape of an
+    # input, its binary_data_size, the list of its numbers.
     ID
     SHAPE
     SIZE
@@ -49,7 +49,7 @@ cdef object MOST_ELEMENTS = <uint64_t>kMostElements
 
 @cython.final
 cdef class RepeatedRequest:
-    """See repeated_request.pxd."""
+    """A parsed request, for bodies that differ only in id, shapes, sizes and numbers."""
 
     cdef InferenceRequest again(
         self, object body, const char* data, Py_ssize_t whole, Py_ssize_t json_size, uint64_t most_bytes
@@ -65,7 +65,7 @@ cdef class RepeatedRequest:
     cdef InferenceRequest _like(
         self, object body, const char* data, Py_ssize_t whole, Py_ssize_t json_size, uint64_t most_bytes
     ):
-        """The request in a body whose JSON is another one, but like it."""
+        """Return the request in a body whose JSON differs only in the slots; None for another JSON."""
         cdef const char* at = data
         cdef const char* end = data + json_size
         cdef const char* begin
@@ -111,11 +111,11 @@ cdef class RepeatedRequest:
                 )
                 offset += size
             elif kind == DATA:
-                # As many elements as there may be text for: a shape cannot claim more memory than was sent.
+                # Limit the elements by the length of the text: a shape alone must not allocate memory.
                 if not 0 < elements <= <uint64_t>(end - at) or elements > most_bytes // like.dtype.byte_size:
                     return None
                 raw = PyBytes_FromStringAndSize(NULL, elements * <uint64_t>like.dtype.byte_size)
-                # Numbers of the configuration's enum begin with 1, else their order is that of DataType.
+                # The order is the order of DataType, but the enum of the configuration begins with 1.
                 at = read_numbers(
                     at, end, <NativeDataType>(like.dtype.number - 1), elements, PyBytes_AS_STRING(raw)
                 )
@@ -134,7 +134,7 @@ cdef class RepeatedRequest:
         return self._with(id, inputs)
 
     cdef dict _same_inputs(self, object body, const char* data):
-        """The inputs behind the same JSON."""
+        """Return the inputs of a body with identical JSON."""
         cdef Py_ssize_t i, size, offset = PyBytes_GET_SIZE(self._json)
         cdef dict inputs = {}
         cdef Tensor like
@@ -148,24 +148,24 @@ cdef class RepeatedRequest:
         return inputs
 
     cdef InferenceRequest _with(self, str id, dict inputs):
-        """The same request with another id and other inputs."""
+        """Return a copy of the request with another id and other inputs."""
         cdef InferenceRequest request = self._request.copy_with(inputs)
         request.id = id
         return request
 
 
 cdef inline object _part(object body, const char* data, Py_ssize_t at, Py_ssize_t size):
-    """Some bytes of a body: a small body or a small part is copied."""
+    """Return a part of a body: a copy of a small part or of a bytes object, else a view."""
     if size <= COPIED_UP_TO or type(body) is bytes:
         return PyBytes_FromStringAndSize(data + at, size)
     return part_of_body(body, at, size)
 
 
 cdef list _slots_of(bytes json, uint64_t most_bytes):
-    """Where the parts of a JSON that may differ begin and end, with their kinds, in their order: (begin, end, kind).
+    """Return the slots of a JSON text in their order: (begin, end, kind).
 
-    None if an input has no numbers and is not in binary, or tells them before their shape, and for what `read` does
-    not understand.
+    None for an input that is neither binary nor has numbers, for data before its shape, and for JSON that
+    RequestReader does not accept.
     """
     cdef Lease[Request] lease
     cdef Request* found = lease.get()
@@ -189,7 +189,7 @@ cdef list _slots_of(bytes json, uint64_t most_bytes):
             return None
     if slots != sorted(slots):
         return None
-    # An id with escapes is not in the JSON as it is.
+    # An id with escapes is decoded elsewhere, so that it has no slot.
     if found.id.size and begin <= found.id.data < begin + PyBytes_GET_SIZE(json):
         slots.append(_slot(begin, found.id, ID))
     return sorted(slots)

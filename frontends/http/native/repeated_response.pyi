@@ -1,10 +1,8 @@
-"""Answers to one client, which are alike but for some parts.
+"""RepeatedResponse: fast writing of similar responses. Loop thread only; for compiled code only.
 
-Loop thread only; of use to compiled code alone.
-
-Answers of a model to requests that are alike differ in their id, the shapes, the sizes and the numbers. So
-only these are written, between texts that were written before.
+Responses of a model to similar requests differ only in id, shapes, sizes and numbers. Only these are
+written, between kept texts.
 """
 
 class RepeatedResponse:
-    """An answer that was written, for a response whose outputs have the same names, types and ranks."""
+    """A written response, for responses whose outputs have the same names, types and ranks."""

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Answers to one client, which are alike but for some parts; see repeated_response.pyi.
+"""RepeatedResponse: fast writing of similar responses.
 
 InferenceResponse ─► [RepeatedResponse] ─► bytes
 """
@@ -44,22 +44,22 @@ cdef extern from "answer.hpp" namespace "answer" nogil:
 cdef enum:
     MOST_HEAD = 512  # bytes of a head
     NO_JSON_SIZE = -1
-    MOST_BINARY = 64 * 1024  # bytes of tensors: those of a larger answer are not copied
-    MOST_NUMBERS = 16 * 1024  # bytes of tensors in JSON: more are written without the GIL
-    DIGITS = 21  # of a size, and a comma
-    DATE = 29  # bytes of it
-    MOST_OUTPUTS = 64  # of an answer that is kept
+    MOST_BINARY = 64 * 1024  # bytes of binary tensors; larger ones are not copied into a response
+    MOST_NUMBERS = 16 * 1024  # bytes of a tensor in JSON; larger ones are written without the GIL
+    DIGITS = 21  # of a size, with a comma
+    DATE = 29  # bytes of a date
+    MOST_OUTPUTS = 64  # of a kept response
 
 cdef frozenset _NO_NUMBERS = frozenset((dtypes.BYTES, dtypes.FP16, dtypes.BF16))  # in JSON
 
 
 cdef inline NativeDataType _native(Tensor tensor):
-    # Numbers of the configuration's enum begin with 1, else their order is that of http_json::DataType.
+    # The order is the order of http_json::DataType, but the enum of the configuration begins with 1.
     return <NativeDataType>(tensor.dtype.number - 1)
 
 
 cdef inline object _bytes_of(Tensor tensor):
-    """What has the bytes of a tensor, without making any where an array has them."""
+    """Return the array of a tensor if it has the bytes of the tensor, else tensor.raw."""
     if tensor._raw is None and has_dtype(tensor._array, tensor.dtype.numpy):
         return tensor._array
     return tensor._as_raw()
@@ -67,7 +67,7 @@ cdef inline object _bytes_of(Tensor tensor):
 
 @cython.final
 cdef class RepeatedResponse:
-    """See repeated_response.pxd."""
+    """A written response, for responses whose outputs have the same names, types and ranks."""
 
     cdef bytes again(self, InferenceResponse response, OutputForm form, const char* date):
         if not self._is_like(response, form):
@@ -77,7 +77,7 @@ cdef class RepeatedResponse:
         return self._like(response, date)
 
     cdef bytes _like(self, InferenceResponse response, const char* date):
-        """The answer, also with another id and other shapes."""
+        """Return the response with its id, shapes and numbers; None if it is too large."""
         cdef Lease[Growth] lease
         cdef list outputs = response.outputs
         cdef Py_ssize_t[MOST_OUTPUTS] sizes
@@ -126,7 +126,7 @@ cdef class RepeatedResponse:
         return self._whole(begin, at - begin, outputs, binary, date)
 
     cdef bint _is_like(self, InferenceResponse response, OutputForm form):
-        """Whether all but the parts that differ would be as it was."""
+        """Return whether a response differs only in id, shapes, sizes and numbers."""
         cdef list outputs = response.outputs
         cdef Py_ssize_t i, count = len(self._tensors)
         cdef Tensor tensor, like
@@ -157,7 +157,7 @@ cdef class RepeatedResponse:
         return True
 
     cdef bytes _again_same(self, list outputs, const char* date):
-        """The answer, if it differs in date and numbers alone; None if an output has not the bytes of its shape."""
+        """Return a response that differs only in date and numbers; None if an output has another size."""
         cdef bytes answer = PyBytes_FromStringAndSize(NULL, self._same_size)
         cdef char* at = PyBytes_AS_STRING(answer)
         cdef Py_ssize_t i, size, left = self._same_size - PyBytes_GET_SIZE(self._same)
@@ -173,7 +173,7 @@ cdef class RepeatedResponse:
     cdef bytes _whole(
         self, const char* json, Py_ssize_t json_size, list outputs, Py_ssize_t binary, const char* date
     ):
-        """Head, JSON and the tensors behind it."""
+        """Return head, JSON and binary tensors as one object."""
         cdef char[MOST_HEAD] head
         cdef Py_ssize_t i, size = write_head(
             head, PyBytes_AS_STRING(self._start), PyBytes_GET_SIZE(self._start),

@@ -1,4 +1,4 @@
-"""What the head of a request for inference says. Loop thread only; of use to compiled code alone."""
+"""RequestHead: the parsed head of a request for inference. Loop thread only; for compiled code only."""
 
 class RequestHead:
-    """The bytes of a head and what they mean, for a client whose next head is the same."""
+    """The bytes of a head and their meaning, kept for a client that repeats the head."""

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""What the head of a request says, and the request in the body behind it.
+"""RequestHead: the parsed head of a request, and the request in its body.
 
 bytes ─► head.hpp ─► [RequestHead] ─► parse ─► InferenceRequest
 """
@@ -23,20 +23,20 @@ from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.codec.parse import parse
 
 cdef enum:
-    MOST_TRIED = 8  # of a client whose requests, or answers, are never as they were: nothing is kept then
+    MOST_TRIED = 8  # different requests or responses in a row, after which nothing more is kept
 
 cdef Py_ssize_t _LARGE = LARGE_BYTES
 
 
 cdef enum:
     MOST_DIGITS = 9  # of a size that is compared as a number
-    # Bytes of a body, beyond which a head is told anew: a large request may still be read by its own when the next
-    # one comes.
+    # Largest body in bytes for which a head is reused with other sizes: another thread may still read the
+    # head of a large request when the next one comes.
     SMALL_BODY = 16 * 1024
 
 
 cdef Py_ssize_t _json_size(const Head* head) noexcept:
-    """Bytes of JSON that the head names, or one of the two constants."""
+    """Return the size of the JSON in the head, or NO_JSON_SIZE or ODD_JSON_SIZE."""
     cdef Py_ssize_t size = 0
     cdef size_t i
     cdef char digit
@@ -54,10 +54,10 @@ cdef Py_ssize_t _json_size(const Head* head) noexcept:
 
 @cython.final
 cdef class RequestHead:
-    """What the head of a request says; see request_head.pxd."""
+    """The parsed head of requests whose heads differ only in their sizes."""
 
     cdef bint heads(self, const char* data, Py_ssize_t size) noexcept:
-        """Whether these bytes begin with the same head, sizes included."""
+        """Return whether these bytes begin with an identical head."""
         cdef Py_ssize_t head_size = PyBytes_GET_SIZE(self.data)
         if size < head_size or memcmp(data, PyBytes_AS_STRING(self.data), head_size):
             return False
@@ -67,7 +67,7 @@ cdef class RequestHead:
         return True
 
     cdef bint heads_but_sizes(self, const char* data, Py_ssize_t size) noexcept:
-        """Whether they begin with a head that differs in its sizes alone; then these are request_head."""
+        """Return whether these bytes begin with a head that differs only in sizes; adopt its sizes then."""
         cdef const char* known = PyBytes_AS_STRING(self.data)
         cdef Py_ssize_t at = self.first.begin, first, second = NO_JSON_SIZE, more
         if at == 0 or self.head.body_size > SMALL_BODY or size < at or memcmp(data, known, at):
@@ -86,7 +86,7 @@ cdef class RequestHead:
             return False
         if (first if self.length_is_first else second) > SMALL_BODY:
             return False
-        # A JSON of no bytes means something else.
+        # A JSON size of 0 has another meaning.
         if self.json_size != NO_JSON_SIZE and (second if self.length_is_first else first) == 0:
             return False
         self._tell_sizes(first, second, at + more)
@@ -100,8 +100,8 @@ cdef class RequestHead:
             self.json_size = second if self.length_is_first else first
 
     cdef bint lets_in(self, ListenerContext context, transport) except -1:
-        """Whether the interceptors, which the port has, let a request with this head in."""
-        # Heads are compared within one connection only, so the credentials of an equal head are the caller's own.
+        """Return whether the interceptors permit a request with this head; begin its call then."""
+        # Only heads of one connection are compared: equal heads have the credentials of the same caller.
         if self.authorization is None or not self.authorization.is_valid():
             self.authorization = context.interceptors.authorize_head(self.data, transport)
             if self.authorization is None:
@@ -110,13 +110,13 @@ cdef class RequestHead:
         return self.active is not None
 
     cdef leave(self):
-        """The request that was let in will not come to its end."""
+        """End the call of a permitted request that will not complete."""
         active, self.active = self.active, None
         if active is not None:
             active.end()
 
     cdef dict headers(self):
-        """The one field that `parse` asks for, under the one name that it asks with."""
+        """Return the header with the JSON size, the only one that `parse` reads; {} without it."""
         cdef Span* text = &self.head.json_size
         if not self.head.has_json_size:
             return {}
@@ -125,7 +125,7 @@ cdef class RequestHead:
         return {JSON_SIZE: PyUnicode_DecodeLatin1(text.data, text.size, NULL)}
 
     cdef InferenceRequest again(self, body, Span data, Py_ssize_t json_size, uint64_t most_bytes):
-        """The request in a body that is like one before; None for another."""
+        """Return the request in a body that resembles the kept one; None for a different body."""
         cdef InferenceRequest found
         if self.request is None:
             return None
@@ -136,7 +136,7 @@ cdef class RequestHead:
         return found
 
     cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes):
-        """Keep what the next body may have in common with this one; not of the first of its head."""
+        """Keep a request for comparison with the next body; skip the first request of a head."""
         cdef Py_ssize_t size = body.size if self.json_size == NO_JSON_SIZE else self.json_size
         if self.requests_tried > MOST_TRIED:
             return
@@ -147,7 +147,7 @@ cdef class RequestHead:
         self.requests_tried += 1
 
     cdef go_on_from(self, RequestHead before):
-        """Keep what was found out behind another head."""
+        """Take over the kept request and response of another head for the same model."""
         if (
             (before.json_size == NO_JSON_SIZE) == (self.json_size == NO_JSON_SIZE)
             and before.head.version == self.head.version
@@ -157,13 +157,13 @@ cdef class RequestHead:
             self.answer, self.answers_tried = before.answer, before.answers_tried
 
     cdef bint keeps_answers(self) noexcept:
-        """Whether an answer that was not as the one before it is worth to be kept."""
+        """Count a response that differs from the last one; return whether to keep it."""
         self.answers_tried += 1
         return 1 < self.answers_tried <= MOST_TRIED
 
 
 cdef Span _data(object body):
-    """The bytes of a body as the fast path has them: of its own object, which nobody changes the size of meanwhile."""
+    """Return the bytes of a bytes, bytearray or memoryview. Its size must not change meanwhile."""
     cdef Span found
     cdef Py_buffer* view
     if type(body) is bytes:
@@ -177,9 +177,9 @@ cdef Span _data(object body):
 
 
 cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, ModelEndpoint endpoint, body):
-    """Read the request in a body; the form of its answer is request_head.form.
+    """Return the request in a body; set request_head.form to the form of its outputs.
 
-    Raises CoreError, and TakesLong for JSON that is for another thread.
+    Raises CoreError, and TakesLong for JSON that another thread must parse.
     """
     cdef Span data = _data(body)
     cdef Py_ssize_t whole = <Py_ssize_t>data.size
@@ -193,7 +193,7 @@ cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, 
         if request is not None:
             return request
         found = read_body(request_head.model, request_head.head.version, body, size, context.most, context.regions)
-    if found is None:  # not in the common form: the other way knows all forms, and all refusals
+    if found is None:  # not in the common form: `parse` knows all forms and errors
         request, request_head.form = parse(
             request_head.model, request_head.head.version, endpoint.signature, request_head.headers(), body, context.most_bytes,
             context.regions,
@@ -206,7 +206,7 @@ cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, 
 
 
 cdef Py_ssize_t _size_at(const char* data, Py_ssize_t end, Py_ssize_t* at) noexcept:
-    """The size whose digits begin there, and `at` behind it; -1 for none, and for more than MOST_DIGITS."""
+    """Return the number at `at`, and move `at` behind its digits, at most MOST_DIGITS; -1 without digits."""
     cdef Py_ssize_t value = 0, i = at[0], last = min(end, at[0] + MOST_DIGITS)
     while i < last and c"0" <= data[i] <= c"9":
         value = value * 10 + (data[i] - c"0")
@@ -218,7 +218,7 @@ cdef Py_ssize_t _size_at(const char* data, Py_ssize_t end, Py_ssize_t* at) noexc
 
 
 cdef void _find_sizes(RequestHead request_head) noexcept:
-    """Where the sizes are in its head. There is no `first` where they take a longer look."""
+    """Set `first` and `second` to the positions of the sizes in the head; leave them 0 for unusual sizes."""
     cdef Sized length, json
     cdef const char* start = PyBytes_AS_STRING(request_head.data)
     length.begin = request_head.head.length.data - start
@@ -243,7 +243,7 @@ cdef void _find_sizes(RequestHead request_head) noexcept:
 
 
 cdef RequestHead head_of(bytes data, RequestHead before):
-    """Of a whole head for inference; `before` is the one before it on this connection, or None."""
+    """Return the RequestHead of a complete head; `before` is the last one of this connection, or None."""
     cdef RequestHead request_head = RequestHead.__new__(RequestHead)
     request_head.data = data
     request_head.head = read(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))

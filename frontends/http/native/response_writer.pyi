@@ -1,14 +1,14 @@
-"""How the answers of a connection leave. Loop thread only; of use to compiled code alone."""
+"""ResponseWriter: writes the responses of a connection. Loop thread only; for compiled code only."""
 
 from frontends.http.native.listener_context import ListenerContext
 
 class ResponseWriter:
-    """Writes the answers of a connection in the order of its requests, and waits for slow clients."""
+    """Writes the responses of a connection in the order of its requests, and waits for slow clients."""
 
     def __init__(self, context: ListenerContext) -> None: ...
     def turn(self) -> None:
-        """The end of a turn of the loop in which answers came."""
+        """Write the responses that became ready in one iteration of the loop."""
     def send_more(self) -> None:
-        """The transport has taken what it got."""
+        """Send the next piece of large responses, after the transport has taken the last one."""
     def cut(self) -> None:
-        """Close now; running requests are cancelled."""
+        """Close the connection now; running requests are cancelled."""

@@ -1,8 +1,8 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""How the answers of a connection leave; see response_writer.pxd.
+"""ResponseWriter: writes the responses of a connection.
 
-PendingResponse ─► [ResponseWriter] ─► transport.  Answers leave in the order of their requests, all that are ready in one
-write. What is large, or waits for the client, is counted (connection_memory.pyx) and given to the transport piece by piece.
+PendingResponse ─► [ResponseWriter] ─► transport.  Responses leave in the order of their requests; one write
+sends all ready ones. Large and waiting responses are counted (connection_memory.pyx) and sent in pieces.
 """
 
 from cpython.bytes cimport PyBytes_GET_SIZE
@@ -16,12 +16,12 @@ from frontends.http.native.listener_context cimport ListenerContext
 from frontends.http.native.connection_memory cimport size_of
 
 cdef enum:
-    SMALL = 8 * 1024  # an answer up to this is not counted
-    LARGE = 64 * 1024  # an answer above this is counted also if it can be sent at once
+    SMALL = 8 * 1024  # a response up to this size is not counted
+    LARGE = 64 * 1024  # a larger response is counted even if it can be sent at once
 
 
 cdef class ResponseWriter(ResponseSink):
-    """See response_writer.pxd."""
+    """The part of a FastConnection that writes responses, and waits for slow clients."""
 
     def __init__(self, ListenerContext context):
         self._context = context
@@ -29,24 +29,24 @@ cdef class ResponseWriter(ResponseSink):
         self._outgoing = Outgoing.__new__(Outgoing)
         self._ready = []
 
-    # what a connection does ----------------------------------------------------------
+    # methods of FastConnection ---------------------------------------------------------
 
     cdef _go_on(self):
-        """Write what is ready and, if that made room, go on with what waits."""
+        """Write the ready responses, and process waiting bytes if the limits permit it."""
         raise NotImplementedError
 
     cdef _end_if_idle(self):
-        """Close the connection when nothing of it is left."""
+        """Close the connection if no request and no response is left."""
         raise NotImplementedError
 
     cdef bint _in_body(self) except -1:
-        """Whether a body is being received."""
+        """Return whether a body is being received."""
         raise NotImplementedError
 
-    # answers -------------------------------------------------------------------
+    # responses -----------------------------------------------------------------
 
     cdef settle(self, PendingResponse pending):
-        """Count an answer that is large, or waits; one that there is no room for becomes an error."""
+        """Count a large or waiting response; replace it by an error if the memory account refuses it."""
         cdef int64_t size
         if pending.held:
             self._memory.release(pending.held)
@@ -67,18 +67,18 @@ cdef class ResponseWriter(ResponseSink):
         pending.sink = sink
 
     cdef answered(self, PendingResponse pending):
-        """A pending response of this connection has its answer."""
+        """Write the response if it is first in the queue: now, or with others at the end of the iteration."""
         if self._working or pending is not self._queue.first:
             return
         if pending.next is None:
             self._go_on()
         elif not self._turn_is_planned:
-            # Others of this connection may end in this turn: one write for all.
+            # Other responses may become ready in this loop iteration: one write sends all.
             self._turn_is_planned = True
             self._context.loop.call_soon(self.turn)
 
     def turn(self):
-        """The end of a turn of the loop in which answers came."""
+        """Write the responses that became ready in one iteration of the loop."""
         self._turn_is_planned = False
         self._go_on()
 
@@ -89,7 +89,7 @@ cdef class ResponseWriter(ResponseSink):
             self._ready_held += self._queue.take(self._ready)
 
     cdef _flush(self):
-        """Write what is ready, in one go."""
+        """Write all ready responses with one call."""
         cdef list ready = self._ready
         if not ready or self._transport is None:
             return
@@ -107,7 +107,7 @@ cdef class ResponseWriter(ResponseSink):
             self._end_if_idle()
 
     cdef _send_more(self):
-        """Give the transport the next piece of large answers."""
+        """Write the next piece of large responses to the transport."""
         self._outgoing.send_piece(self._transport, self._memory)
         self._writing_paused = self._transport_paused or self._outgoing.waits
         if self._outgoing.waits and not self._transport_paused:
@@ -115,7 +115,7 @@ cdef class ResponseWriter(ResponseSink):
             self._context.loop.call_soon(self.send_more)
 
     def send_more(self):
-        """Send the next piece: the transport has taken the last one."""
+        """Send the next piece of large responses, after the transport has taken the last one."""
         if self._transport is None or self._transport_paused:
             return
         if self._outgoing.waits:
@@ -126,28 +126,28 @@ cdef class ResponseWriter(ResponseSink):
             self._go_on()
 
     cdef bint _has_unsent(self) except -1:
-        """Whether a part of an answer waits after all has been sent that can be."""
+        """Send the ready responses; return whether a part of one still waits."""
         self._flush()
         return self._outgoing.waits
 
     # a client that does not read -------------------------------------------------
 
     cdef _pause(self):
-        """The transport holds more than the client reads."""
+        """Count the bytes that the transport buffers for a slow client; cut the connection if refused."""
         cdef int64_t size = self._transport.get_write_buffer_size()
         self._transport_paused = self._writing_paused = True
         if self._memory.hold(size, "answers that the client does not read") is None:
             self._unread = size
         else:
-            self._context.loop.call_soon(self.cut)  # not within what the transport does now
+            self._context.loop.call_soon(self.cut)  # not within this call of the transport
 
     cdef _resume(self):
-        """The client has read; `send_more` goes on."""
+        """Release the bytes that the client has read; `send_more` continues."""
         self._transport_paused = False
         self._memory.release(self._unread)
         self._unread = 0
 
     def cut(self):
-        """Close now; running requests are cancelled."""
+        """Close the connection now; running requests are cancelled."""
         if self._transport is not None:
             self._transport.abort()

@@ -1,8 +1,8 @@
 // The parts of a request's JSON that differ from one request of a client to the next.
 //
-// bytes ─► [take_…] ─► repeated_request.pyx.  Each function reads one part that begins at `at`, and returns what
-// is behind it: null for what is wrong, and for what is right but rare, which the reader of whole documents
-// knows. No Python type, no allocation.
+// bytes ─► [take_…] ─► repeated_request.pyx.  Each function parses one part at `at`, and returns the position
+// after it: null for invalid text, and for rare valid text, which needs the parser of whole documents. No
+// Python type, no allocation.
 #pragma once
 
 #include <cstddef>

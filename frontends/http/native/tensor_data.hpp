@@ -1,7 +1,7 @@
 // The `data` of a JSON input → the elements of a tensor in their wire form.
 //
-// Cursor ─► [read_numbers, read_strings] ─► memory of the caller.  How the lists are nested is not asked,
-// only how many elements there are, as in Triton.
+// Cursor ─► [read_numbers, read_strings] ─► memory of the caller.  As in Triton, only the number of elements
+// matters, not the nesting of the lists.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ void store(Number value, char* to) {
 #endif
 }
 
-// One element; what is said of numbers in json_number.hpp holds.
+// Parse one element, with the rules of json_number.hpp.
 inline bool take_number(Cursor& cursor, bool& value) { return cursor.take_truth(value); }
 inline bool take_number(Cursor& cursor, double& value) { return cursor.take_real(value); }
 
@@ -102,7 +102,7 @@ bool read_element(Cursor& cursor) {
   return take_number(cursor, value);
 }
 
-// Whether an element of the datatype is next.
+// Whether the next token is an element of the datatype.
 inline bool read_element(Cursor& cursor, DataType type) {
   switch (type) {
     case DataType::kBool: return read_element<bool>(cursor);
@@ -175,7 +175,7 @@ inline bool pack_strings(const char* at, const char* end, size_t count, char* to
   return cursor.peek() == '[' ? each_leaf(cursor, element) : element();
 }
 
-// Bytes that grow, up to a limit; what is over it is counted, not kept.
+// A growing buffer with a limit; bytes beyond it are counted, but not kept.
 class Growing {
  public:
   Growing(std::vector<char>& bytes, size_t most) : bytes_(bytes), most_(most) {}

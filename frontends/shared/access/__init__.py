@@ -1,9 +1,9 @@
-"""Access: who calls, and what a caller may do. Independent of the protocol.
+"""Access: authentication, authorization and limits of callers. Independent of the protocol.
 
     credentials ─► [AccessPolicy] ─► Caller (name, roles) ─► ActiveCall (counted in the caller's limits)
 
-A frontend asks the policy first, for every call (frontends/shared/interceptors.py). Without tokens, keys of
-issuers and limits there is no policy.
+A frontend checks every call against the policy first (frontends/shared/interceptors.py). A server without
+tokens, keys of issuers and limits has no policy.
 """
 
 from frontends.shared.access.active_call import ActiveCall

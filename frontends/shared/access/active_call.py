@@ -1,4 +1,4 @@
-"""ActiveCall: a call from the moment at which it is let in until its end."""
+"""ActiveCall: one call, from the check of its caller until its end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class ActiveCall:
     """A call that counts in the limits of its caller, and may have an entry in the access log.
 
-    It goes on when the token of its caller expires; later requests within it are checked again. Loop thread
-    only.
+    It continues when the token of its caller expires; later requests within it are checked again. Loop
+    thread only.
     """
 
     __slots__ = ("_allowance", "_log", "_renew", "_slot", "caller", "entry", "error")
@@ -45,7 +45,7 @@ class ActiveCall:
     def renew_with(self, renew: Callable[[], Caller]) -> None:
         """Prepare for more requests within the call.
 
-        renew   authorizes the same caller again, when its identification is not valid any more
+        renew   authorizes the same caller again, after its cached identification has expired
         """
         self._renew = renew
 
@@ -61,9 +61,9 @@ class ActiveCall:
             self._allowance.take()
 
     def end(self, status: int = 0, bytes_out: int = 0) -> None:
-        """Count the call as over, and write its entry. A second call does nothing.
+        """Remove the call from the counts of its caller, and write its log entry. A second call does nothing.
 
-        status, bytes_out   as the entry has them
+        status, bytes_out   for the entry (AccessLogEntry)
         """
         allowance, self._allowance = self._allowance, None
         if allowance is not None:

@@ -1,9 +1,9 @@
-"""BucketTable: the memory in which one process, or all workers together, count the requests of callers.
+"""BucketTable: memory in which one process, or all workers together, count the requests of callers.
 
     supervisor ─► create_file ─► each worker maps the file (plugins/workers)
 
-The size is fixed. A bucket that is not full is never dropped, so a table that is full is no way around
-limits: a caller without a slot shares the bucket of its network, or else the bucket of all other callers.
+The size is fixed. A bucket that is not full is never dropped, so a full table does not weaken the limits: a
+caller without a slot shares the bucket of its network, or else the bucket of all other callers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import NamedTuple
 
 from frontends.shared.native.buckets import Buckets, bytes_for
 
-WINDOW = 16  # slots in which the one of a caller may be
-_SECRET_BYTES = 16  # so that nobody can choose addresses or names that fall into one window
+WINDOW = 16  # number of slots that may hold the bucket of one caller
+_SECRET_BYTES = 16  # prevents clients from choosing addresses or names that share one window
 _HEAD_BYTES = 64
-_RESERVE = 16  # slots for all who find no place
+_RESERVE = 16  # slots for all callers without a slot of their own
 
 
 class Sizes(NamedTuple):
-    """How many buckets there are, for each kind of caller."""
+    """Number of buckets for each kind of caller."""
 
     callers: int = 8192
     addresses: int = 16384
@@ -38,7 +38,7 @@ class Sizes(NamedTuple):
 class BucketRange:
     """Slots that may hold the bucket of a caller."""
 
-    text: str  # names those who share the bucket, in errors
+    text: str  # name of the owner of the bucket, in errors
     first: int  # slot
     count: int  # of slots
     key: int  # of the bucket
@@ -47,8 +47,8 @@ class BucketRange:
 class BucketTable:
     """The buckets of one server. Loop thread only.
 
-    file      descriptor of memory that `create_file` has made; it may be closed afterwards. None for memory
-              of this process alone
+    file      descriptor from `create_file`; the caller may close it afterwards. None for memory of this
+              process only
     workers   number of processes that share the memory
     worker    number of this process among them, from 0 on
     """
@@ -75,7 +75,7 @@ class BucketTable:
 
     @staticmethod
     def create_file(workers: int, sizes: Sizes = Sizes()) -> int:  # noqa: B008
-        """Make the memory that the tables of so many workers share; return its descriptor. Raises OSError."""
+        """Create the memory that the tables of all workers share; return its descriptor. Raises OSError."""
         if hasattr(os, "memfd_create"):
             file = os.memfd_create("core-limits", os.MFD_CLOEXEC)
         else:  # not Linux
@@ -90,11 +90,11 @@ class BucketTable:
         self.buckets.clear(worker)
 
     def ranges(self, name: str, limits: str, *, known: bool) -> Iterator[BucketRange]:
-        """Give the ranges for the bucket of a caller, the best first. The last one always has room.
+        """Yield the ranges that may hold the bucket of a caller, in order of preference.
 
         name     of a caller, or an address
-        limits   of the caller: with other limits a caller has another bucket
-        known    whether the caller has shown a token
+        limits   text of the caller's limits: a caller with other limits has another bucket
+        known    whether the caller presents a token
         """
         if known:
             yield self._range(f"caller '{name}'", self._callers, limits)
@@ -119,9 +119,9 @@ def _bytes(sizes: Sizes, workers: int) -> int:
 
 
 def network_around(address: str) -> str | None:
-    """Return the network that many addresses of one owner lie in: /24 of IPv4, /48 of IPv6.
+    """Return the network of an address: /24 for IPv4, /48 for IPv6.
 
-    None for what is no address, such as a Unix domain socket.
+    None if `address` is not an IP address or network, such as "unix".
     """
     host = address.partition("/")[0]
     try:

@@ -1,4 +1,4 @@
-"""Credentials: what a caller shows, in the words of `Authorization` and `x-api-key` (RFC 6750)."""
+"""Credentials: the token of a call, from its headers `authorization` and `x-api-key` (RFC 6750)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MOST_CHARACTERS = 16 * 1024  # of a token; no issuer makes longer ones
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What one caller shows.
+    """The credentials of one call.
 
     secret    a token or a key, "" for none; never in a log, never in an error
-    address   that the call comes from, without a port; whoever shows nothing is known by it
+    address   of the client, without a port; it identifies a caller without a secret
     """
 
     secret: str = field(default="", repr=False)
@@ -27,9 +27,9 @@ class Credentials:
     def of(
         cls, authorizations: Sequence[str], keys: Sequence[str], address: str = ""
     ) -> Credentials:
-        """From every `authorization` and every `x-api-key` of a call.
+        """Return the credentials in all `authorization` and `x-api-key` headers of a call.
 
-        Raises Unauthenticated for what is not one of them, once, in a form that is known.
+        Raises Unauthenticated for more than one header, another scheme than Bearer, and an invalid length.
         """
         shown = len(authorizations) + len(keys)
         if not shown:
@@ -57,10 +57,10 @@ class Credentials:
 
 
 def network_of(address: str) -> str:
-    """By what a caller who shows nothing is known: an address of IPv4, or the network of one of IPv6.
+    """Return the name of a caller without a token: an IPv4 address, or the /64 network of an IPv6 address.
 
-    A network of 64 bits is what one customer gets: who is known by one address of IPv6 has as many names
-    as it likes. What is no address stays as it is.
+    One customer usually has a whole /64 network, and could otherwise use any number of names. Text that is
+    not an address is returned unchanged.
     """
     return _network_of(address) if ":" in address else address
 

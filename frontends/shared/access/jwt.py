@@ -1,4 +1,4 @@
-"""Tokens that somebody else issues: JWT, checked with the issuer's public keys (RFC 7519, RFC 7517).
+"""Tokens of an external issuer: JWT, verified with the issuer's public keys (RFC 7519, RFC 7517).
 
 The only file that imports PyJWT; `pip install core[jwt]` brings it.
 """
@@ -33,7 +33,7 @@ except ImportError as error:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has a token: `sub` of the token, and until when it is one (seconds since 1970)."""
+    """The holder of a valid token: `<issuer>#<sub>`, its roles, and when the token expires (Unix seconds)."""
 
     name: str
     roles: frozenset[str]
@@ -41,10 +41,10 @@ class Holder:
 
 
 class Issuer:
-    """The public keys of --auth-jwks, and what tokens that are signed with them must say."""
+    """The public keys of --auth-jwks, and the claims that their tokens must have."""
 
     def __init__(self, options: SharedOptions):
-        """Raises CoreError(INVALID) for flags that are missing or cannot be used, and for such a file."""
+        """Raises CoreError(INVALID) for a missing or invalid flag, and for an unusable file of keys."""
         for flag in ("issuer", "audience"):
             if not getattr(options, f"auth_jwt_{flag}"):
                 raise invalid(
@@ -66,11 +66,11 @@ class Issuer:
         self._keys = _keys(self.path)
 
     def read(self) -> None:
-        """Read the file again. Raises CoreError(INVALID) and keeps the keys if it cannot be used."""
+        """Read the file of keys again. Raises CoreError(INVALID) and keeps the keys if it is not usable."""
         self._keys = _keys(self.path)
 
     def holder(self, token: str) -> Holder:
-        """Who has a token. Raises Unauthenticated for one that is not good."""
+        """Return the holder of a token. Raises Unauthenticated for an invalid token."""
         options = self._options
         try:
             claims: dict[str, Any] = jwt.decode(
@@ -85,7 +85,7 @@ class Issuer:
         except PyJWTError as error:
             raise _refused(_why(error)) from None
         except (ValueError, RecursionError):
-            # What PyJWT lets through: a header may hold bytes that are no text, or brackets without end.
+            # PyJWT does not catch these: a header may hold bytes that are not text, or too deep brackets.
             raise _refused("has no valid signature") from None
         return Holder(
             f"{options.auth_jwt_issuer}#{claims['sub']}",
@@ -94,7 +94,7 @@ class Issuer:
         )
 
     def _key(self, token: str) -> jwt.PyJWK:
-        """The key that a token names, or the only one; the token's algorithm must be the key's."""
+        """Return the key that a token names, or the only key. Raises Unauthenticated for a mismatch."""
         head = jwt.get_unverified_header(token)
         name = head.get("kid")
         found = [key for key in self._keys if name is None or key.key_id == name]
@@ -126,7 +126,7 @@ def _keys(path: str) -> Sequence[jwt.PyJWK]:
         AttributeError,
         RecursionError,
     ) as error:
-        # PyJWT's errors of a set say what is missing, and nothing of what a key is.
+        # The text of the error is left out; its type is enough for the user.
         raise invalid(
             f"--auth-jwks '{path}' is no set of keys (a JSON object with 'keys'): "
             f"{type(error).__name__}"
@@ -138,7 +138,7 @@ def _keys(path: str) -> Sequence[jwt.PyJWK]:
 
 
 def _values(claims: Mapping[str, Any], path: str) -> list[str]:
-    """The texts of a claim: of a list, or words of a text, as `scope` has them."""
+    """Return the values of a claim: the strings of a list, or the words of a string such as `scope`."""
     found: Any = claims.get(path)
     if found is None:
         found = claims
@@ -161,7 +161,7 @@ _REASONS = (
 
 
 def _why(error: PyJWTError) -> str:
-    """The reason without PyJWT's own text, which may quote the token."""
+    """Return the reason of an error without PyJWT's own text, which may quote the token."""
     if isinstance(error, MissingRequiredClaimError):
         return f"has no claim '{error.claim}'"
     for kind, reason in _REASONS:

@@ -1,4 +1,4 @@
-"""How much a caller may do: so many requests a second, so many at a time."""
+"""Limits of a caller: requests per second, and simultaneous requests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from frontends.shared.access.bucket_table import BucketRange, BucketTable
 
 Clock = Callable[[], float]
 
-_LONGEST_NS = 2**60  # 36 years: no bucket takes longer to fill, so that no sum is too large
-_LOST = -1  # a slot is another caller's by now
+_LONGEST_NS = 2**60  # 36 years: upper bound of the time to fill a bucket, so that no sum overflows
+_LOST = -1  # the slot belongs to another caller by now
 
 
 @dataclass(frozen=True)
 class Limits:
-    """0 stands for no limit."""
+    """The limits of one caller; 0 means no limit."""
 
     rate: float = 0.0  # requests a second, over a long time
     burst: float = 0.0  # requests at once after a pause; at least 1; if 0, as many as `rate`
@@ -29,27 +29,27 @@ class Limits:
 
     @property
     def interval_ns(self) -> int:
-        """Nanoseconds in which one request comes into the bucket."""
+        """Nanoseconds in which the bucket gains one request."""
         return max(1, min(_LONGEST_NS, math.ceil(1e9 / self.rate)))
 
     @property
     def tolerance_ns(self) -> int:
-        """Nanoseconds in which all come but one that a full bucket holds."""
+        """Nanoseconds in which the bucket gains all but one of the requests that it holds when full."""
         return int(min(_LONGEST_NS, (self.depth - 1.0) * self.interval_ns))
 
     @property
     def depth(self) -> float:
-        """Requests that a full bucket holds."""
+        """Number of requests in a full bucket."""
         return max(1.0, self.burst or self.rate)
 
 
 class Allowance:
-    """What one caller has used of its limits: a bucket of requests that fills with time, and a count.
+    """The use of the limits by one caller: a bucket of requests that fills with time, and a count.
 
-    It holds nothing itself: everything is in the table, where other workers count too.
+    The counts are in the table, which other workers share.
 
-    clock_s   seconds that only grow, the same for all processes of the machine
-    ranges    slots that may hold its bucket, the best first
+    clock_s   monotonic time in seconds, equal in all processes of the machine
+    ranges    slots that may hold its bucket, in order of preference
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class Allowance:
         self._slot = -1
 
     def enter(self) -> int:
-        """Begin a request; `leave` must follow once with what this returns.
+        """Count a new request, and return its slot; the caller calls `leave` once with it.
 
         Raises Exhausted, and counts nothing then.
         """
@@ -117,13 +117,13 @@ class Allowance:
     def leave(self, slot: int) -> None:
         """End a request.
 
-        slot   what `enter` has returned
+        slot   the result of `enter`
         """
         if slot >= 0:
             self._buckets.leave(slot)
 
     def _entered(self, most: int) -> tuple[int, int]:
-        """Count a request in flight: the slot, and how many there are then, 0 for too many."""
+        """Count a request in flight; return its slot and the new count, 0 if that exceeds `most`."""
         while True:
             slot = self._claimed(int(self._clock_s() * 1e9))
             count = self._buckets.enter(slot, self._range.key, most)
@@ -131,7 +131,7 @@ class Allowance:
                 return slot, count
 
     def _claimed(self, now_ns: int) -> int:
-        """The slot of the bucket: the caller's own, or one that it shares while there is no room."""
+        """Return the slot of the bucket: the caller's own, or a shared one while its window is full."""
         own = self._range is self._ranges[0] and self._slot >= 0
         if own and self._buckets.key(self._slot) == self._range.key:
             return self._slot
@@ -139,7 +139,7 @@ class Allowance:
             slot = self._buckets.claim(found.first, found.count, found.key, now_ns)
             if slot >= 0:
                 break
-        else:  # even the reserve is full: with the key of whoever has that slot
+        else:  # even the reserve is full: share its first slot, under the key of its owner
             slot = found.first
             found = replace(found, key=self._buckets.key(slot))
         self._range, self._slot = found, slot
@@ -149,13 +149,13 @@ class Allowance:
 class Allowances:
     """The allowances of all callers. Loop thread only.
 
-    clock_s   seconds that only grow, the same for all processes of the machine
+    clock_s   monotonic time in seconds, equal in all processes of the machine
     """
 
     def __init__(self, clock_s: Clock, table: BucketTable | None = None):
         table = table or BucketTable()
 
-        @lru_cache(4096)  # what is forgotten here is made again: all counts are in the table
+        @lru_cache(4096)  # an evicted allowance is created again: all counts are in the table
         def found(name: str, limits: Limits, known: bool) -> Allowance:
             text = f"{limits.rate} {limits.burst} {limits.concurrent}"
             ranges = tuple(table.ranges(name, text, known=known))
@@ -164,9 +164,9 @@ class Allowances:
         self._found = found
 
     def of(self, name: str, limits: Limits, *, known: bool) -> Allowance | None:
-        """Return the one of a caller, who has these limits; None for a caller without any.
+        """Return the allowance of a caller with these limits; None for a caller without limits.
 
         name    of a caller, or an address
-        known   whether the caller has shown who it is
+        known   whether the caller presents a token
         """
         return self._found(name, limits, known) if limits else None

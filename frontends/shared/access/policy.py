@@ -1,4 +1,4 @@
-"""AccessPolicy: whether a call may be made. Loop thread only.
+"""AccessPolicy: authenticates callers and checks their roles. Loop thread only.
 
     Credentials ─► identify ─► Caller ─► check roles ─► begin_call (limits) ─► ActiveCall
 
@@ -40,17 +40,17 @@ class Caller:
     name: str  # for logs; the address of a caller without a token
     roles: frozenset[str]  # none for a caller without a token
     expires_s: float  # seconds since 1970
-    known: bool  # whether the caller has shown a token
+    known: bool  # whether the caller presents a token
     allowance: Allowance | None  # limits of the caller; None for no limit
     generation: int  # of the policy when the caller was verified
 
     @property
     def text(self) -> str:
-        """Return the caller in an error: "caller 'conc'", "address '10.0.0.7'"."""
+        """The caller in error texts: "caller 'conc'", "address '10.0.0.7'"."""
         return f"{'caller' if self.known else 'address'} '{self.name}'"
 
     def is_valid(self) -> bool:
-        """Return whether it has not expired, and no file was read again since."""
+        """Return whether the caller has not expired, and no file was read again since its verification."""
         policy = self.policy
         return self.generation == policy.generation and policy.now_s() < self.expires_s
 
@@ -62,7 +62,7 @@ class Caller:
 
 
 class AccessPolicy:
-    """The tokens, issuers and limits of one server. Made by `of`."""
+    """The tokens, issuers and limits of one server. Created by `of`."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class AccessPolicy:
     ):
         """Raises CoreError for files that cannot be read or used.
 
-        table   opens the memory in which all workers count together; None: this process counts alone
+        table   returns the table that all workers share; None: this process counts alone
         """
-        self.generation = 0  # changes when a file was read again: callers are verified again then
+        self.generation = 0  # grows when a file is read again; then callers are verified again
         self.now_s = now  # seconds since 1970, against which expiry is checked
         self._token_path = options.auth_tokens
         self._tokens = token_file(self._token_path) if self._token_path else {}
@@ -92,7 +92,7 @@ class AccessPolicy:
     def of(
         cls, options: SharedOptions, table: Callable[[], BucketTable | None] = lambda: None
     ) -> AccessPolicy | None:
-        """Return the policy of the options; None without tokens, keys and limits. Raises as AccessPolicy."""
+        """Return the policy; None without tokens, keys and limits. Raises CoreError for unusable files."""
         limited = options.limit_rate > 0 or options.limit_concurrency > 0
         if not (options.auth_tokens or options.auth_jwks or limited):
             return None
@@ -141,11 +141,11 @@ class AccessPolicy:
         raise forbidden(f"this API needs the role {wanted.text}; {caller.text} has {has}")
 
     def is_exempt(self, wanted: Requirement) -> bool:
-        """Return whether such calls are neither checked nor counted: health, unless it is closed."""
+        """Return whether a call is neither checked nor counted: health, if it is open to every caller."""
         return wanted.category == "health" and "health" in self._open
 
     def _verified(self, secret: str, digest: bytes) -> Caller:
-        # The time of the look-up depends on the hash, which says nothing about the token.
+        # The duration of the look-up depends on the hash, which reveals nothing about the token.
         holder = self._tokens.get(digest)
         if holder is not None:
             limits = self._limits if holder.limits is None else holder.limits

@@ -1,11 +1,11 @@
 """Roles, and the roles that each category of calls needs.
 
-    infer    ask models, and read what that needs: metadata, configurations, shared memory
-    read     see everything and change nothing: also statistics, metrics, the repository, settings
-    manage   as `read`, and change things: load and unload models, settings of log and trace
+    infer    run inference; read metadata and configurations; register shared memory
+    read     read everything, also statistics, metrics, the repository, settings; change nothing
+    manage   read everything; load and unload models; change settings of log and trace
 
-`infer` does not include `read`: who watches a server need not be able to use it. `manage` includes `read`.
-A caller may have several roles.
+`infer` does not include `read`, and `read` not `infer`: a monitoring system needs no inference. A caller may
+have several roles.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INFER = frozenset({INFER})
 _READ = frozenset({READ, MANAGE})
 _MANAGE = frozenset({MANAGE})
 
-# category → roles that may look, roles that may change
+# Category → roles for reading, roles for changes.
 _ROLES = {
     "health": (_ANY, _ANY),
     "metadata": (_ANY, _ANY),
@@ -37,10 +37,10 @@ CATEGORIES = tuple(_ROLES)
 
 @dataclass(frozen=True)
 class Requirement:
-    """What a call needs of its caller.
+    """The roles that a call requires.
 
-    category   of the call; some may be open to every caller
-    roles      any one is enough
+    category   of the call; --auth-open opens categories to every caller
+    roles      one of them is sufficient
     """
 
     category: str
@@ -48,7 +48,7 @@ class Requirement:
 
     @property
     def text(self) -> str:
-        """The roles, as an error names them."""
+        """The roles in an error text: "read or manage"."""
         return " or ".join(role for role in ROLES if role in self.roles)
 
 
@@ -60,9 +60,9 @@ _TABLE = {
 
 
 def requirement(category: str, *, changes: bool) -> Requirement:
-    """Return what a call of a category needs.
+    """Return the requirement of a call of a category.
 
-    changes   whether the call may change something
+    changes   whether the call may change the server
     Raises KeyError for an unknown category, so that no call is open by mistake.
     """
     return _TABLE[category, changes]

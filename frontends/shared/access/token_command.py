@@ -1,4 +1,4 @@
-"""`python -m core token`: make a token. The token is shown once; the file holds its hash."""
+"""`python -m core token`: create a token, and print it once. The file of tokens holds its hash."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print a token, and its line or the file that the line is in; return the exit status.
+    """Print a new token, and its line or the file with its line; return the exit status.
 
-    The token goes to stdout, all else to stderr: `TOKEN=$(python -m core token …)`.
+    The token goes to stdout, all other text to stderr: `TOKEN=$(python -m core token …)`.
     """
     token = new_token()
     limits = Limits(namespace.rate, namespace.burst, namespace.concurrent)
@@ -50,10 +50,10 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _append(path: Path, line: str) -> None:
-    """Append a line. Raises CoreError(INVALID) if the file holds anything but tokens, and OSError."""
+    """Append a line. Raises CoreError(INVALID) if the file is not a valid file of tokens, and OSError."""
     before = path.read_text() if path.exists() else ""
     read_tokens(before, str(path))
     gap = "\n" if before and not before.endswith("\n") else ""
-    # Only the owner may read a new file: it says who has which role.
+    # Only the owner may read a new file: it contains names and roles.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a") as file:
         file.write(f"{gap}{line}\n")

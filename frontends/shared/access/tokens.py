@@ -1,10 +1,10 @@
-"""The file of tokens: a line for each, with a hash in the place of the token.
+"""The file of tokens: one line for each token, with its hash.
 
-    # name   roles         hash          limits, as many as are wanted
+    # name   roles         hash          limits (optional)
     alice    infer         sha256:9f86…  rate=100 burst=200 concurrent=16
     deploy   read,manage   sha256:60303…
 
-A name may have several lines, so that a token can be changed while the older one is still in use.
+A name may have several lines, so that a new token can replace an old one that is still in use.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from core.errors import invalid
 from frontends.shared.access.limits import Limits
 from frontends.shared.access.roles import ROLES
 
-_PREFIX = "core_"  # so that scanners of repositories can find one that was committed
+_PREFIX = "core_"  # lets secret scanners find a token that was committed to a repository
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:/-]{0,127}")
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
 class TokenHolder:
-    """Who has a token: one line of the file. limits: None for those that all callers have."""
+    """The holder of a token: one line of the file. limits: None for the limits of all callers."""
 
     name: str
     roles: frozenset[str]
@@ -34,17 +34,17 @@ class TokenHolder:
 
 
 def digest_of(secret: str) -> bytes:
-    """SHA-256 of a token. It has 256 random bits: nothing slower is needed to keep it."""
+    """Return the SHA-256 of a token. A token has 256 random bits, so that no slow hash is necessary."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
 def new_token() -> str:
-    """A token that nobody has."""
+    """Return a new random token."""
     return _PREFIX + secrets.token_urlsafe(32)
 
 
 def line_of(name: str, roles: list[str], token: str, limits: Limits | None = None) -> str:
-    """The line of the file for a token. Raises CoreError(INVALID) for what cannot stand there."""
+    """Return the line of a token. Raises CoreError(INVALID) for an invalid name, role or limit."""
     shown = [name, ",".join(roles), f"sha256:{digest_of(token).hex()}"]
     if limits is not None:
         shown += [
@@ -58,7 +58,7 @@ def line_of(name: str, roles: list[str], token: str, limits: Limits | None = Non
 
 
 def token_file(path: str) -> dict[bytes, TokenHolder]:
-    """Hash → who has it. Raises CoreError(INVALID) for a file that cannot be read or used."""
+    """Read a file: hash → holder. Raises CoreError(INVALID) for a file that cannot be read or used."""
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -68,7 +68,7 @@ def token_file(path: str) -> dict[bytes, TokenHolder]:
 
 
 def read_tokens(text: str, origin: str) -> dict[bytes, TokenHolder]:
-    """The same from the text of a file. Errors name file and line, and never what stands there."""
+    """Parse a file: hash → holder. Raises CoreError(INVALID), with `origin` and line, never with the hash."""
     found: dict[bytes, TokenHolder] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()

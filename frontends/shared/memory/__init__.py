@@ -1,4 +1,4 @@
-"""Shared memory of clients: tensors that do not travel in messages."""
+"""Shared memory of clients: requests name regions instead of containing tensors."""
 
 from frontends.shared.memory.control import MemoryControl
 from frontends.shared.memory.cuda_place import CudaPlace

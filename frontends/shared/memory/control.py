@@ -23,16 +23,16 @@ _FREED = "the others have let it go"
 
 
 def _thing(area: str) -> Callable[[Arguments], str]:
-    """Return the thing of a region of that area; without a name, the whole area."""
+    """Return the function that names the object of an operation: a region, or the area without a name."""
     return lambda arguments: f"{area} {arguments['name']}" if arguments["name"] else area
 
 
 class MemoryControl(Area, name="memory"):
-    """Registers regions of shared memory. `MemoryControl.of(server)` is the one of a server."""
+    """Registers regions of shared memory. `MemoryControl.of(server)` returns the object of a server."""
 
     def __init__(self, regions: SharedMemoryRegions, cuda: CudaRegions):
-        self.regions = regions  # of all kinds, by name; requests find their tensors there
-        self.cuda = cuda  # those of memory of GPUs
+        self.regions = regions  # of all kinds, by name
+        self.cuda = cuda  # registers regions of GPU memory
         self._lent = LentRegions(self._owner_ended)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -106,14 +106,14 @@ class MemoryControl(Area, name="memory"):
         self.regions.unregister(name, LENT)
 
     def _owner_ended(self, name: str) -> None:
-        """Forget a region: the process that has its client's connection has ended."""
+        """Forget a region after the end of the process that held the connection of its client."""
         self.regions.unregister(name, LENT)
         task = asyncio.get_running_loop().create_task(self._forget(name))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _forget(self, name: str) -> None:
-        """Let later processes not repeat the change. Each process that noticed the end does so."""
+        """Remove the recorded registration, so that later processes do not repeat it."""
         with contextlib.suppress(CoreError):
             await self.give_back(name)
 

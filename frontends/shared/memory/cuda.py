@@ -1,4 +1,4 @@
-"""CudaRegions: memory of GPUs, which clients share by handles of CUDA's interprocess communication.
+"""CudaRegions: GPU memory that clients share by handles of CUDA's interprocess communication.
 
 register ─► open the handle ─► [DeviceRegion] ─► CudaPlace ─► tensors of requests, outputs
 """
@@ -25,7 +25,7 @@ HANDLE_BYTES = 64  # of a cudaIpcMemHandle_t
 
 
 class DeviceStatus(NamedTuple):
-    """What clients see of a region; its size in bytes."""
+    """The status of a region for clients; its size is in bytes."""
 
     name: str
     device_id: int
@@ -38,7 +38,7 @@ class DeviceRegion:
     kind = CUDA
 
     def __init__(self, status: DeviceStatus, address: int, runtime: DeviceRuntime):
-        self.status = status  # as it was registered
+        self.status = status  # as registered
         self.address = address  # of its first byte, on the device
         self.runtime = runtime
 
@@ -52,7 +52,7 @@ class DeviceRegion:
         return CudaPlace(self, self.address + offset, byte_size)
 
     def read(self, offset: int, byte_size: int, dtype: DataType | None) -> CudaPlace | bytes:
-        """Return the place of an input. BYTES are copied to the host: no device has arrays of them."""
+        """Return the place of an input; for BYTES a copy in host memory: devices have no arrays of BYTES."""
         place = self.view(offset, byte_size)
         return place.get().tobytes() if dtype is dtypes.BYTES else place
 
@@ -66,9 +66,9 @@ class DeviceRegion:
 class CudaRegions:
     """Registers regions on GPUs. Not thread-safe: call from the event loop only. A thread opens the handles.
 
-    regions   receives them; says whether clients may register memory
-    gpus      numbers of the GPUs that this process sees
-    find      returns the runtime or raises NoRuntime; the first registration calls it once
+    regions   stores the regions; checks whether clients may register memory
+    gpus      numbers of the GPUs that this process can use
+    find      returns the runtime or raises NoRuntime; called until it succeeds once
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class CudaRegions:
         """Open memory of a client on GPU `device`, under `name`.
 
         handle      64 bytes, a cudaIpcMemHandle_t
-        byte_size   of the memory from its first byte on
-        Raises CoreError: UNSUPPORTED if not allowed, ALREADY_EXISTS for a name that is taken, INVALID without
-        GPUs and for memory that cannot be opened or is smaller, UNAVAILABLE if there are too many regions.
+        byte_size   from the first byte of the memory on
+        Raises CoreError: UNSUPPORTED if not allowed, ALREADY_EXISTS for a used name, INVALID without GPUs and
+        for memory that cannot be opened or is smaller, UNAVAILABLE for too many regions.
         """
         self._regions.check_allowed()
         if not name:

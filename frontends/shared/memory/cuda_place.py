@@ -1,4 +1,4 @@
-"""CudaPlace: a part of a client's memory on a GPU, with an input or for an output."""
+"""CudaPlace: a part of a client's GPU memory that holds an input or receives an output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CudaPlace(DevicePlace):
-    """Bytes in the memory of a GPU. It keeps its region open. Thread-safe."""
+    """A range of bytes in GPU memory. It keeps its region open. Thread-safe."""
 
     def __init__(self, region: DeviceRegion, address: int, nbytes: int):
         self._region = region
@@ -30,7 +30,7 @@ class CudaPlace(DevicePlace):
         """Return the input in this place, on the device, without a copy.
 
         model   name of the model, for errors
-        Raise CoreError(INVALID) if an input of that type and shape has another size.
+        Raises CoreError(INVALID) if the place has not the size of an input of that type and shape.
         """
         size = math.prod(shape) * dtype.byte_size
         if size != self.nbytes:
@@ -51,9 +51,9 @@ class CudaPlace(DevicePlace):
         return found
 
     def fill(self, tensor: Tensor) -> None:
-        """Copy an output here; from memory of a GPU directly, without the host. Blocks.
+        """Copy an output into this place; a contiguous CUDA tensor without the host. Blocks.
 
-        Raise CoreError(INTERNAL) if the place is too small.
+        Raises CoreError(INTERNAL) if the place is too small.
         """
         size = tensor.byte_size
         if size > self.nbytes:

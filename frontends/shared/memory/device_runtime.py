@@ -1,4 +1,4 @@
-"""DeviceRuntime: opens and copies memory of GPUs, with CuPy."""
+"""DeviceRuntime: opens and copies GPU memory with CuPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyKind
 
 
 class NoRuntime(Exception):
-    """Memory of GPUs cannot be used; the text says why."""
+    """Raised if GPU memory cannot be used; the text gives the reason."""
 
 
 def find_runtime() -> DeviceRuntime:
@@ -29,7 +29,7 @@ def find_runtime() -> DeviceRuntime:
 
 
 class DeviceRuntime:
-    """CUDA's runtime, by CuPy. Thread-safe. Methods raise CuPy's errors; copies are complete on return.
+    """CUDA's runtime API in CuPy. Thread-safe. Methods raise CuPy's errors; copies are complete on return.
 
     cuda     module cupy.cuda
     driver   libcuda: CuPy has no function for the size of memory
@@ -45,7 +45,7 @@ class DeviceRuntime:
             return int(self._cuda.runtime.ipcOpenMemHandle(handle, _LAZY_PEER_ACCESS))
 
     def size(self, address: int, device: int) -> int:
-        """Return the size of the memory from the address on, in bytes."""
+        """Return the number of bytes from `address` to the end of its allocation. Raises OSError."""
         base, size = ctypes.c_uint64(), ctypes.c_size_t()
         with self._cuda.Device(device):
             status = self._driver.cuMemGetAddressRange_v2(
@@ -60,21 +60,21 @@ class DeviceRuntime:
             self._cuda.runtime.ipcCloseMemHandle(address)
 
     def to_host(self, target: np.ndarray, address: int, device: int) -> None:
-        """Copy as many bytes as `target` has."""
+        """Copy `target.nbytes` bytes from the device into `target`."""
         with self._cuda.Device(device):
             self._cuda.runtime.memcpy(target.ctypes.data, address, target.nbytes, _TO_HOST)
 
     def from_host(self, address: int, source: np.ndarray, device: int) -> None:
-        """Copy all bytes of `source`."""
+        """Copy all bytes of `source` to the device."""
         with self._cuda.Device(device):
             self._cuda.runtime.memcpy(address, source.ctypes.data, source.nbytes, _TO_DEVICE)
-            # From pageable memory the last bytes may still be on their way when the call returns.
+            # A copy from pageable memory may return before its last bytes arrive.
             self._cuda.runtime.streamSynchronize(0)
 
     def between(
         self, target: int, target_device: int, source: int, source_device: int, byte_size: int
     ) -> None:
-        """Copy bytes from one address to another, on one device or from one to the other."""
+        """Copy `byte_size` bytes within one device, or from one device to another."""
         with self._cuda.Device(target_device):
             self._cuda.runtime.memcpyPeer(target, target_device, source, source_device, byte_size)
             # A copy within a device returns before it is done.

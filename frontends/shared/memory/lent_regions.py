@@ -1,4 +1,4 @@
-"""LentRegions: regions whose descriptor another worker received. They end with that worker."""
+"""LentRegions: regions whose descriptor another worker has received. They end with that worker."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from core.errors import internal
 
 @contextmanager
 def opened_elsewhere(process: int, file: int) -> Iterator[int]:
-    """Yield a descriptor of this process for a file that a process of the server has open.
+    """Yield a descriptor in this process for an open file of a process of the server.
 
-    file   its descriptor in that process, which may be this one
-    Raises CoreError(INTERNAL) if the process has ended or has closed it.
+    file   descriptor in `process`, which may be this process
+    Raises CoreError(INTERNAL) if the process has ended or has closed the file.
     """
     if process == os.getpid():
         yield file
@@ -33,9 +33,9 @@ def opened_elsewhere(process: int, file: int) -> Iterator[int]:
 
 
 class LentRegions:
-    """Which process received which region. Not thread-safe: call from the event loop only.
+    """Maps each region to the process that has received it. Not thread-safe: call from the event loop only.
 
-    ended   called with each region whose process has ended: the connection of its client has ended too
+    ended   called with the name of each region whose process has ended, and with it the client's connection
     """
 
     def __init__(self, ended: Callable[[str], None]):
@@ -45,7 +45,7 @@ class LentRegions:
         self._watched: dict[int, int] = {}
 
     def watch(self, name: str, process: int) -> None:
-        """Call `ended` with the region when `process` ends. It must be running."""
+        """Call `ended` with the region when `process`, which must be running, ends. Ignores this process."""
         if process == os.getpid():
             return
         self._names.setdefault(process, set()).add(name)
@@ -54,7 +54,7 @@ class LentRegions:
             asyncio.get_running_loop().add_reader(found, self._process_ended, process)
 
     def forget(self, name: str) -> None:
-        """Do not watch the region any more."""
+        """Stop watching for a region."""
         for names in self._names.values():
             names.discard(name)
 

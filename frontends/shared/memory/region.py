@@ -1,4 +1,4 @@
-"""Region: a part of one shared memory object, mapped.
+"""Region: a mapped part of one shared memory object.
 
 key, or descriptor ─► [Region] ─► views for requests.  A view keeps the mapping: it ends when the region and
 the last view are freed.
@@ -25,17 +25,17 @@ except ImportError:  # Windows: no client can lend memory
 RESERVED_PREFIX = "triton_python_backend_shm_region_"
 SYSTEM, CUDA, LENT = "system", "cuda", "lent"  # kinds
 
-_SEMAPHORE = "sem."  # how sem_open begins the names of its files, in the same folder
+_SEMAPHORE = "sem."  # prefix of the files of sem_open, in the same folder
 _NO_FILE = -1
-_LARGEST = 2**64 - 1  # size on the wire
-_FOLDER = "/dev/shm/"  # where shm_open keeps its objects on Linux
+_LARGEST = 2**64 - 1  # largest size in the protocol
+_FOLDER = "/dev/shm/"  # folder of the objects of shm_open on Linux
 _LONGEST_KEY = 255  # bytes, of a file name
 # F_GET_SEALS and F_SEAL_SHRINK; fcntl of Python 3.10 has no names for them.
 _GET_SEALS, _SEAL_SHRINK = 1034, 2
 
 
 class RegionStatus(NamedTuple):
-    """What clients see of a region; sizes in bytes."""
+    """The status of a region for clients; sizes are in bytes."""
 
     name: str
     key: str
@@ -46,16 +46,16 @@ class RegionStatus(NamedTuple):
 class Region:
     """A mapped region. Create it on the loop thread; `view`, `read` and the views are thread-safe.
 
-    kind     "system", or "lent" if its descriptor was sent: only its client knows the name
-    status   as it was registered; key "" for a lent one
+    kind     "system", or "lent" if the client sent its descriptor: only that client knows the name
+    status   as registered; its key is "" for a lent region
     """
 
     __slots__ = ("_file", "_map", "kind", "status")
 
     def __init__(self, status: RegionStatus, file: int, *, sealed: bool = False):
-        """Map a part of `file`, which the caller closes. Raises OSError if the system refuses.
+        """Map a part of `file`, which the caller closes. Raises OSError if the mapping fails.
 
-        sealed   whether the file cannot become smaller: then its size is not checked again
+        sealed   whether the file is sealed against shrinking: then its size is not checked again
         """
         self.kind = LENT if sealed else SYSTEM
         self.status = status
@@ -68,12 +68,12 @@ class Region:
             os.close(self._file)
 
     def view(self, offset: int, byte_size: int) -> memoryview:
-        """Return `byte_size` writable bytes from byte `offset` on. Raises CoreError(INVALID)."""
+        """Return writable bytes. Raises CoreError(INVALID) for bytes outside of the region or lost memory."""
         name = self.status.name
         check_place(name, self.status.byte_size, offset, byte_size)
         if self._map.lost:
             raise gone(name)
-        # The object may have become smaller. An error now is better than zeros later.
+        # The object may have become smaller: refuse the request instead of reading zeros.
         if self._file != _NO_FILE:
             left = os.fstat(self._file).st_size - self.status.offset
             if offset + byte_size > left:
@@ -81,9 +81,9 @@ class Region:
         return memoryview(self._map)[offset : offset + byte_size]
 
     def read(self, offset: int, byte_size: int, dtype: DataType | None) -> Buffer:
-        """Return the bytes of an input, read-only. Raises what `view` raises.
+        """Return the bytes of an input: a read-only view, or a copy for BYTES. Raises what `view` raises.
 
-        The client can write to them while the model runs.
+        The client can change the bytes of a view while the model runs.
         """
         found = self.view(offset, byte_size).toreadonly()
         if dtype is not dtypes.BYTES:
@@ -112,7 +112,7 @@ def check_place(name: str, size: int, offset: int, byte_size: int) -> None:
 
 
 def gone(name: str) -> CoreError:
-    """Return the error of a region whose bytes are lost."""
+    """Return the error for a region whose memory is lost."""
     return invalid(
         f"the memory of shared memory region '{name}' is gone: its object was made smaller, or the system "
         "had no memory left for it; unregister it and register it again"
@@ -122,8 +122,8 @@ def gone(name: str) -> CoreError:
 def open_region(status: RegionStatus) -> Region:
     """Map the region that `status` describes. Never blocks.
 
-    Raises CoreError(INVALID) for an invalid key or place, CoreError(INTERNAL) if the system refuses. No error
-    shows the key: its reader may not be allowed to know it.
+    Raises CoreError(INVALID) for an invalid key, offset or size, CoreError(INTERNAL) if the object cannot be
+    opened or mapped. No error shows the key, which may be secret from the reader.
     """
     name, offset, byte_size = status.name, status.offset, status.byte_size
     file = _open(_file_name(status), name)
@@ -146,11 +146,11 @@ def open_region(status: RegionStatus) -> Region:
 
 
 def sealed_region(name: str, file: int, byte_size: int) -> Region:
-    """Map memory whose descriptor a client has sent; the caller closes it. Never blocks.
+    """Map the memory of a client's descriptor, which the caller closes. Never blocks.
 
     byte_size   from the first byte on
-    Raises CoreError(INVALID) for a descriptor of something else, and for memory that is not sealed or is
-    smaller, CoreError(INTERNAL) if the system refuses, CoreError(UNSUPPORTED) on systems other than Linux.
+    Raises CoreError(INVALID) for a descriptor without seals, and for memory that is not sealed or is smaller,
+    CoreError(INTERNAL) if the mapping fails, CoreError(UNSUPPORTED) on systems without fcntl.
     """
     if fcntl is None:
         raise unsupported("memory of a descriptor can be registered on Linux only")
@@ -193,7 +193,7 @@ def _file_name(status: RegionStatus) -> str:
 
 
 def _open(file_name: str, region: str) -> int:
-    # O_NOFOLLOW: a link would lead to any file of the server. O_NONBLOCK: a pipe would wait.
+    # O_NOFOLLOW: a link could name any file of the server. O_NONBLOCK: opening a pipe could block.
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         return os.open(_FOLDER + file_name, flags)

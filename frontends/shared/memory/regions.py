@@ -1,7 +1,7 @@
-"""SharedMemoryRegions: the regions that clients have registered, of every kind, by name.
+"""SharedMemoryRegions: the registered regions of clients, of every kind, by name.
 
 register ─► [regions] ─► view, read ─► tensors of requests.  A client writes its inputs into a region and
-reads its outputs there; requests contain only the location. To register by name needs --allow-client-shm.
+reads its outputs from it; requests contain only the location. Registration by name needs --allow-client-shm.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _CALLED = {"system": "system shared memory", "cuda": "CUDA shared memory"}
 class Registered(Protocol):
     """A region of any kind.
 
-    kind     "system", "cuda", or "lent" for one that only its client knows
-    status   what clients see of it
+    kind     "system", "cuda", or "lent": only its client knows its name
+    status   the status for clients
     """
 
     kind: str
     status: Any
 
     def view(self, offset: int, byte_size: int) -> Any:
-        """Return the place of an output: a writable memoryview, or a CudaPlace."""
+        """Return the memory for an output: a writable memoryview, or a CudaPlace."""
 
     def read(self, offset: int, byte_size: int, dtype: DataType | None) -> Any:
-        """Return the place of an input: a buffer, or a CudaPlace."""
+        """Return the memory of an input: a buffer, or a CudaPlace."""
 
 
 class SharedMemoryRegions:
     """Regions by name. `view` and `read` are thread-safe; call the rest from the event loop only. Invariants:
 
-    1. A region lies within its object, as large as the object was at the registration.
+    1. A region lies within its object as the object was at the registration.
     2. A view stays valid. Unregistering removes the name at once; the mapping ends with the last view.
-    3. All kinds share one set of names. Clients see and unregister regions of the kind that they name; they
-       do not see lent regions.
+    3. All kinds share one set of names. Clients list and unregister regions of one kind at a time, but do not
+       list lent regions.
 
     allowed   whether clients may register memory by its name
     most      largest number of regions at a time; 0 for half of the files that the process may open
@@ -57,8 +57,8 @@ class SharedMemoryRegions:
 
         key      as for shm_open: "/" and a name
         offset   a multiple of the page size
-        Raises CoreError: UNSUPPORTED if not allowed, ALREADY_EXISTS for a name that is taken, INVALID or
-        INTERNAL as `open_region`, UNAVAILABLE if there are too many regions.
+        Raises CoreError: UNSUPPORTED if not allowed, ALREADY_EXISTS for a name that is in use, INVALID and
+        INTERNAL as `open_region` does, UNAVAILABLE for too many regions.
         """
         self.check_allowed()
         if not name:
@@ -69,18 +69,18 @@ class SharedMemoryRegions:
         self._regions[name] = open_region(RegionStatus(name, key, offset, byte_size))
 
     def lend(self, name: str, file: int, byte_size: int) -> None:
-        """Map memory that a client has sent, under a random name; the caller closes `file`.
+        """Map the memory of a client's descriptor `file`, which the caller closes, under a random name.
 
-        Allowed without --allow-client-shm: the option of the socket allows it.
-        Raises what `sealed_region` raises, and CoreError(UNAVAILABLE) if there are too many regions.
+        Permitted without --allow-client-shm: --shared-memory-socket permits it.
+        Raises what `sealed_region` raises, and CoreError(UNAVAILABLE) for too many regions.
         """
         self.check_free(name)
         self._regions[name] = sealed_region(name, file, byte_size)
 
     def unregister(self, name: str = "", kind: str = SYSTEM) -> None:
-        """Forget a region, or all of its kind without a name; an unknown one is no error.
+        """Forget a region, or all regions of a kind without a name. An unknown name is no error.
 
-        Requests that use it finish first. Raises CoreError(UNSUPPORTED) if clients may not register memory.
+        Requests keep their views of it. Raises CoreError(UNSUPPORTED) if clients may not register memory.
         """
         if kind != LENT:
             self.check_allowed()
@@ -89,7 +89,7 @@ class SharedMemoryRegions:
                 del self._regions[each]
 
     def status(self, name: str = "", kind: str = SYSTEM) -> list[Any]:
-        """Return one region as it was registered, or all of its kind without a name.
+        """Return the status of one region, or of all regions of a kind without a name.
 
         Raises CoreError(NOT_FOUND) for an unknown name, and for a region of another kind.
         """
@@ -107,10 +107,10 @@ class SharedMemoryRegions:
         return [found.status]
 
     def view(self, name: str, offset: int, byte_size: int) -> Any:
-        """Return `byte_size` writable bytes from byte `offset` of the region on; they outlive it.
+        """Return `byte_size` writable bytes from byte `offset` of the region on; they outlive the region.
 
-        A memoryview; for memory of a GPU a CudaPlace. Raises CoreError: NOT_FOUND for an unknown name,
-        INVALID for a place that is not within the region.
+        The type is memoryview, or CudaPlace for GPU memory. Raises CoreError: NOT_FOUND for an unknown name,
+        INVALID for bytes outside of the region.
         """
         if (found := self._regions.get(name)) is None:
             raise not_found(f"Unable to find shared memory region: '{name}'")
@@ -119,8 +119,8 @@ class SharedMemoryRegions:
     def read(self, name: str, offset: int, byte_size: int, dtype: DataType | None) -> Buffer:
         """Return the bytes of an input, read-only. Raises what `view` raises.
 
-        For memory of a GPU a CudaPlace, whose method `tensor` makes the input; BYTES are copied to the host.
-        The client can write to them while the model runs.
+        GPU memory gives a CudaPlace, whose method `tensor` creates the input. BYTES are copied to the host.
+        The client can change other bytes while the model runs.
         """
         if (found := self._regions.get(name)) is None:
             raise not_found(f"Unable to find shared memory region: '{name}'")
@@ -134,7 +134,7 @@ class SharedMemoryRegions:
             )
 
     def check_free(self, name: str) -> None:
-        """Raise CoreError unless one more region may be registered, under this name."""
+        """Raise CoreError(INVALID, ALREADY_EXISTS or UNAVAILABLE) if `name` cannot be registered."""
         if not _is_text(name):
             raise invalid("name and key of a shared memory region must be UTF-8")
         if name in self._regions:
@@ -159,11 +159,11 @@ class SharedMemoryRegions:
 
 
 def _most_regions() -> int:
-    """Return half of the files that the process may open: a region holds one, connections need the rest."""
+    """Return half of the limit of open files: a region holds one, and connections need the rest."""
     files = os.sysconf("SC_OPEN_MAX")
     return files // 2 if files > 0 else sys.maxsize
 
 
 def _is_text(value: str) -> bool:
-    """Return whether every answer can contain it: a path over HTTP may have any bytes."""
+    """Return whether `value` can be encoded as UTF-8: a path over HTTP may have any bytes."""
     return not any("\ud800" <= each <= "\udfff" for each in value)

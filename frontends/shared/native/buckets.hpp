@@ -1,11 +1,11 @@
-// Buckets: what callers have used of their limits, in memory that several processes may share.
+// Buckets: the use of limits by callers, in memory that several processes may share.
 //
-// A slot belongs to one caller. Nothing is ever locked, so a process that dies holds up nobody:
-//   key        of the caller; 0 for a slot that nobody has
-//   full_at    time in nanoseconds at which its bucket of requests is full again (GCRA): one request more
-//              moves it by the interval of the rate
-//   inside[w]  requests of worker w that are in flight; only w writes it, and whoever clears it after w's end
-// A slot whose bucket is full and which has nothing in flight is as good as new: another caller may take it.
+// A slot belongs to one caller. There are no locks, so that a process that dies blocks no other process:
+//   key        of the caller; 0 for a free slot
+//   full_at    time in nanoseconds at which its bucket of requests is full again (GCRA): each request moves
+//              it by the interval of the rate
+//   inside[w]  requests of worker w in flight; written by w, and after w's end by `clear`
+// A slot with a full bucket and without requests in flight has no state: another caller may claim it.
 
 #pragma once
 
@@ -46,7 +46,8 @@ struct Table {
     return slot.full_at.load() <= now && inside(slot) == 0;
   }
 
-  // The slot of a key among `count` from `first` on, perhaps a new one; -1 if others have them all.
+  // Return the slot of a key among `count` from `first` on, claiming an idle one if necessary; -1 if all
+  // slots are in use.
   std::ptrdiff_t claim(std::size_t first, std::size_t count, std::uint64_t key, std::int64_t now) {
     for (std::size_t i = first; i < first + count; ++i)
       if (at(i).key.load() == key) return static_cast<std::ptrdiff_t>(i);
@@ -55,7 +56,7 @@ struct Table {
       std::uint64_t before = slot.key.load();
       if ((before != 0 && !idle(slot, now)) || !slot.key.compare_exchange_strong(before, key))
         continue;
-      // Another worker may have claimed an earlier one for the same caller meanwhile: that one counts.
+      // Another worker may have claimed an earlier slot for the same caller meanwhile: use that one.
       for (std::size_t j = first; j < i; ++j)
         if (at(j).key.load() == key) {
           slot.key.store(0);
@@ -66,10 +67,10 @@ struct Table {
     return -1;
   }
 
-  // One more in flight: how many there are then, 0 if that were more than `most`, or LOST.
+  // Count one more request in flight. Return the new count, 0 if it would exceed `most`, or LOST.
   std::int64_t enter(std::size_t index, std::uint64_t key, std::uint64_t most) {
     Slot& slot = at(index);
-    // Counted before the look: two workers at a time refuse one too many rather than let one too many in.
+    // Count first, then check: two workers at the same time may refuse a request, but never exceed `most`.
     slot.inside[worker].fetch_add(1);
     const std::uint64_t sum = inside(slot);
     if (slot.key.load() == key && sum <= most) return static_cast<std::int64_t>(sum);
@@ -82,7 +83,7 @@ struct Table {
     if (mine.load() != 0) mine.fetch_sub(1);
   }
 
-  // One request: 0 if the bucket had one, else the nanoseconds until it has, or LOST.
+  // Take one request from the bucket. Return 0, or the nanoseconds until the bucket has one, or LOST.
   std::int64_t take(std::size_t index, std::uint64_t key, std::int64_t interval,
                     std::int64_t tolerance, std::int64_t now) {
     Slot& slot = at(index);
@@ -95,7 +96,7 @@ struct Table {
     }
   }
 
-  // Worker `which` has ended: nothing of it is in flight any more.
+  // Set the requests in flight of worker `which`, which has ended, to 0.
   void clear(std::size_t which) {
     for (std::size_t i = 0; i < slots; ++i)
       if (at(i).inside[which].load() != 0) at(i).inside[which].store(0);

@@ -1,44 +1,44 @@
 from collections.abc import Buffer as _Buffer  # type: ignore[attr-defined, unused-ignore]
 
 def bytes_for(slots: int, workers: int) -> int:
-    """Return how many bytes of memory so many slots of so many workers take."""
+    """Return the number of bytes for `slots` slots with counters for `workers` workers."""
 
 class Buckets:
-    """What callers have used of their limits, in memory that several processes may share.
+    """The use of limits by callers, in memory that several processes may share.
 
     Each caller has a slot, found by its key: a bucket of requests that fills with time, and a count of
-    requests in flight for each worker. No call locks or waits. One thread of each process.
+    requests in flight for each worker. No call locks or waits. Use it on one thread of each process.
 
-    memory    writable, aligned to 8 bytes, all zeros at first; held until the end of this object
-    worker    of this process, from 0 on: the only one for which it counts requests in flight
+    memory    writable, aligned to 8 bytes, initially zero; kept until the end of this object
+    worker    number of this process, from 0 on: the worker of the requests in flight that it counts
     """
 
     def __init__(self, memory: _Buffer, slots: int, workers: int, worker: int) -> None:
         """Raises ValueError for memory that is too small or not aligned."""
     def claim(self, first: int, count: int, key: int, now_ns: int) -> int:
-        """Return the slot of a key among `count` slots from `first` on; -1 if others have them all.
+        """Return the slot of a key among `count` slots from `first` on; -1 if all slots are in use.
 
-        A slot whose bucket is full and that has nothing in flight may become another caller's.
+        Another caller may claim a slot with a full bucket and without requests in flight.
         """
     def enter(self, slot: int, key: int, most: int) -> int:
-        """Count one more request in flight, and return how many there are then, of all workers.
+        """Count one more request in flight; return the new count of all workers.
 
-        Returns 0 and counts nothing if that were more than `most`, -1 if the slot is another key's.
+        Returns 0 and counts nothing if that exceeds `most`, -1 if the slot has another key.
         """
     def leave(self, slot: int) -> None:
-        """Count one request in flight fewer."""
+        """Count one request in flight less, for this worker."""
     def take(self, slot: int, key: int, interval_ns: int, tolerance_ns: int, now_ns: int) -> int:
-        """Take one request out of the bucket.
+        """Take one request from the bucket.
 
-        Returns 0 if there was one, else the nanoseconds until there is, and -1 if the slot is another key's.
+        Returns 0, or the nanoseconds until the bucket has a request, or -1 if the slot has another key.
 
-        interval_ns    in which one request comes into the bucket
-        tolerance_ns   in which all come but one that a full bucket holds
+        interval_ns    time in which the bucket gains one request
+        tolerance_ns   time in which it gains all but one of the requests that it holds when full
         now_ns         time.monotonic_ns(), which the processes of a machine share
         """
     def inside(self, slot: int) -> int:
-        """Return how many requests are in flight, of all workers."""
+        """Return the number of requests in flight of all workers."""
     def key(self, slot: int) -> int:
-        """Return whose slot it is; 0 for nobody's."""
+        """Return the key of the owner of a slot; 0 for a free slot."""
     def clear(self, worker: int) -> None:
-        """A worker has ended: it has nothing in flight any more."""
+        """Set the requests in flight of a worker that has ended to 0."""

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Buckets: what callers have used of their limits; see buckets.pyi and buckets.hpp."""
+"""Buckets: the use of limits by callers (buckets.pyi describes the methods, buckets.hpp the memory)."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stddef cimport ptrdiff_t
@@ -29,7 +29,7 @@ def bytes_for(size_t slots, size_t workers):
 
 
 cdef class Buckets:
-    """See buckets.pyi."""
+    """The table of slots in a buffer that this object holds; checks the numbers of slots and workers."""
 
     cdef Py_buffer _memory
     cdef bint _held

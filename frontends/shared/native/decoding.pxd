@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""What requests are made of, from the bytes of a message: inline, since each request has some."""
+"""Decode names and shapes from the bytes of a message: inline, because every request has some."""
 
 from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_INCREF
@@ -17,7 +17,7 @@ cdef inline str text_of(const char* data, size_t size):
 
 
 cdef inline str name_of(list names, size_t place, const char* data, size_t size):
-    """The text of a name, the same object as last time if it is still at its place in `names`."""
+    """Return the str of a name: the object in `names[place]` if it is equal, else a new one, kept there."""
     cdef Py_ssize_t known_size = 0
     cdef const char* known
     name = names[<Py_ssize_t>place]
