@@ -96,14 +96,14 @@ class AccessLog:
         self._most = most  # capacity of the queue in entries
         self._passed = 0  # successful requests since the last one in the log
         self._waiting: deque[AccessLogEntry] = deque()
-        # Written by the loop and by the writer; an entry that this race misses waits until the next one.
+        # Written by the loop and by the writer, which sets it before it looks at the queue.
         self._asleep = True
         self._stir = threading.Event()
         self._end = False
         self._reopen = False
         # The writer's thread only:
         self._lost = 0  # lines that could not be written
-        self._told_lost = 0  # lost and dropped lines that a line of the log reports
+        self._reported_lost = 0  # lost and dropped lines that a line of the log reports
         self._losses = Losses(logger.error, "lines are")
         self._is_torn = False  # the file ends in the middle of a line
         self._rest = b""  # bytes of the current write that are not written yet
@@ -167,9 +167,10 @@ class AccessLog:
 
     def _serve(self) -> None:
         while not self._end:
-            self._asleep = not self._waiting
-            if self._asleep:
+            self._asleep = True
+            if not self._waiting:
                 self._stir.wait()
+            self._asleep = False
             self._stir.clear()
             self._write_waiting()
             if not self._end:
@@ -201,10 +202,10 @@ class AccessLog:
     def _write_missing(self) -> None:
         """Write a line with the number of lines that were lost since the last such line. Raises OSError."""
         lost = self.dropped + self._lost
-        if lost > self._told_lost:
-            text = {"time": iso8601(time.time_ns()), "dropped": lost - self._told_lost}
+        if lost > self._reported_lost:
+            text = {"time": iso8601(time.time_ns()), "dropped": lost - self._reported_lost}
             self._write_all(_encoded(text))
-            self._told_lost = lost
+            self._reported_lost = lost
 
     def _lines(self, count: int) -> list[bytes]:
         epoch_ns = time.time_ns() - time.monotonic_ns()

@@ -2,7 +2,10 @@
 
 import json
 import os
+import sys
 import threading
+import time
+from collections import deque
 
 import pytest
 
@@ -67,6 +70,32 @@ def test_a_line_has_the_known_fields(opened, path):
         "bytes_in": 7,
         "bytes_out": 9,
     }
+
+
+def test_an_entry_that_comes_while_the_writer_goes_to_sleep_is_written(opened, path):
+    log = opened()
+
+    class Queue(deque):
+        """Gets a second entry just after the writer has found it empty, before it sleeps."""
+
+        late = False
+
+        def __bool__(self):
+            found = len(self) > 0
+            if not found and not Queue.late and sys._getframe(1).f_code.co_name == "_serve":
+                Queue.late = True
+                log.write(entry("second"), 200, 0)
+            return found
+
+    log._waiting = Queue()
+    log.write(entry("first"), 200, 0)
+
+    end = time.monotonic() + 5
+    while len(lines(path)) < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+
+    assert Queue.late
+    assert [line["model"] for line in lines(path)] == ["first", "second"]
 
 
 def test_unknown_fields_are_omitted(opened, path):
