@@ -65,7 +65,7 @@ class DeadlineExceeded(CoreError):
 class Unauthenticated(CoreError):
     """Error of a caller that could not be identified.
 
-    shown   whether the caller has sent credentials, which are then invalid
+    shown   True if the caller sent credentials, which are invalid; False if it sent none
     """
 
     def __init__(self, message: str, *, shown: bool):

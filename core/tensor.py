@@ -147,7 +147,7 @@ class Tensor:
 class DeviceTensor(Tensor):
     """A tensor in the memory of a device. Create it with `Tensor.of`. Invariants:
 
-    1. `value` never copies to the host. `array` and `raw` copy once for all tensors of one memory.
+    1. `value` never copies to the host. `array` and `raw` copy once for all tensors of one DeviceMemory.
     2. It keeps its memory, so the array is valid as long as the tensor.
 
     first   first row of this tensor in the memory; -1 for the whole memory

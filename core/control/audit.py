@@ -4,7 +4,7 @@ frontend ─► [called_by] ─► operation ─► [audited] ─► line of the
 
     "audit: repository.load by caller 'deploy' at 10.0.0.7 done: model m"
 
-A line names the thing, never the content of a request. The name is last, because clients choose it: what is
+A line names the subject, never the content of a request. The name is last, because clients choose it: what is
 before it cannot be forged. The process that a client has called writes the line.
 """
 
@@ -40,7 +40,7 @@ def called_by(caller: str) -> Iterator[None]:
         _caller.reset(token)
 
 
-async def audited(operation: str, thing: str, work: Awaitable[T]) -> T:
+async def audited(operation: str, subject: str, work: Awaitable[T]) -> T:
     """Await `work`, and write a line with its outcome. Raises what `work` raises."""
     outcome = "failed (unexpected error)"
     try:
@@ -54,5 +54,5 @@ async def audited(operation: str, thing: str, work: Awaitable[T]) -> T:
         outcome = "cancelled"
         raise
     finally:
-        named = f": {thing}" if thing else ""
+        named = f": {subject}" if subject else ""
         logger.info("audit: %s by %s %s%s", operation, _caller.get(), outcome, named)

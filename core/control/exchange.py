@@ -95,14 +95,14 @@ class Exchange(Protocol):
         """Call an operation in every process."""
 
     async def change(
-        self, operation: str, arguments: tuple[Any, ...], thing: str, forgets: bool
+        self, operation: str, arguments: tuple[Any, ...], subject: str, forgets: bool
     ) -> ProcessResults:
         """Call an operation that changes something in every process, one change after the other.
 
         If it fails in some, the others undo it.
 
-        thing     what is changed: a process that starts later repeats the last change of each thing
-        forgets   whether the thing is then as it was at the start, so that nothing is to be repeated
+        subject   what is changed: a process that starts later repeats the last change of each subject
+        forgets   whether the change restores the state of the start, so that nothing is repeated
         """
 
     async def alone(self, change: Awaitable[None]) -> None:

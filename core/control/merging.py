@@ -1,6 +1,6 @@
-"""Many answers into one: statistics, metrics and the index of a server with several workers.
+"""Merge the answers of several workers into one: statistics, metrics and the repository index.
 
-Pure functions. Of several answers the first is that of the worker which was asked.
+Pure functions. The first answer is that of the worker that received the request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Model = tuple[str, str]
 
 
 def statistics(answers: Iterable[Sequence[Mapping[str, Any]]]) -> list[Entry]:
-    """The entries of `model_stats` of all workers: what they counted, together."""
+    """Return the entries of `model_stats`, with the sums of all workers."""
     found: dict[tuple[_Model, str], Entry] = {}
     for answer in answers:
         for entry in answer:
@@ -31,7 +31,7 @@ def statistics(answers: Iterable[Sequence[Mapping[str, Any]]]) -> list[Entry]:
 
 
 def _model(entry: Mapping[str, Any]) -> _Model:
-    """What tells models apart; the namespace is there with --model-namespacing only."""
+    """Return namespace and name, which identify a model. The namespace is "" without --model-namespacing."""
     return entry.get("namespace", ""), entry["name"]
 
 
@@ -49,7 +49,7 @@ def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> Entry:
 
 
 def _sums(one: Mapping[str, Any], other: Mapping[str, Any]) -> Entry:
-    """Sums of all numbers, at any depth, by their names."""
+    """Add the numbers of the same name, at any depth."""
     found = dict(one)
     for name, value in other.items():
         if name not in found:
@@ -64,7 +64,7 @@ def _sums(one: Mapping[str, Any], other: Mapping[str, Any]) -> Entry:
 def _rows(
     one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> list[Entry]:
-    """Rows of both, those with the same names in one; sorted by them."""
+    """Merge the rows that have the same values of `names`; return them in the order of these values."""
     found: dict[tuple[Any, ...], Entry] = {}
     for row in (*one, *other):
         key = tuple(row[name] for name in names)
@@ -79,7 +79,7 @@ def _rows(
 
 
 def families_as_values(families: Iterable[Family]) -> list[Any]:
-    """Families as values.py can pack them."""
+    """Return families as values that values.py can pack."""
     return [
         [
             each.name,
@@ -108,23 +108,23 @@ def families_as_values(families: Iterable[Family]) -> list[Any]:
 
 
 def families_of_values(values: Iterable[Any]) -> list[Family]:
-    """What families_as_values was given."""
+    """Return the families of values that families_as_values made."""
     found = []
     for name, kind, text, samples, together, summaries, changed in values:
-        told = [Sample(*sample) for sample in samples]
+        all_samples = [Sample(*sample) for sample in samples]
         kept = [
             Summary(labels, tuple(quantiles), count, total_us, lowest, highest, dict(cells))
             for labels, quantiles, count, total_us, lowest, highest, cells in summaries
         ]
-        told += [sample for each in kept for sample in each.samples()]
-        found.append(Family(name, kind, text, told, together, kept, changed))
+        all_samples += [sample for each in kept for sample in each.samples()]
+        found.append(Family(name, kind, text, all_samples, together, kept, changed))
     return found
 
 
 def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
-    """Every family once, with a sample for each set of labels.
+    """Return every family once, with one sample for each set of labels.
 
-    Samples are taken together as their family says. Quantiles of summaries are those of all durations.
+    The family says how samples are combined. Quantiles of summaries are those of all durations.
     """
     found: dict[str, Family] = {}
     samples: dict[tuple[Any, ...], Sample] = {}  # by name of the family, suffix and labels
@@ -155,7 +155,10 @@ def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
 def _merged(
     together: Together, one: Sample, one_ns: int, other: Sample, other_ns: int
 ) -> tuple[Sample, int]:
-    """Return the sample of two, and the time of its last change; see Family."""
+    """Combine two samples by the rule `together` of their family (see Family).
+
+    Return the sample, and the time of its last change if the rule takes the latest sample, else 0.
+    """
     if together == "latest" or (together == "latest or sum" and (one_ns or other_ns)):
         return (other, other_ns) if other_ns > one_ns else (one, one_ns)
     if together == "first":
@@ -171,7 +174,7 @@ def _merged(
 
 
 def index(answers: Mapping[int, Sequence[Mapping[str, Any]]], ready_only: bool) -> list[Entry]:
-    """The entries of the repository index, each with its worst state.
+    """Return the entries of the repository index, each with its worst state.
 
     answers   worker → all entries that it has
     A version that a worker does not have is UNAVAILABLE: a client may reach that worker.
@@ -190,8 +193,10 @@ def index(answers: Mapping[int, Sequence[Mapping[str, Any]]], ready_only: bool) 
     return [entry for entry in found if not ready_only or entry.get("state") == "READY"]
 
 
-def _worst(version: str, told: Mapping[int, Mapping[str, Any]], workers: Iterable[int]) -> Entry:
-    entries: list[Mapping[str, Any]] = list(told.values())
+def _worst(
+    version: str, by_worker: Mapping[int, Mapping[str, Any]], workers: Iterable[int]
+) -> Entry:
+    entries: list[Mapping[str, Any]] = list(by_worker.values())
     named = {key: entries[0][key] for key in ("name", "namespace") if key in entries[0]}
     if version:
         entries += [
@@ -202,7 +207,7 @@ def _worst(version: str, told: Mapping[int, Mapping[str, Any]], workers: Iterabl
                 "reason": f"worker {worker} does not have it",
             }
             for worker in workers
-            if worker not in told
+            if worker not in by_worker
         ]
     worst: Mapping[str, Any] = min(entries, key=_badness)
     return dict(worst)

@@ -3,7 +3,7 @@
 caller ─► area method ─► [Operation] ─► the method itself, or in every process by way of the Exchange ─► merge
 
     class RepositoryControl(Area, name="repository"):
-        @change("model-repository", thing="model {name}", otherwise="the others have unloaded it")
+        @change("model-repository", subject="model {name}", otherwise="the others have unloaded it")
         async def unload(self, name: str, unload_dependents: bool = False) -> None: ...
 
 To add an operation, add a method. The exchange between processes, roles, restrictions, the audit, and
@@ -29,7 +29,7 @@ A = TypeVar("A", bound="Area")
 
 Arguments = Mapping[str, Any]
 Merge = Callable[[ProcessResults, Arguments], Any]
-Thing = Callable[[Arguments], str]
+Subject = Callable[[Arguments], str]
 
 # fmt: off
 CATEGORIES = (
@@ -53,8 +53,8 @@ class Operation:
     encode     makes of a result what JSON can hold; `merge` gets that, and clients of a frontend
     internal   whether it is for code of the server only: no frontend offers it to clients
     asked      the arguments that each process gets, of those of the caller
-    thing      what is changed, see Exchange.change
-    hides_thing   whether its name is a secret, which the audit must not write
+    subject    what is changed, see Exchange.change
+    hides_subject   whether its name is a secret, which the audit must not write
     forgets    see Exchange.change
     """
 
@@ -68,8 +68,8 @@ class Operation:
     merge: Merge | None = None
     encode: Callable[[Any], Any] | None = None
     asked: Callable[[Arguments], tuple[Any, ...]] = lambda arguments: tuple(arguments.values())
-    thing: Thing = lambda arguments: ""
-    hides_thing: bool = False
+    subject: Subject = lambda arguments: ""
+    hides_subject: bool = False
     forgets: bool = False
 
     @property
@@ -94,7 +94,7 @@ class Operation:
             work = self.everywhere(area.exchange, arguments)
         if not self.changes:
             return await work
-        return await audited(self.name, "" if self.hides_thing else self.thing(arguments), work)
+        return await audited(self.name, "" if self.hides_subject else self.subject(arguments), work)
 
     async def here(self, area: Area, arguments: Arguments) -> Any:
         """Do it in this process."""
@@ -105,7 +105,7 @@ class Operation:
         """Do it in every process and merge the results."""
         asked = self.asked(arguments)
         if self.changes:
-            answers = await exchange.change(self.name, asked, self.thing(arguments), self.forgets)
+            answers = await exchange.change(self.name, asked, self.subject(arguments), self.forgets)
         else:
             answers = await exchange.ask(self.name, asked)
         return None if self.merge is None else self.merge(answers, arguments)
@@ -203,25 +203,25 @@ def change(
     category: str,
     *,
     otherwise: str,
-    thing: str | Thing = "",
+    subject: str | Subject = "",
     **more: bool,
 ) -> Callable[[Body[A, P, Any]], Method[A, P, Any]]:
-    """An operation that every process does, or none. Its result is that of this process.
+    """Declare an operation that every process runs, or none. Its result is that of this process.
 
     otherwise   what the other processes do if it fails in one: the end of the error text
-    thing       see Exchange.change and the audit; a text may have the names of arguments in braces
-    more        `forgets`, `hides_thing` and `internal` of Operation
+    subject     see Exchange.change and the audit; a text may have the names of arguments in braces
+    more        `forgets`, `hides_subject` and `internal` of Operation
     """
-    text = thing
+    text = subject
 
-    def thing_of(arguments: Arguments) -> str:
+    def subject_of(arguments: Arguments) -> str:
         return text.format(**arguments) if isinstance(text, str) else text(arguments)
 
     def merge(answers: ProcessResults, arguments: Arguments) -> Any:
         answers.all_done(otherwise)
         return answers.values.get(answers.own)
 
-    row = {"changes": True, "merge": merge, "thing": thing_of, **more}
+    row = {"changes": True, "merge": merge, "subject": subject_of, **more}
     return lambda body: _performed(body, category, **row)
 
 

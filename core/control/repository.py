@@ -45,7 +45,7 @@ class RepositoryControl(Area, name="repository"):
         await self._manager.look()
         return self._manager.index(ready_only)
 
-    @change("model-repository", thing="model {name}", otherwise=_SERVE)
+    @change("model-repository", subject="model {name}", otherwise=_SERVE)
     async def load(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Load or reload a model; return when it is ready.
 
@@ -54,7 +54,7 @@ class RepositoryControl(Area, name="repository"):
         """
         await self._manager.load(name, parameters)
 
-    @change("model-repository", thing="model {name}", otherwise=_UNLOADED)
+    @change("model-repository", subject="model {name}", otherwise=_UNLOADED)
     async def unload(self, name: str, unload_dependents: bool = False) -> Changed:
         """Unload a model; return when no version is ready. Requests in flight finish."""
         known = self._manager.knows(name)
@@ -62,7 +62,7 @@ class RepositoryControl(Area, name="repository"):
         return Changed(idle=not known)
 
     # Internal: `location` may be any folder of the machine.
-    @change("model-repository", thing="place {name}", otherwise=_SERVE, internal=True)
+    @change("model-repository", subject="place {name}", otherwise=_SERVE, internal=True)
     async def join(self, name: str, label: str, location: str, folder: str) -> None:
         """Load a model that is in no repository. The arguments are those of core.repository.ModelLocation."""
         await self._manager.join(ModelLocation(name, label, location, folder))
@@ -80,7 +80,7 @@ class RepositoryControl(Area, name="repository"):
             await asyncio.sleep(_LOOK_S)
 
     @change(
-        "model-repository", thing="place {name}", otherwise=_UNLOADED, forgets=True, internal=True
+        "model-repository", subject="place {name}", otherwise=_UNLOADED, forgets=True, internal=True
     )
     async def part(self, name: str) -> None:
         """Begin to unload a model that has joined: it takes no more requests."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from core import plugins
 from core.control.exchange import Changed
-from core.control.operation import Area, Arguments, Thing, change, here
+from core.control.operation import Area, Arguments, Subject, change, here
 from core.errors import internal, invalid, unsupported
 from core.telemetry import log
 from core.telemetry.tracing import TraceExporter, Tracer
@@ -18,15 +18,18 @@ _LOG = ("log_info", "log_warning", "log_error", "log_verbose_level", "log_format
 _TRACE = ("trace_level", "trace_rate", "trace_count", "log_frequency")
 
 
-def _thing(area: str, known: tuple[str, ...]) -> Thing:
-    """Settings that are changed together are one thing to repeat: later changes replace earlier ones."""
+def _subject(area: str, known: tuple[str, ...]) -> Subject:
+    """Return the function that names what a change of settings changes: area, settings and model.
 
-    def thing(arguments: Arguments) -> str:
+    A process that starts later repeats only the last change of each name (see Exchange.change).
+    """
+
+    def subject(arguments: Arguments) -> str:
         names = [name for name in known if name in arguments["changes"]]
         model = [arguments["model"]] if arguments.get("model") else []
         return " ".join([area, *names, *model])
 
-    return thing
+    return subject
 
 
 class SettingsControl(Area, name="settings"):
@@ -46,7 +49,7 @@ class SettingsControl(Area, name="settings"):
         """Return what is logged and how, by the names of the logging extension."""
         return log.current()
 
-    @change("logging", thing=_thing("log", _LOG), otherwise=_BEFORE)
+    @change("logging", subject=_subject("log", _LOG), otherwise=_BEFORE)
     async def change_log_settings(self, changes: Mapping[str, Any]) -> Changed:
         """Change settings of the log, None for no change; return all settings.
 
@@ -67,7 +70,7 @@ class SettingsControl(Area, name="settings"):
         self._refuse_unknown(model)
         return self._tracing.settings(model)
 
-    @change("trace", thing=_thing("trace", _TRACE), otherwise=_BEFORE)
+    @change("trace", subject=_subject("trace", _TRACE), otherwise=_BEFORE)
     async def change_trace_settings(self, changes: Mapping[str, Any], model: str = "") -> Changed:
         """Change settings of traces, None clears one; return all settings.
 

@@ -98,7 +98,7 @@ cdef class LoopWaker:
             try:
                 function(work, error)
             except Exception:
-                logger.exception("what a thread has told failed on the loop")
+                logger.exception("a call from another thread failed on the event loop")
             function = work = error = None
 
 

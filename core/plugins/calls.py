@@ -133,7 +133,7 @@ def teller_of(hook: str) -> Callable[..., None] | None:
     if not callers:
         return None
 
-    def told(**arguments: Any) -> None:
+    def teller(**arguments: Any) -> None:
         for plugin, caller in callers:
             try:
                 caller(**arguments)
@@ -142,7 +142,7 @@ def teller_of(hook: str) -> Callable[..., None] | None:
                 seen = None if hook == "core_failed" else error
                 logger.error("%s", _failed(plugin, hook, error).message, exc_info=seen)
 
-    return told
+    return teller
 
 
 def _callers(hook: str) -> list[tuple[str, Callable[..., Any]]]:
@@ -194,8 +194,8 @@ def flags() -> Flags:
 
 def _trace_call(hook: str, found: Sequence[Any], arguments: Mapping[str, Any]) -> None:
     names = ", ".join(each.plugin_name for each in reversed(found)) or "nobody"
-    told = ", ".join(f"{name}={_cut(repr(value))}" for name, value in arguments.items())
-    print(f"hook {hook}({told}) → {names}", file=sys.stderr)
+    shown = ", ".join(f"{name}={_cut(repr(value))}" for name, value in arguments.items())
+    print(f"hook {hook}({shown}) → {names}", file=sys.stderr)
 
 
 def _trace_end(outcome: Any, hook: str, found: Sequence[Any], arguments: Mapping[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Private folders that core makes for models: only this user can enter them; they do not outlive their use.
 
-Models hold their folder like any ModelDirectory; the last holder removes it. The others are removed when
-the interpreter ends. Folders of a killed process are removed by the next process, which sees that their
-locks are free.
+The last model that holds a folder removes it. Folders that still exist when the interpreter ends are
+removed then. Folders of a killed process are removed by the next process that makes such a folder in the
+same place: it sees that their locks are free.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Compressed messages: gzip and deflate, of requests and of responses.
 
-A small message is packed and unpacked at once; a large one on a thread, so that nobody waits for it. What a
-message may unpack to grows with its size. Beyond that its bytes are unpaid: their sender sent too few for
-them, and all connections together have a small limit for those (core.system.account).
+A small message is packed and unpacked on the event loop; a large one on a thread, so that it delays no other
+request. The allowed unpacked size grows with the size of the message. Bytes beyond it are unpaid: the sender
+sent too few bytes for them. All connections together have a small limit for unpaid bytes
+(core.system.account).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from core.tensor import Buffer
 from frontends.grpc.method import Message
 from frontends.grpc.status import Code
 
-# zlib's word for the form, by the number of the encoding: 1 for gzip, 2 for deflate with its header.
+# zlib's window bits, by the number of the encoding: 1 for gzip, 2 for deflate with its header.
 _WINDOW_BITS = {1: 31, 2: 15}
 _AT_ONCE_BYTES = 256 * 1024
 
@@ -48,10 +49,10 @@ class MessageMemory(Protocol):
 
 
 async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: MessageMemory) -> bytes:
-    """The message in `data`; `ledger` holds its bytes, and those of them that are unpaid.
+    """Return the message in `data`; `ledger` counts its bytes, and the unpaid ones of them.
 
-    Raises Unreadable for one that is broken or larger than `most_bytes`, MemoryExhausted if there is no
-    room for what it unpacks to. No more than the ledger allows is ever made.
+    Raises Unreadable if it is broken or larger than `most_bytes`, MemoryExhausted if the ledger refuses its
+    unpacked bytes. The ledger is asked before bytes are unpacked.
     """
     unpacking = _Unpacking(data, encoding, most_bytes)
     try:
@@ -77,12 +78,12 @@ async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: MessageMem
             ledger.release_unpaid(unpaid - max(0, unpacking.size - paid))
         return unpacking.result()
     except BaseException:
-        unpacking.pieces.clear()  # who keeps the error does not keep what was made
+        unpacking.pieces.clear()  # an error that is kept must not keep the bytes
         raise
 
 
 def unpaid_bytes(data: bytes, unpacked: bytes) -> int:
-    """How many bytes of `unpacked` its compressed form `data` did not pay for."""
+    """Return how many bytes of `unpacked` are more than its compressed form `data` pays for."""
     return max(0, len(unpacked) - PAID_BYTES - PAID_RATIO * len(data))
 
 
@@ -133,7 +134,7 @@ class _Unpacking:
 
 
 async def pack(message: Message, encoding: int, level: int) -> tuple[Message, bool]:
-    """`message` as it should be sent, and whether that is compressed: only if it became smaller."""
+    """Compress a message; return what to send, and whether it is compressed: only if it became smaller."""
     parts: list[Buffer] = [message] if isinstance(message, bytes) else message
     views = [memoryview(part) for part in parts]
     size = sum(view.nbytes for view in views)

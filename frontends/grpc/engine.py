@@ -1,4 +1,4 @@
-"""Engine: what serves methods over a transport, and which one (--grpc-engine)."""
+"""Engine: serves methods over a transport. `engine` chooses the one of --grpc-engine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Engine(ABC):
 
     @abstractmethod
     async def start(self) -> int:
-        """Listen; the port, which the system chose if the option is 0.
+        """Listen; return the port. If the option is 0 the system chooses one.
 
         Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
         the address is taken.
@@ -46,15 +46,15 @@ class Engine(ABC):
 
     @abstractmethod
     async def stop(self, grace_s: float) -> None:
-        """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
+        """Accept no more calls, wait at most `grace_s` for those in progress, then cancel them."""
 
 
 def engine(
     methods: Mapping[str, Method], options: Options, files: WatchedFiles, account: MemoryAccount
 ) -> Engine:
-    """The engine that the options ask for, not started; the other one is not imported.
+    """Return the engine of the options, not started. The other one is not imported.
 
-    Raises CoreError(UNAVAILABLE) for one that is asked for by name and is not there.
+    Raises CoreError(UNAVAILABLE) if --grpc-engine=native is not in this installation.
     """
     wanted = GrpcOptions.of(options).grpc_engine
     if wanted != "grpcio":

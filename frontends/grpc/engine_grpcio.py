@@ -43,7 +43,7 @@ class GrpcioEngine(Engine):
             self._certificates = NewCertificates(certificates)
             self._files.add(certificates.what, certificates.paths, self._certificates.renew)
         port = await self._serve(address)
-        # Where it begins again, should it have to: the system must not choose another port then.
+        # A restart uses the same port, also if the system chose it.
         bound = address
         if not unix_sockets.is_unix(address):
             bound = f"{address.rpartition(':')[0]}:{port}"
@@ -52,7 +52,7 @@ class GrpcioEngine(Engine):
         return port
 
     async def _serve(self, address: str) -> int:
-        """A new server of grpcio; its port. Raises as `start`."""
+        """Start a new grpcio server; return its port. Raises as `start`."""
         options = self._options
         certificates = None if self._certificates is None else self._certificates.credentials()
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
@@ -81,10 +81,9 @@ class GrpcioEngine(Engine):
             self._file.remove()
 
     async def _watch(self, address: str) -> None:
-        """Begin again when grpcio gives up.
+        """Start a new grpcio server when grpcio ends the old one.
 
-        It does when the path of a call is no UTF-8: whoever sends one ends the server, and all its
-        calls, in every release until now.
+        Every release until now ends the server, and all its calls, when the path of a call is not UTF-8.
         """
         while self._server is not None:
             try:
@@ -104,7 +103,7 @@ class GrpcioEngine(Engine):
 def _bind(
     server: grpc.aio.Server, address: str, certificates: grpc.ServerCredentials | None
 ) -> int:
-    """The port. Raises CoreError(UNAVAILABLE) if the address is taken."""
+    """Bind to an address; return the port. Raises CoreError(UNAVAILABLE) if the address is taken."""
     try:
         if certificates is None:
             port = server.add_insecure_port(address)
@@ -120,7 +119,7 @@ def _bind(
 def _bind_at(
     server: grpc.aio.Server, address: str, certificates: grpc.ServerCredentials | None, mode: str
 ) -> unix_sockets.SocketFile:
-    """Bind to a Unix domain socket; its file. Raises CoreError(UNAVAILABLE) when that cannot be.
+    """Bind to a Unix domain socket; return its file. Raises CoreError(UNAVAILABLE) if that is not possible.
 
     mode   permissions of the file, in octal
     """
@@ -130,7 +129,7 @@ def _bind_at(
             "there; use --grpc-engine=native, or one worker"
         )
     path = unix_sockets.make_free(address)
-    # grpcio makes the file: with the permissions of the process, for this moment.
+    # grpcio makes the file with the permissions of the process, so they are changed while it does.
     before = os.umask(0o777 & ~int(mode, 8))
     try:
         _bind(server, address, certificates)
@@ -140,9 +139,9 @@ def _bind_at(
 
 
 class NewCertificates:
-    """What grpcio asks before each handshake: certificates that are newer than those it has.
+    """Gives grpcio newer certificates, for which it asks before each handshake.
 
-    Written on the loop's thread, asked on grpcio's. One server of grpcio after the other may ask, not two.
+    Written on the event loop's thread, read on grpcio's. Only one grpcio server at a time may use it.
     """
 
     def __init__(self, files: Certificates):
@@ -152,7 +151,7 @@ class NewCertificates:
         self._latest = self._read()
 
     def credentials(self) -> grpc.ServerCredentials:
-        """For a new server of grpcio: it begins with the latest, and asks then."""
+        """Return credentials for a new grpcio server: the latest ones; it asks for newer ones later."""
         fetch: Any = self  # its stubs do not know that there may be nothing newer
         return grpc.dynamic_ssl_server_credentials(
             self._latest, fetch, require_client_authentication=self._files.mutual
@@ -174,6 +173,6 @@ class NewCertificates:
 
 
 def _worth_logging(record: logging.LogRecord) -> bool:
-    """False for what grpcio logs, with its traceback, when a client leaves just before its answer."""
+    """Return False for the traceback that grpcio logs when a client leaves just before its answer."""
     kind = record.exc_info[0] if record.exc_info else None
     return kind is None or not issubclass(kind, grpc.aio.InternalError)

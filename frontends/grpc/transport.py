@@ -22,7 +22,7 @@ def options_of(options: Options) -> GrpcOptions:
 
 
 def channel_arguments(options: GrpcOptions) -> ChannelArguments:
-    """What a server of grpcio is made with; times in milliseconds."""
+    """Return the channel arguments of a grpcio server; times in milliseconds."""
     arguments = [
         ("grpc.max_receive_message_length", options.grpc_max_message_size),
         ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),

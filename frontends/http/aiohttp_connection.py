@@ -162,7 +162,7 @@ class AiohttpConnection(web.RequestHandler):
         if request.writer.output_size > 0:
             if exc is not None:
                 logger.error("HTTP: an answer is cut", exc_info=exc)
-            raise ConnectionError("the answer has begun: no error can be told")
+            raise ConnectionError("the answer has begun: an error cannot be sent")
         if status >= 500:
             logger.error("HTTP: a request failed", exc_info=exc)
         text = (message or "Bad Request").strip().splitlines()[0].rstrip(":")

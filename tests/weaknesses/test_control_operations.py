@@ -26,7 +26,7 @@ def notes():
         def __init__(self):
             self.notes = {}
 
-        @change("model-repository", thing="note {title}", otherwise="the others keep theirs")
+        @change("model-repository", subject="note {title}", otherwise="the others keep theirs")
         async def write(self, title: str, lines: list[str]) -> None:
             """Keep a note."""
             if not lines:

@@ -180,7 +180,9 @@ def threads_by_default() -> int:
 
 
 def run_options(config: ModelConfig) -> Any:
-    """Return new onnxruntime.RunOptions for one instance, which can end its own runs with them.
+    """Return new onnxruntime.RunOptions with the arena shrinkage of the configuration.
+
+    Each instance needs its own: it ends its runs by setting `terminate`.
 
     Raises CoreError(INVALID) for an invalid value.
     """

@@ -21,7 +21,7 @@ def check(config: ModelConfig, ports: Ports, *, reshapes: bool) -> None:
 
     reshapes   whether the dims of the configuration replace those of the file; shapes are not compared then
     Raises CoreError(INVALID) for a name, shape or number of inputs that does not fit, for text in place of
-    numbers or the reverse, and for the datatype of a state. Raises
+    numbers or the reverse, and for a state whose datatype differs from the file. Raises
     CoreError(UNSUPPORTED) for a tensor that the protocol cannot carry, and for optional inputs, ragged
     inputs, batch_input and batch_output.
     """

@@ -1,11 +1,11 @@
 """Shared memory for the tensors of one direction: written by one side, read by the other.
 
-An arena is a memfd, handed to the child by inheritance: it has no name, nobody else can open it, and
-it is gone with its last mapping. It can grow and is sealed against shrinking, so no side can pull
-pages from under the other.
+An arena is a memfd that the child process inherits: it has no name, no other process can open it, and it ends
+with its last mapping. It can grow. It is sealed against shrinking, so neither side can remove pages that the
+other one uses.
 
-Its first bytes are the *mark*: the number of the batch that the child has begun last, in the arena
-that it writes. It outlives the child.
+Its first bytes are the *mark*. In the arena that the child writes it is the number of the batch that the
+child has begun last; the server can read it after the child has died.
 
 A *region* holds the tensors of one message. The sender allocates it; from the moment the message is
 sent it belongs to the receiver, until the receiver names its offset as released.
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from backend_python.loans import Lender
 
 ALIGNMENT = 64  # of regions and of the tensors in them
-_TRIM_EVERY = 256  # allocations between two looks at pages that nobody needs any more
-_KEPT = 1 << 22  # bytes that are never given back
+_TRIM_EVERY = 256  # allocations between two checks for unused pages
+_KEPT = 1 << 22  # bytes that are never returned to the system
 
 
 def aligned(size: int) -> int:
@@ -39,7 +39,7 @@ def aligned(size: int) -> int:
 
 
 def create(name: str, size: int) -> int:
-    """A new arena; the caller closes the file descriptor."""
+    """Return the file descriptor of a new arena; the caller closes it."""
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
@@ -50,7 +50,7 @@ class Sender:
     """The side that writes. Not locked: the owner calls from one thread, or under its own lock.
 
     memory   the whole arena, writable; a new object after it has grown
-    lender   of GPU memory, whose loans come back with the regions; None where there is none
+    lender   lends GPU memory; loans are returned with the regions; None without GPU memory
     """
 
     lender: Lender | None = None
@@ -75,7 +75,7 @@ class Sender:
         MARK.pack_into(self.memory, 0, number)
 
     def allocate(self, size: int) -> int:
-        """The offset of a new region of at least `size` bytes."""
+        """Return the offset of a new region of at least `size` bytes."""
         size = aligned(size) or ALIGNMENT
         for i, (offset, hole) in enumerate(self._holes):
             if hole >= size:
@@ -94,7 +94,7 @@ class Sender:
         return offset
 
     def free(self, offsets: Iterable[int]) -> None:
-        """The receiver has released these regions. ProtocolError for one that it does not hold."""
+        """Free regions that the receiver has released. Raises ProtocolError for one that it does not hold."""
         for offset in offsets:
             size = self._used.pop(offset, 0)
             if not size:
@@ -108,7 +108,7 @@ class Sender:
 
     @property
     def used(self) -> int:
-        """Regions that the receiver still holds."""
+        """Return the number of regions that the receiver still holds."""
         return len(self._used)
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Sender:
         holes.insert(i, (offset, size))
 
     def _grow(self, size: int) -> None:
-        """Double, or more: pages take no memory before they are written."""
+        """Double the size, or more if needed. A page takes no memory until it is written."""
         wanted = self._size + max(size, self._size)
         wanted += -wanted % self._growth
         os.ftruncate(self._fd, wanted)
@@ -137,7 +137,7 @@ class Sender:
         self._add_hole(start, wanted - start)
 
     def _trim(self) -> None:
-        """The arena is empty: give back pages beyond twice of what was needed of late."""
+        """Return pages of the empty arena to the system, but keep twice the recent need."""
         self._touched = max(self._touched, self._peak)
         keep = max(2 * self._peak, _KEPT)
         keep += -keep % mmap.PAGESIZE
@@ -150,7 +150,7 @@ class Sender:
 
 
 class _Region:
-    """Released when the last array that views it is gone."""
+    """A region that is released when no array views it any more."""
 
     __slots__ = ("__array_interface__", "_mmap", "_offset", "_released")
 
@@ -172,7 +172,7 @@ class _Region:
 class Receiver:
     """The side that reads. Any thread; regions may end on any other.
 
-    released   offsets to be told to the sender with the next message; append and popleft only
+    released   offsets that the next message to the sender contains; append and popleft only
     """
 
     def __init__(self, fd: int, *, writable: bool):
@@ -180,7 +180,7 @@ class Receiver:
         self._writable = writable
         self._size = 0
         self.released: deque[int] = deque()
-        self._taking = threading.Lock()  # mapping and address must be of one another
+        self._taking = threading.Lock()  # mapping and address change together
         self._map()
 
     def _map(self) -> None:
@@ -192,16 +192,16 @@ class Receiver:
 
     @property
     def mark(self) -> int:
-        """The number that the sender has written last; 0 if it has not."""
+        """Return the number that the sender wrote last; 0 if it wrote none."""
         number: int = MARK.unpack_from(self._mmap)[0]
         return number
 
     def tensors(self, content: bytes, fixed: int, offset: int, size: int) -> tuple[Any, int, int]:
-        """Where the bytes of a message's tensors are, and where the rest of its content ends.
+        """Find the bytes of a message's tensors.
 
-        content  of the message, whose first `fixed` bytes tell offset and size
-        Returns an object with the buffer protocol, writable in a writable arena, from which of its
-        bytes on they are, and the end.
+        content  of the message; its first `fixed` bytes contain offset and size
+        Return a buffer (writable in a writable arena), the index in it at which the tensors begin, and the
+        index at which the rest of the content ends.
         """
         if offset != INLINE:
             return (self.take(offset, size) if size else b""), 0, len(content)
@@ -209,14 +209,14 @@ class Receiver:
         if end < fixed:
             raise ProtocolError(f"message of {len(content)} bytes with {size} bytes of tensors")
         if self._writable and size:
-            # An array, as a region is one: tensors are made of it in one way.
+            # An array, like a region, so that tensors are made in one way.
             return np.frombuffer(bytearray(memoryview(content)[end:]), np.uint8), 0, end
         return content, end, end
 
     def take(self, offset: int, size: int) -> np.ndarray[Any, Any]:
-        """The bytes of a region, a view that holds it.
+        """Return the bytes of a region, as a view that holds it.
 
-        ProtocolError if the region is not within the arena.
+        Raises ProtocolError if the region is not within the arena.
         """
         end = offset + size
         with self._taking:
@@ -229,7 +229,7 @@ class Receiver:
             return np.asarray(_Region(self, offset, size))
 
     def drain_released(self, most: int) -> tuple[int, ...]:
-        """At most `most` released offsets, to be sent now."""
+        """Remove and return at most `most` released offsets, to send them."""
         released = self.released
         if not released:
             return ()

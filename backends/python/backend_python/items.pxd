@@ -4,7 +4,7 @@ from backend_python.api.tensor cimport Tensor, received
 
 
 cdef class Item:
-    cdef public object told
+    cdef public object value
     cdef public list places
     cdef public Py_ssize_t extent
     cdef public Py_ssize_t size

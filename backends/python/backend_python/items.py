@@ -1,10 +1,10 @@
-"""The items of a layout, each remembered by its bytes.
+"""The items of a layout. Parsed items are cached by their bytes.
 
 described ─► [Known] ─► Laid ─► tensors
 
-A batch is seldom like the one before it, because its requests have other rows. Its items are: there are as
-many different ones as there are numbers of rows. So an item is found by its bytes, and only its beginning is
-computed.
+The layout of a batch seldom equals an earlier one, because the rows of its requests differ. Its items do:
+there are only as many different ones as numbers of rows. So an item is found by its bytes, and only its
+offset is computed.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _REMEMBERED_BELOW = 1 << 13  # bytes of one item
 
 
 def joined(items: list[bytes]) -> bytes:
-    """The layout of these items."""
+    """Return the layout of these items."""
     return b"[%s]" % SEPARATOR.join(items)
 
 
 @cython.freelist(8)
 @cython.cclass
 class Item:
-    """One item, wherever it begins.
+    """One item, at any offset.
 
-    told      what it says besides its tensors, as the one who parses it has it
-    places    of its tensors, with `start` counted from the item's beginning
+    value     content of the item beside its tensors; `parse` of Known decides its type
+    places    its tensors, with `start` counted from the beginning of the item
     extent    bytes that its tensors need
     size      bytes up to the beginning of the next item
     plain     whether it is one of the most common kind
     lends     whether it has tensors on a GPU
     """
 
-    told: Any
+    value: Any
     places: list[Any]
     extent: int
     size: int
@@ -51,9 +51,9 @@ class Item:
     lends: bool
 
     def __init__(
-        self, told: Any, places: list[Any], extent: int, size: int, plain: bool, lends: bool
+        self, value: Any, places: list[Any], extent: int, size: int, plain: bool, lends: bool
     ):
-        self.told = told
+        self.value = value
         self.places = places
         self.extent = extent
         self.size = size
@@ -66,9 +66,9 @@ class Item:
 class Laid:
     """The items of one layout.
 
-    starts   of each item where in its region it begins
-    plain    whether all of them are
-    lends    whether any of them does
+    starts   offset of each item in the region
+    plain    whether all items are plain
+    lends    whether any item lends
     """
 
     items: list[Item]
@@ -80,7 +80,7 @@ class Laid:
 class Known:
     """Finds items by their bytes. One thread at a time.
 
-    parse   makes an Item of its JSON; ProtocolError, or another exception, for what is none
+    parse   makes an Item from JSON; raises ProtocolError or another exception if it is invalid
     """
 
     def __init__(self, parse: Callable[[bytes], Item]):
@@ -88,8 +88,10 @@ class Known:
         self._known: dict[bytes, Item] = {}
 
     def of(self, described: bytes, region: int) -> Laid:
-        """What a layout says of a region of so many bytes. Raises as `parse`, also for tensors that are not
-        wholly within the region."""
+        """Return the items of a layout in a region of `region` bytes.
+
+        Raises ProtocolError for tensors that exceed the region, and what `parse` raises.
+        """
         laid: Laid = Laid.__new__(Laid)
         laid.items = []
         laid.starts = []
@@ -125,7 +127,7 @@ class Known:
 
 
 def tensors(laid: Laid, region: Any) -> list[list[Tensor]]:
-    """The tensors of each item, which become arrays when the model asks; their places are layout.Place."""
+    """Return the tensors of each item, whose places are layout.Place. The model makes arrays of them."""
     found = []
     for i in range(len(laid.items)):
         item = laid.items[i]

@@ -1,9 +1,10 @@
-"""How the tensors of a message lie in its region, told as JSON.
+"""Layout: where the tensors of a message are in its region, as JSON.
 
-A layout is a list with one item for each request; an item with tensors is a list of
-[name, number of the datatype, shape, bytes]. They lie one after another, each aligned; where, both
-sides compute by the same rule, so items of equal requests are equal bytes and are parsed once (items.py).
-Of a tensor that stays on a GPU the region has a LOAN, and the layout a fifth word: LENT or LENT_AND_COPIED.
+A layout is a list with one item for each request. An item with tensors is a list of
+[name, number of the datatype, shape, bytes]. Tensors follow one another, each aligned. Both sides compute the
+offsets by the same rule, so items of equal requests are equal bytes and are parsed once (items.py).
+For a tensor that stays on a GPU the region contains a LOAN, and the layout a fifth word: LENT or
+LENT_AND_COPIED.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from backend_python.arena import aligned
 from backend_python.items import Item
 from backend_python.protocol import ProtocolError
 
-# The loan alone; the loan, and from LOAN_BYTES on a copy in host memory.
+# Only the loan; the loan and, after LOAN_BYTES, a copy in host memory.
 LENT, LENT_AND_COPIED = 1, 2
-LOAN_BYTES = 128  # of a LOAN, filled up
+LOAN_BYTES = 128  # of a LOAN, with padding
 
-_ANY = 1 << 63  # bytes of a region: of an item it is not known yet
+_ANY = 1 << 63  # bytes of a region, for an item whose region is not known yet
 _REMEMBERED = 256  # layouts
 _REMEMBERED_BELOW = 1 << 13  # bytes of one layout
 
@@ -47,10 +48,9 @@ class Answer(NamedTuple):
 
 
 def places(entries: Sequence[Sequence[Any]], start: int, region: int) -> tuple[list[Place], int]:
-    """Where the tensors of one item lie, and where the next item begins.
+    """Return the tensors of one item, and the offset at which the next item begins.
 
-    ProtocolError if one is not wholly within the region's `region` bytes, or has not the bytes of
-    its shape.
+    Raises ProtocolError if a tensor exceeds the region of `region` bytes, or its bytes do not fit its shape.
     """
     found = []
     for name, number, shape, size, *lent in entries:
@@ -72,7 +72,7 @@ def places(entries: Sequence[Sequence[Any]], start: int, region: int) -> tuple[l
 
 
 def request_places(layout: Any, region: int) -> list[list[Place]]:
-    """The inputs of each request of EXECUTE."""
+    """Return the inputs of each request of EXECUTE."""
     start = 0
     found = []
     for entries in layout:
@@ -82,7 +82,7 @@ def request_places(layout: Any, region: int) -> list[list[Place]]:
 
 
 def answers(layout: Any, region: int) -> list[Answer | bool | None]:
-    """The items of EXECUTED: an answer, or None, False, True as PROTOCOL.md has them."""
+    """Return the items of EXECUTED: an answer, or None, False, True; PROTOCOL.md says what these mean."""
     start = 0
     found: list[Answer | bool | None] = []
     for item in layout:
@@ -96,14 +96,16 @@ def answers(layout: Any, region: int) -> list[Answer | bool | None]:
 
 
 def request_item(described: bytes) -> Item:
-    """One item of EXECUTE, from its JSON."""
+    """Parse one item of EXECUTE."""
     found, end = places(json.loads(described), 0, _ANY)
     return Item(None, found, _extent(found), end, True, lends([found]))
 
 
 def answer_item(described: bytes) -> Item:
-    """One item of EXECUTED or RESPOND, from its JSON: `told` is what `answers` has. It is plain if it is an
-    answer without error and parameters."""
+    """Parse one item of EXECUTED or RESPOND. Its `value` is the item that `answers` returns.
+
+    It is plain if it is an answer without error and parameters.
+    """
     (answer,) = answers([json.loads(described)], _ANY)
     if not isinstance(answer, Answer):
         return Item(answer, [], 0, 0, False, False)
@@ -123,9 +125,9 @@ def lends(items: Sequence[Sequence[Place]]) -> bool:
 
 
 class Memory:
-    """Remembers what was computed of the last layouts. Any thread.
+    """Caches results that were computed from layouts. Any thread.
 
-    get   what was added for an equal key, else None
+    get   returns the result that was added for an equal key, else None
     """
 
     def __init__(self) -> None:
@@ -133,7 +135,7 @@ class Memory:
         self.get = self._known.get
 
     def add(self, key: Any, size: int, found: Any) -> None:
-        """Remember `found`, unless the `size` of what is to be remembered is large."""
+        """Keep `found`, unless `size`, the size of the layout in bytes, is large."""
         if size < _REMEMBERED_BELOW:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()

@@ -258,9 +258,9 @@ class Borrower:
         self._fewer: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._awaited = False
 
-    def take(self, told: Any) -> Loan:
+    def take(self, data: Any) -> Loan:
         """Return the loan of a packed LOAN. Raises ProtocolError for an invalid number or offset."""
-        handle, device, number, offset, size = LOAN.unpack(told)
+        handle, device, number, offset, size = LOAN.unpack(data)
         if not number & LOANS or offset > size or number in self._out:
             raise ProtocolError(f"loan {number - LOANS} of {size} bytes from {offset} on")
         self._out.add(number)

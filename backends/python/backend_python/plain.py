@@ -1,7 +1,7 @@
-"""What compiled.py has, in Python: for children whose interpreter is not the server's.
+"""compiled.py in Python, for child processes with another interpreter than the server's.
 
-The same names, arguments, results and bytes; tests hold the two together over random messages.
-Runs on Python 3.9 and later, and needs numpy alone.
+Names, arguments, results and bytes are the same; tests compare both with random messages. It needs Python 3.9
+or later, and only numpy.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _AT_ONCE = 1 << 16  # bytes
 
 
 def message(kind: int, number: int, released: Sequence[int], parts: list[Any]) -> bytes:
-    """The bytes of a message: header, released numbers, content.
+    """Return the bytes of a message: header, released numbers, content.
 
-    ValueError for 4 GiB or 65536 numbers and more; OverflowError for a number out of range.
+    Raises ValueError for 4 GiB or 65536 numbers and more, OverflowError for a number out of range.
     """
     content = [_raw(part) for part in parts]
     count = len(released)
@@ -38,7 +38,7 @@ def message(kind: int, number: int, released: Sequence[int], parts: list[Any]) -
 
 
 class Frame:
-    """One message as it came."""
+    """One message that was received."""
 
     __slots__ = ("content", "kind", "number", "released")
 
@@ -50,19 +50,19 @@ class Frame:
 
 
 class Reader:
-    """Cuts what arrives on a socket into frames. One thread at a time.
+    """Splits what arrives on a socket into frames. One thread at a time.
 
-    most   bytes of one message
+    most   largest size of a message, in bytes
     """
 
     def __init__(self, sock: socket.socket, most: int):
         self._socket = sock
         self._most = most
         self._buffer = bytearray()
-        self._start = 0  # of what has not been cut yet
+        self._start = 0  # of the bytes that are in no frame yet
 
     def receive(self) -> bool:
-        """Receive once; False if the other side has closed. OSError."""
+        """Receive once; return False if the other side has closed. Raises OSError."""
         received = self._socket.recv(_AT_ONCE)
         if self._start:
             del self._buffer[: self._start]
@@ -71,7 +71,7 @@ class Reader:
         return bool(received)
 
     def next(self) -> Frame | None:
-        """The next whole message that has arrived, or None. ValueError for what is no header of one."""
+        """Return the next complete message, or None. Raises ValueError for an invalid header."""
         start = self._start + _HEADER.size
         if len(self._buffer) < start:
             return None
@@ -88,8 +88,7 @@ class Reader:
 
 
 def joined(parts: list[Any], alignment: int) -> bytes:
-    """A copy of all parts, each behind the one before at the next multiple of `alignment`, zeros between
-    and up to one at the end."""
+    """Copy all parts into one bytes object; zeros fill each part to a multiple of `alignment`."""
     found: list[Any] = []
     for part in parts:
         raw = _raw(part)
@@ -99,10 +98,10 @@ def joined(parts: list[Any], alignment: int) -> bytes:
 
 
 def gather(parts: list[Any], out: Any, offset: int = 0, alignment: int = 1) -> int:
-    """Copy contiguous parts one after another into `out` from byte `offset` on, each at a multiple of
-    `alignment` counted from there. The bytes up to the end of the last part.
+    """Copy contiguous parts one after another into `out`, from byte `offset` on.
 
-    ValueError if they do not fit. numpy copies large parts without the GIL.
+    Each part begins at a multiple of `alignment`, counted from there. Return the bytes up to the end of the
+    last part. Raises ValueError if they do not fit. numpy copies large parts without the GIL.
     """
     if alignment < 1:
         raise ValueError(f"gather: alignment {alignment}")
@@ -124,7 +123,7 @@ def gather(parts: list[Any], out: Any, offset: int = 0, alignment: int = 1) -> i
 
 
 def _raw(part: Any) -> Any:
-    """The bytes of a part in row-major order, or something contiguous that has them."""
+    """Return the bytes of a part in row-major order, or a contiguous buffer of them."""
     if type(part) is not np.ndarray:
         if type(part) is not bytes and not memoryview(part).c_contiguous:
             raise BufferError("a buffer that is not contiguous")

@@ -1,7 +1,6 @@
-"""Messages between the server and a child: kinds, frames, fixed parts. PROTOCOL.md explains them.
+"""Messages between the server and a child process: kinds, frames, fixed parts. See PROTOCOL.md.
 
-Nothing in it runs code from the other side: frames are cut by core.native, fixed parts by struct, the
-rest is JSON.
+No message contains code: core.native splits frames, struct unpacks fixed parts, the rest is JSON.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ INLINE_BELOW = 1 << 15  # bytes; more lie in an arena
 LOANS = 1 << 63
 
 MOST_RELEASED = 0xFFFF
-MOST_BYTES = 1 << 28  # of one message; tensors do not travel in messages
+MOST_BYTES = 1 << 28  # of one message; large tensors are not in messages
 
 # server ⇄ template, server → worker
 ASKED = 6  # most file descriptors of a request: channel, inputs, outputs, output, error, status
@@ -79,11 +78,11 @@ LENT = 4  # a flag of INFERRED: tensors of it are lent
 
 
 class ProtocolError(Exception):
-    """The other side sent what no version of this protocol has."""
+    """The other side sent a message that does not follow the protocol."""
 
 
 def frame(kind: int, number: int = 0, content: bytes = b"", released: Sequence[int] = ()) -> bytes:
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     return message(kind, number, released, [content])
 
 
@@ -96,15 +95,15 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(text: bytes) -> Any:
-    """What `to_json` made. Not for JSON of others: `json.loads` looks for its encoding and for blanks.
+    """Parse text that `to_json` made. Faster than json.loads, which accepts other encodings and blanks.
 
-    Raises StopIteration for what is no JSON.
+    Raises StopIteration if the text is not JSON.
     """
     return _scan(str(text, "utf-8"), 0)[0]
 
 
 def reader(sock: socket.socket) -> Reader:
-    """What cuts the messages that arrive on a channel."""
+    """Return a reader that splits what arrives on a channel into messages."""
     return Reader(sock, MOST_BYTES)
 
 

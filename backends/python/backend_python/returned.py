@@ -1,4 +1,4 @@
-"""What execute has returned: a list of answers, or refused."""
+"""Check what a model's execute returned."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from backend_python.api.response import InferenceResponse
 
 
 class Refused(Exception):
-    """What execute returned is no answer; the text stands alone, without the type's name."""
+    """execute returned something invalid. Clients get the text without the name of the type."""
 
 
 def checked(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> list[Any]:
-    """What execute returned, as a list. Refused for what it must not return."""
+    """Return what execute returned, as a list. Raises Refused if it is invalid."""
     if type(returned) is not list or len(returned) != len(requests):
         return _other(requests, returned, decoupled)
     responses: list[Any] = returned
@@ -41,7 +41,7 @@ def checked(requests: list[InferenceRequest], returned: Any, decoupled: bool) ->
 
 
 def _other(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> list[Any]:
-    """The same for what is not a list with as many items."""
+    """Check a result that is not a list with one item for each request."""
     if returned is None and (decoupled or _answered_elsewhere(requests)):
         return checked(requests, [None] * len(requests), decoupled)
     if not isinstance(returned, list):

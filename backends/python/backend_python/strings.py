@@ -1,6 +1,6 @@
 """The wire form of BYTES tensors: for each element a little-endian uint32 length, then its bytes.
 
-core has a compiled form of this; a child does without core, so here is the plain one.
+core has a compiled form of this. Child processes run without core, so this one is plain Python.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LENGTH = struct.Struct("<I")
 
 
 def encode(array: np.ndarray[Any, Any]) -> bytes:
-    """The elements in row-major order: bytes as they are, str as UTF-8, others as their str()."""
+    """Encode the elements in row-major order: bytes as they are, str as UTF-8, others as their str()."""
     parts = []
     pack = _LENGTH.pack
     for item in array.ravel().tolist():
@@ -26,7 +26,7 @@ def encode(array: np.ndarray[Any, Any]) -> bytes:
 
 
 def decode(data: Any, count: int) -> np.ndarray[Any, Any]:
-    """An object array of the `count` elements in `data` (copies). ValueError if they do not fit."""
+    """Copy the `count` elements in `data` into an object array. Raises ValueError if they do not fit."""
     array = np.empty(count, dtype=object)
     view = memoryview(data)
     end = len(view)
@@ -44,7 +44,7 @@ def decode(data: Any, count: int) -> np.ndarray[Any, Any]:
 
 
 def as_bytes(item: Any) -> bytes:
-    """One element of an object array as bytes."""
+    """Return one element of an object array as bytes."""
     if isinstance(item, str):
         return item.encode()
     if isinstance(item, (bytes, bytearray, memoryview)):
@@ -53,14 +53,14 @@ def as_bytes(item: Any) -> bytes:
 
 
 def speakable(text: str) -> str:
-    """The text with `?` for halves of surrogate pairs, which no encoding of Unicode can carry."""
+    """Replace halves of surrogate pairs by `?`: UTF-8 cannot encode them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def serialize_byte_tensor(input_tensor: np.ndarray[Any, Any]) -> bytes | tuple[()] | None:
-    """Elements of an object or bytes array as one bytes object, as Triton's helper of that name.
+    """Return the elements of an object or bytes array as one bytes object, as Triton's helper of that name.
 
-    () for an array without elements, None for an array of another type.
+    Return () for an array without elements, None for an array of another type.
     """
     if input_tensor.size == 0:
         return ()
@@ -70,7 +70,10 @@ def serialize_byte_tensor(input_tensor: np.ndarray[Any, Any]) -> bytes | tuple[(
 
 
 def deserialize_bytes_tensor(encoded_tensor: bytes) -> np.ndarray[Any, Any]:
-    """The flat object array of what `serialize_byte_tensor` gave. struct.error if it ends early."""
+    """Decode the result of `serialize_byte_tensor` as a flat object array.
+
+    Raises struct.error if it ends early.
+    """
     found = []
     at = 0
     while at < len(encoded_tensor):

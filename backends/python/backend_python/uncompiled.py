@@ -1,8 +1,8 @@
-"""What stands for Cython where a module that can be compiled runs as Python.
+"""Replaces the names of Cython in compiled modules that run as plain Python.
 
-Modules with a .pxd beside them are compiled for the server's interpreter. Children with an interpreter of
-their own, and an installation without a C compiler, run the same files as they are; there a class gets
-`__slots__` of the attributes that it annotates, which a compiled one has in its .pxd.
+Modules with a .pxd file are compiled for the server's interpreter. Child processes with another interpreter,
+and installations without a C compiler, run the same .py files. There a class gets `__slots__` from its
+annotations; a compiled class has its attributes in the .pxd file.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ T = TypeVar("T", bound=type)
 
 
 def freelist(size: int) -> Callable[[T], T]:
-    """Python has one for all objects."""
+    """Do nothing: only compiled classes have a free list."""
     return lambda cls: cls
 
 
 def cclass(cls: T) -> T:
-    """The class without a dict for each object."""
+    """Return the class with `__slots__`, so that its objects have no dict."""
     namespace: dict[str, Any] = dict(cls.__dict__)
     for name in ("__dict__", "__weakref__"):
         namespace.pop(name, None)
@@ -35,4 +35,4 @@ try:
 except ImportError:  # nothing is compiled
 
     def open_to_changes(cls: type) -> None:
-        """A model may change classes of Python as they are."""
+        """Do nothing: a model may change Python classes without this."""

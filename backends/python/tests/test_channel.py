@@ -280,7 +280,7 @@ def test_an_answer_is_plain_if_it_is_no_more_than_tensors(item, plain):
     found = layout.answer_item(protocol.to_json(item))
 
     assert found.plain is plain
-    assert [found.told] == layout.answers([item], 1 << 10)
+    assert [found.value] == layout.answers([item], 1 << 10)
 
 
 def test_what_items_remember_is_what_they_said_first():

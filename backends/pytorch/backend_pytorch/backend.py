@@ -38,9 +38,9 @@ class TorchBackend(Backend):
 class TorchModel(Model):
     """One model version. It loads a program when an instance opens.
 
-    ENABLE_WEIGHT_SHARING decides whether the instances of a device share a program. Without it they share a
-    program whose runs cannot write to earlier outputs. Each instance of a module in Python has its own;
-    its weights, not its buffers, are shared unless the setting is false.
+    ENABLE_WEIGHT_SHARING true: the instances of a device share one program; false: each has its own. Not set:
+    they share it if its runs cannot overwrite outputs of earlier runs. Each instance of a module in Python
+    has its own module and buffers; the weights are shared unless the setting is false.
     """
 
     backend: TorchBackend

@@ -25,7 +25,7 @@ from core.telemetry.metrics.settings import MetricSettings
 from core.telemetry.registry import registry
 
 Results = Iterable[tuple[str | None, str, Mapping[tuple[str, str], int]]]
-"""Of each model its namespace, its name, and how its loads and unloads ended."""
+"""For each model: namespace, name, and the number of its loads and unloads by result."""
 
 _PINNED = ("nv_pinned_memory_pool_total_bytes", "nv_pinned_memory_pool_used_bytes")
 _PHASES = ("queue", "compute_input", "compute_infer", "compute_output")
@@ -138,7 +138,7 @@ def _gauges(plain: Labelled) -> list[Family]:
 
 
 def _of_loads(plain: Labelled, every: Iterable[ModelVersion], results: Results) -> list[Family]:
-    """What Triton does not tell of models: whether they serve, and how their loads ended."""
+    """Return families that Triton does not have: whether models serve, and how their loads ended."""
     serving = [Sample(labels, int(version.chain.ready)) for labels, version in plain]
     missing = [
         Sample(labels_of(version), 0)
@@ -177,7 +177,7 @@ def _divided(
 
 
 def _durations(name: str, labelled: Labelled, duration: str) -> Family:
-    """In whole microseconds."""
+    """Return a family of durations in whole microseconds."""
     ns = attrgetter(f"statistics.{duration}.ns")
     return _family(name, labelled, lambda version: ns(version) // 1000)
 
@@ -188,7 +188,7 @@ def _of_server(values: Mapping[str, float]) -> list[Family]:
 
 
 def _cache_families(cache: Cache | None) -> list[Family]:
-    """Of the cache itself. Triton tells this of its local cache only."""
+    """Return the families of the cache. Triton has them for its local cache only."""
     if cache is None:
         return []
     counters = cache.counters

@@ -1,4 +1,4 @@
-"""How the latencies and batches of model versions are spread, from what their statistics know."""
+"""Histograms and summaries of the latencies and batch sizes of model versions, from their statistics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Labelled = Sequence[tuple[Mapping[str, str], ModelVersion]]
 
 
 def histograms(labelled: Labelled) -> list[Family]:
-    """Of the versions that keep them; which do is decided when they load."""
+    """Return the histograms of all versions that have them. The configuration decides that at the load."""
     samples: dict[str, list[Sample]] = {name: [] for name in (FIRST_RESPONSE, *HISTOGRAMS)}
     for labels, version in labelled:
         statistics = version.statistics
@@ -43,9 +43,9 @@ def _samples(labels: Mapping[str, str], histogram: Histogram) -> list[Sample]:
 
 
 def summaries(labelled: Labelled, cached: Labelled, quantiles: tuple[float, ...]) -> list[Family]:
-    """The same of summaries.
+    """Return the summaries of all versions that have them.
 
-    cached   those of the versions whose answers are cached
+    cached   the versions that use the response cache
     """
     keep_answers = {id(version) for _, version in cached}
     found: dict[str, list[Summary]] = {}
@@ -69,7 +69,7 @@ def summaries(labelled: Labelled, cached: Labelled, quantiles: tuple[float, ...]
 
 
 def batch_sizes(labelled: Labelled) -> Family:
-    """Rows of the executions that there were, by powers of two up to the largest batch."""
+    """Return the histogram of rows per execution; by default by powers of two up to the largest batch."""
     samples: list[Sample] = []
     for labels, version in labelled:
         most = version.config.max_batch_size
@@ -87,7 +87,7 @@ def batch_sizes(labelled: Labelled) -> Family:
 
 
 def wait_estimate_s(version: ModelVersion) -> float:
-    """How long those who wait will keep the instances of a version busy, as far as its past tells."""
+    """Estimate from past requests how long the waiting ones will keep the instances of a version busy."""
     chain, statistics = version.chain, version.statistics
     requests = (
         statistics.success.count - statistics.cache_hit.count + statistics.failures["BACKEND"]

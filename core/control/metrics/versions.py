@@ -13,9 +13,9 @@ from core.telemetry.labels import Labels
 class Known(NamedTuple):
     """Labels of a version that is READY.
 
-    config    that they were made for; other instances are another one
-    plain     for what is told of the version
-    counted   for what its instances count, which is theirs: also by the GPU that they are on
+    config    configuration that the labels were made for; a change of instances makes a new one
+    plain     labels of gauges of the version
+    counted   labels of what its instances count: also their GPU, if it is one
     """
 
     config: ModelConfig
@@ -24,9 +24,9 @@ class Known(NamedTuple):
 
 
 class VersionLabels:
-    """Those of one server's versions. Loop thread only.
+    """The labels of the versions of one server. Loop thread only.
 
-    uuid   id of a GPU → its UUID, None as long as that is not known
+    uuid   id of a GPU → its UUID, None until it is known
     """
 
     def __init__(self, uuid: Callable[[int], str | None]):
@@ -34,8 +34,11 @@ class VersionLabels:
         self._known: dict[int, Known] = {}  # by identity of the version, of the last scrape
 
     def of(self, ready: Sequence[ModelVersion]) -> list[Known]:
-        """Those of the last scrape, where nothing has changed. What is kept of a version that has gone is
-        not taken for that of another: each has a configuration of its own, which `Known` keeps alive."""
+        """Return the labels of each version. Unchanged versions keep those of the last scrape.
+
+        An entry of a version that is gone cannot match a new version with the same id: each version has its
+        own configuration, and `Known` keeps it alive.
+        """
         found, keep = [], {}
         for version in ready:
             known = self._known.get(id(version))
@@ -51,13 +54,13 @@ class VersionLabels:
         plain = Labels(labels_of(version))
         gpu = _gpu_of(version.config)
         uuid = self._uuid(gpu[0]) if gpu else None
-        # Without, the same object: what is written of it serves for both.
+        # Without a GPU the same object, so that its text is rendered once for both.
         counted = plain if uuid is None else plain.plus("gpu_uuid", uuid)
         return Known(version.config, plain, counted)
 
 
 def _gpu_of(config: ModelConfig) -> list[int]:
-    """The one GPU that all instances are on; empty where there is none, or several."""
+    """Return the one GPU that all instances use; empty if there is none, or several."""
     numbers: set[int] = set()
     for group in config.instance_group:
         if group.kind != group.KIND_GPU:

@@ -44,10 +44,10 @@ class SpanContext(NamedTuple):
 
     def carrier(self) -> str:
         """Return a JSON object from which a propagator of OpenTelemetry extracts the context."""
-        told = {"traceparent": self.traceparent}
+        fields = {"traceparent": self.traceparent}
         if self.state:
-            told["tracestate"] = self.state
-        return json.dumps(told, separators=(",", ":"))
+            fields["tracestate"] = self.state
+        return json.dumps(fields, separators=(",", ":"))
 
 
 def first() -> SpanContext:

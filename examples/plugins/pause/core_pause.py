@@ -15,7 +15,7 @@ def core_server_starting(server):
 class PauseControl(Area, name="pause"):
     """Pauses models."""
 
-    @change("model-repository", thing="pause {model}", otherwise="the others still serve it")
+    @change("model-repository", subject="pause {model}", otherwise="the others still serve it")
     async def begin(self, model: str) -> Changed:
         """Refuse requests for a model."""
         if model in paused:
@@ -24,7 +24,7 @@ class PauseControl(Area, name="pause"):
         return Changed(undo=lambda: paused.discard(model))
 
     @change(
-        "model-repository", thing="pause {model}", otherwise="the others serve it", forgets=True
+        "model-repository", subject="pause {model}", otherwise="the others serve it", forgets=True
     )
     async def end(self, model: str) -> None:
         """Accept requests for a model again."""

@@ -18,14 +18,14 @@ cdef class ResponseSink:
 cdef class PendingResponse(ReplyListener):
     """Written once, in the order of its fields.
 
-    sink     who is told of the end; None when nobody waits any more
-    next     the pending response behind it, which is the sink's business
-    reply    None before the server took the request, and after its end
-    told     the head of its request
-    form     of the answer, as `parse` found it
-    answer   bytes, or a list of buffers; None before the end
-    active   ended with the request; None where calls are not counted
-    held     bytes that its sink counts for it: of the body and its tensors, then of the answer
+    sink           is called at the end; None when no client waits any more
+    next           the following pending response; only the sink uses it
+    reply          None before the server has accepted the request, and after its end
+    request_head   head of the request
+    form           form of the answer, as `parse` found it
+    answer         bytes, or a list of buffers; None before the end
+    active         ended with the request; None if calls are not counted
+    held           bytes that the sink counts: of the body and its tensors, later of the answer
     """
 
     cdef ResponseSink sink

@@ -22,7 +22,7 @@ from frontends.shared.memory.regions import SharedMemoryRegions
 _FREED = "the others have let it go"
 
 
-def _thing(area: str) -> Callable[[Arguments], str]:
+def _subject(area: str) -> Callable[[Arguments], str]:
     """Return the function that names the object of an operation: a region, or the area without a name."""
     return lambda arguments: f"{area} {arguments['name']}" if arguments["name"] else area
 
@@ -59,29 +59,31 @@ class MemoryControl(Area, name="memory"):
         """Raise CoreError(UNSUPPORTED) unless clients may register memory."""
         self.regions.check_allowed()
 
-    @change("shared-memory", thing=_thing("memory"), otherwise=_FREED)
+    @change("shared-memory", subject=_subject("memory"), otherwise=_FREED)
     async def register(self, name: str, key: str, offset: int, byte_size: int) -> Changed:
         """Map a region of system shared memory. Raises what SharedMemoryRegions.register raises."""
         self.regions.register(name, key, offset, byte_size)
         return Changed(undo=lambda: self.regions.unregister(name))
 
-    @change("shared-memory", thing=_thing("memory"), otherwise=_FREED, forgets=True)
+    @change("shared-memory", subject=_subject("memory"), otherwise=_FREED, forgets=True)
     async def unregister(self, name: str = "") -> None:
         """Forget a region of system memory, or all. An unknown name is no error."""
         self.regions.unregister(name)
 
-    @change("shared-memory", thing=_thing("gpu-memory"), otherwise=_FREED)
+    @change("shared-memory", subject=_subject("gpu-memory"), otherwise=_FREED)
     async def register_cuda(self, name: str, handle: bytes, device: int, byte_size: int) -> Changed:
         """Open memory of a GPU. Raises what CudaRegions.register raises."""
         await self.cuda.register(name, handle, device, byte_size)
         return Changed(undo=lambda: self.regions.unregister(name, CUDA))
 
-    @change("shared-memory", thing=_thing("gpu-memory"), otherwise=_FREED, forgets=True)
+    @change("shared-memory", subject=_subject("gpu-memory"), otherwise=_FREED, forgets=True)
     async def unregister_cuda(self, name: str = "") -> None:
         """Forget a region of GPU memory, or all. An unknown name is no error."""
         self.regions.unregister(name, CUDA)
 
-    @change("shared-memory", thing="lent {name}", otherwise=_FREED, internal=True, hides_thing=True)
+    @change(
+        "shared-memory", subject="lent {name}", otherwise=_FREED, internal=True, hides_subject=True
+    )
     async def lend_from(self, name: str, process: int, file: int, byte_size: int) -> Changed:
         """Map memory whose descriptor a client has sent to `process`, which closes `file`.
 
@@ -94,11 +96,11 @@ class MemoryControl(Area, name="memory"):
 
     @change(
         "shared-memory",
-        thing="lent {name}",
+        subject="lent {name}",
         otherwise=_FREED,
         forgets=True,
         internal=True,
-        hides_thing=True,
+        hides_subject=True,
     )
     async def give_back(self, name: str) -> None:
         """Forget lent memory. An unknown name is no error."""

@@ -23,12 +23,12 @@ class Metrics:
         self._families: dict[str, MetricFamily] = {}
         self._metrics: dict[tuple[str, tuple[tuple[str, str], ...]], Metric] = {}
 
-    def count(self, told: list[dict[str, Any]]) -> None:
+    def count(self, entries: list[dict[str, Any]]) -> None:
         """Record [{"type": "COUNTER", "key": "seen", "value": 1, "tags": {…}}, …].
 
         Raises TritonModelException for an invalid entry.
         """
-        for each in told:
+        for each in entries:
             try:
                 kind, key, value = each["type"], str(each["key"]), float(each["value"])
                 family = _KINDS[kind]

@@ -141,7 +141,7 @@ class RuntimeModel:
             with self._context():
                 return self._response(await self._model.predict(self._payload(request)))
         except Exception as error:
-            return InferenceResponse([], _told(error))
+            return InferenceResponse([], _as_error(error))
 
     async def _stream(self, request: Any) -> None:
         sender, loop = request.get_response_sender(), asyncio.get_running_loop()
@@ -154,7 +154,7 @@ class RuntimeModel:
                     # `send` blocks for slow clients: keep it off the loop, which runs other requests.
                     await loop.run_in_executor(None, sender.send, self._response(each))
         except Exception as error:
-            last = InferenceResponse([], _told(error))
+            last = InferenceResponse([], _as_error(error))
         sender.send(last, TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def _context(self) -> Any:
@@ -188,8 +188,8 @@ class RuntimeModel:
             for each in self._config["output"]
             if each["name"] in given
         ]
-        told = response.parameters.model_dump() if response.parameters is not None else {}
-        parameters = {k: v for k, v in told.items() if isinstance(v, (bool, int, float, str))}
+        returned = response.parameters.model_dump() if response.parameters is not None else {}
+        parameters = {k: v for k, v in returned.items() if isinstance(v, (bool, int, float, str))}
         return InferenceResponse(tensors, parameters=parameters or None)
 
     def _output(self, output: Any, data_type: str) -> Any:
@@ -209,7 +209,7 @@ async def _once(payload: Any) -> Any:
     yield payload
 
 
-def _told(error: Exception) -> TritonError:
+def _as_error(error: Exception) -> TritonError:
     """Return the error for a client: NOT_FOUND or INVALID_ARG for mlserver's HTTP statuses 4xx."""
     from backend_python.runner import described
 

@@ -117,9 +117,9 @@ class Estimator(Predictor):
 
     def _row(self, config: Properties) -> table.Inputs:
         """Return a row of zeros and empty texts for the inputs of config.pbtxt, or else of the model."""
-        told = [(each["name"], each["data_type"], each["dims"]) for each in config["input"]]
+        configured = [(each["name"], each["data_type"], each["dims"]) for each in config["input"]]
         row: table.Inputs = {}
-        for name, data_type, dims in told or self.inputs(config):
+        for name, data_type, dims in configured or self.inputs(config):
             size = abs(int(dims[-1])) if dims else 1
             if data_type == "TYPE_STRING":
                 row[name] = np.full((1, size), "", np.object_)

@@ -203,18 +203,18 @@ class ClassModel:
         )
 
     def _response(self, found: dict[str, Any]) -> InferenceResponse:
-        told: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
         if (tags := _called(self._model, "tags")) is not None:
-            told.update({str(key): _plain(value) for key, value in tags.items()})
+            parameters.update({str(key): _plain(value) for key, value in tags.items()})
         if (names := _called(self._model, "class_names")) is not None:
-            told["names"] = json.dumps([str(name) for name in names])
+            parameters["names"] = json.dumps([str(name) for name in names])
         self._metrics.count(_called(self._model, "metrics") or [])
         tensors = [
             Tensor(name, fit(found[name], name, each["data_type"], rank(self._config, each)))
             for each in self._config["output"]
             if (name := each["name"]) in found
         ]
-        return InferenceResponse(tensors, parameters=told or None)
+        return InferenceResponse(tensors, parameters=parameters or None)
 
     def _class(self, config: dict[str, Any]) -> Any:
         """Return the class of MODEL_CLASS, or the only class of the file that has `predict`.
@@ -242,9 +242,9 @@ class ClassModel:
         preferred = [each for each in own if each.__name__ in ("Model", stem)]
         if len(own) == 1 or len(preferred) == 1:
             return (own if len(own) == 1 else preferred)[0]
-        told = ", ".join(each.__name__ for each in own) or "none of its own"
+        names = ", ".join(each.__name__ for each in own) or "none of its own"
         raise TritonModelException(
-            f"'{self._file}' has no TritonPythonModel; of classes with a predict it has {told}; name the "
+            f"'{self._file}' has no TritonPythonModel; of classes with a predict it has {names}; name the "
             f'one to serve: parameters {{ key: "{CLASS_PARAMETER}" value {{ string_value: "…" }} }}'
         )
 

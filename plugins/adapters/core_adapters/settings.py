@@ -116,8 +116,8 @@ class Settings:
         trusted = (self._parameters.get("extra") or {}).get("trusted")
         if trusted is None or trust.parameter(config, trust.PARAMETER):
             return config
-        told = ",".join(trusted) if isinstance(trusted, list) else str(trusted).lower()
-        parameters = {**config.get("parameters", {}), trust.PARAMETER: {"string_value": told}}
+        text = ",".join(trusted) if isinstance(trusted, list) else str(trusted).lower()
+        parameters = {**config.get("parameters", {}), trust.PARAMETER: {"string_value": text}}
         return {**config, "parameters": parameters}
 
 
@@ -131,8 +131,8 @@ class _Described(Predictor):
         self.compute = predictor.compute  # type: ignore[method-assign]
 
     def inputs(self, config: Properties) -> list[Described]:
-        if told := self._settings.described("inputs", config):
-            return told
+        if described := self._settings.described("inputs", config):
+            return described
         found = self._predictor.inputs(config)
         if len(found) != 1 or found[0].data_type == "TYPE_STRING":
             return found

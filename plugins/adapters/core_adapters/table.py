@@ -50,8 +50,8 @@ def row_count(inputs: Inputs) -> int:
     """Return the number of rows. Raises TritonModelException if the inputs have different numbers."""
     counts = {name: array.shape[0] if array.ndim else 1 for name, array in inputs.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
-        raise TritonModelException(f"the inputs have different numbers of rows: {told}")
+        sizes = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
+        raise TritonModelException(f"the inputs have different numbers of rows: {sizes}")
     return next(iter(counts.values()), 0)
 
 

@@ -33,10 +33,10 @@ def trusted_types(config: dict[str, Any], file: str, unknown: list[str]) -> list
     unknown   types in a skops file that skops does not trust itself
     Raises TritonModelException with the types that the configuration does not trust.
     """
-    told = parameter(config, PARAMETER).strip()
-    if told.lower() == "true":
+    text = parameter(config, PARAMETER).strip()
+    if text.lower() == "true":
         return unknown
-    named = [name.strip() for name in told.split(",")]
+    named = [name.strip() for name in text.split(",")]
     missing = [name for name in unknown if name not in named]
     if not missing:
         return unknown

@@ -55,7 +55,7 @@ class Store:
         self._files: Any = None
         self._root = ""
         self._credentials: Credentials = {}
-        self._told: set[str] = set()  # skipped names that were logged
+        self._logged: set[str] = set()  # skipped names that were logged
 
     # listings ----------------------------------------------------------------------
 
@@ -76,8 +76,8 @@ class Store:
 
     def _known(self, tree: Tree) -> Tree:
         """Return the tree; log each skipped name once."""
-        for name in set(tree.odd) - self._told:
-            self._told.add(name)
+        for name in set(tree.odd) - self._logged:
+            self._logged.add(name)
             logger.warning(
                 "%s: '%s' is left out: no file of a model can have that name",
                 self.place.shown,

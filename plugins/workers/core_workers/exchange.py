@@ -125,12 +125,12 @@ class Exchange:
         return await self._ask(method, body, self._joined, 0, self._patience_s)
 
     async def change(
-        self, method: str, body: bytes, thing: str = "", forgets: bool = False
+        self, method: str, body: bytes, subject: str = "", forgets: bool = False
     ) -> dict[int, Answer | None]:
         """Run a method that changes something in all workers, after earlier changes; return their answers.
 
-        thing     name of the changed thing in the ledger, "" for none
-        forgets   True if the change restores the thing's state of the start
+        subject     name of the changed subject in the ledger, "" for none
+        forgets   True if the change restores the subject's state of the start
         If the method fails in some workers, the others undo it.
         """
         async with self.turn:
@@ -144,9 +144,9 @@ class Exchange:
                 for worker in set(answers) - set(failed):
                     self.send(worker, {"kind": "undo"})
             elif forgets:
-                self.ledger.drop(thing)
-            elif thing and any(each is not None and not each.idle for each in answers.values()):
-                self.ledger.keep(thing, Entry(method, body))
+                self.ledger.drop(subject)
+            elif subject and any(each is not None and not each.idle for each in answers.values()):
+                self.ledger.keep(subject, Entry(method, body))
             return answers
 
     async def catch_up(self, worker: int) -> None:

@@ -14,28 +14,28 @@ class Entry(NamedTuple):
 
 
 class Ledger:
-    """The last change of each thing, in the order of the changes.
+    """The last change of each subject, in the order of the changes.
 
-    A thing is a text of the worker that requests the change, such as "model bert"; the part before the first
-    space is its area. The number of things that clients load, register and set bounds the size.
+    A subject is a text of the worker that requests the change, such as "model bert"; the part before the
+    first space is its area. The number of subjects that clients load, register and set bounds the size.
     """
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
 
-    def keep(self, thing: str, entry: Entry) -> None:
-        """Record the last change of a thing."""
-        self._entries.pop(thing, None)
-        self._entries[thing] = entry
+    def keep(self, subject: str, entry: Entry) -> None:
+        """Record the last change of a subject."""
+        self._entries.pop(subject, None)
+        self._entries[subject] = entry
 
-    def drop(self, thing: str) -> None:
-        """Remove the change of a thing, or of a whole area if `thing` names only that.
+    def drop(self, subject: str) -> None:
+        """Remove the change of a subject, or of a whole area if `subject` names only that.
 
         For "place NAME", remove also the change of "model NAME".
         """
-        area, space, name = thing.partition(" ")
+        area, space, name = subject.partition(" ")
         for each in [each for each in self._entries if _area(each) == area]:
-            if not space or each == thing:
+            if not space or each == subject:
                 del self._entries[each]
         if area == "place":
             self._entries.pop(f"model {name}", None)
@@ -48,5 +48,5 @@ class Ledger:
         yield from (self._entries[each] for each in self._entries if _area(each) not in first)
 
 
-def _area(thing: str) -> str:
-    return thing.partition(" ")[0]
+def _area(subject: str) -> str:
+    return subject.partition(" ")[0]

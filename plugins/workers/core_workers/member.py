@@ -117,10 +117,10 @@ class Member:
         return await self._ask({"kind": "ask", "method": operation}, arguments)
 
     async def change(
-        self, operation: str, arguments: tuple[Any, ...], thing: str, forgets: bool
+        self, operation: str, arguments: tuple[Any, ...], subject: str, forgets: bool
     ) -> ProcessResults:
         """Call an operation that changes every worker, after earlier changes. Raises as `ask` does."""
-        head = {"kind": "change", "method": operation, "thing": thing, "forgets": forgets}
+        head = {"kind": "change", "method": operation, "subject": subject, "forgets": forgets}
         return await self._ask(head, arguments)
 
     async def _ask(self, head: dict[str, Any], arguments: tuple[Any, ...]) -> ProcessResults:

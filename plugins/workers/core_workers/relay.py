@@ -48,22 +48,22 @@ class Relay:
             answers = await self._exchange.ask(head["method"], message.body)
         else:
             answers = await self._exchange.change(
-                head["method"], message.body, head["thing"], head["forgets"]
+                head["method"], message.body, head["subject"], head["forgets"]
             )
         # The requesting worker is first: values of the whole machine are taken from its answer.
         order = sorted(answers, key=lambda number: (number != worker, number))
-        told = [(number, each) for number in order if (each := answers[number]) is not None]
+        answered = [(number, each) for number in order if (each := answers[number]) is not None]
         self._exchange.send(
             worker,
             {
                 "kind": "answers",
                 "id": head["id"],
-                "answers": [[number, len(each.body), each.failed] for number, each in told],
+                "answers": [[number, len(each.body), each.failed] for number, each in answered],
                 "silent": [number for number in order if answers[number] is None],
                 "complete": self.complete,
                 "restarts": list(self.restarts.items()),
             },
-            b"".join(each.body for _, each in told),
+            b"".join(each.body for _, each in answered),
         )
 
     def _done(self, task: asyncio.Task[None]) -> None:

@@ -28,7 +28,7 @@ def shelf():
         def __init__(self):
             self.books = {}
 
-        @change("model-repository", thing="book {title}", otherwise="the others keep theirs")
+        @change("model-repository", subject="book {title}", otherwise="the others keep theirs")
         async def put(self, title: str, pages: int = 1, price: float | None = None) -> Changed:
             """Put a book on the shelf; return its pages."""
             self.books[title] = (pages, price)

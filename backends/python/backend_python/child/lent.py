@@ -97,11 +97,11 @@ class Lending:
         found = self._place(tensor) if tensor._size else None
         if found is None:
             return None
-        number, told = self.lender.lend(*found)
+        number, loan = self.lender.lend(*found)
         if how == layout.LENT:
-            return number, told.ljust(layout.LOAN_BYTES, b"\0")
+            return number, loan.ljust(layout.LOAN_BYTES, b"\0")
         both = np.empty(layout.LOAN_BYTES + tensor._size, np.uint8)
-        both[: LOAN.size] = np.frombuffer(told, np.uint8)
+        both[: LOAN.size] = np.frombuffer(loan, np.uint8)
         try:
             both[layout.LOAN_BYTES :] = tensor._wire()
         except BaseException:

@@ -202,8 +202,8 @@ class Child:
         """Fail the open requests of a batch and log the error. Thread-safe."""
         if self._host.encoder.lending is not None:
             self._host.encoder.lending.forget(batch)
-        told = [LogLevel.ERROR, *runner.failure(error, self._name)]
-        self._connection.send(protocol.LOG, 0, protocol.to_json(told))
+        entry = [LogLevel.ERROR, *runner.failure(error, self._name)]
+        self._connection.send(protocol.LOG, 0, protocol.to_json(entry))
         text = runner.described(error).encode("utf-8", "replace")
         times = protocol.DONE.pack(0, 0, start, time.monotonic_ns())
         self._connection.send(protocol.FAILED, batch, times + text)

@@ -204,8 +204,8 @@ class AnswerEncoder:
         """
         error = response._error
         if error is not None:
-            told = (int(error._code), speakable(error._message))
-            return protocol.to_json(((), told, "")), end
+            failure = (int(error._code), speakable(error._message))
+            return protocol.to_json(((), failure, "")), end
         outputs = [tensor for tensor in response._outputs if tensor._name in wanted]
         if len(outputs) < len(response._outputs) and self.declared is not None:
             outputs += [each for each in response._outputs if each._name not in self.declared]

@@ -38,7 +38,7 @@ OLDEST = "3.9"
 class Found:
     """The facts that an interpreter reports.
 
-    base      prefix of the installation that it, or its environment, is made from
+    base      its sys.base_prefix: the Python installation that it, or its environment, belongs to
     problem   reason why models cannot run in it; "" if they can
     """
 
@@ -125,9 +125,9 @@ class Interpreter:
                 "--backend-config=python,stub-timeout-seconds=N allows more"
             ) from None
         try:
-            told: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-            version = ".".join(map(str, told["python"]))
-            found = Found(version, told["executable"], told["base"], told.get("error", ""))
+            facts: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+            version = ".".join(map(str, facts["python"]))
+            found = Found(version, facts["executable"], facts["base"], facts.get("error", ""))
         except (ValueError, LookupError, TypeError):
             raise Unusable(
                 f"'{self.python}' does not run as Python {OLDEST} or later: {ending(ended)}"

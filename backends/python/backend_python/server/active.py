@@ -20,7 +20,7 @@ class Active:
     whole     True until `open` is first used: no request has its last answer
     """
 
-    __slots__ = ("_cancel", "_open", "_told", "batch", "done", "number")
+    __slots__ = ("_cancel", "_open", "_sent", "batch", "done", "number")
 
     def __init__(self, number: int, batch: Batch, done: Done, cancel: Callable[[int, int], None]):
         self.number = number
@@ -28,7 +28,7 @@ class Active:
         self.done: Done | None = done
         self._cancel = cancel  # sends a cancellation to the child: number, index
         self._open: set[int] | None = None  # None while `whole` is True
-        self._told: set[int] | None = None  # requests whose cancellation was sent to the child
+        self._sent: set[int] | None = None  # requests whose cancellation was sent to the child
 
     @property
     def whole(self) -> bool:
@@ -52,11 +52,11 @@ class Active:
 
     def cancelled(self) -> None:
         """Report newly cancelled requests to the child."""
-        if self._told is None:
-            self._told = set()
-        for i in sorted(self.open - self._told):
+        if self._sent is None:
+            self._sent = set()
+        for i in sorted(self.open - self._sent):
             if self.batch.requests[i].cancelled:
-                self._told.add(i)
+                self._sent.add(i)
                 self._cancel(self.number, i)
 
 

@@ -14,7 +14,7 @@ from core.layout import TensorSlice, tensors_of
 from core.tensor import Tensor
 
 
-class Told:
+class AnswerLayout:
     """The decoded layout of an EXECUTED or RESPOND message.
 
     items    answers, or None, False, True with the meanings in PROTOCOL.md
@@ -39,7 +39,7 @@ class Told:
 
     @property
     def items(self) -> list[layout.Answer | bool | None]:
-        return [item.told for item in self._laid.items]
+        return [item.value for item in self._laid.items]
 
     def tensors(self, region: Any, offset: int) -> list[list[Tensor]]:
         """Return the tensors of each item, in a region that begins at `offset`."""

@@ -204,7 +204,7 @@ class Connection:
         elif kind == protocol.ABANDONED:
             self.executions.abandoned(frame)
         elif kind == protocol.TOLD:
-            self.readiness.told(frame)
+            self.readiness.answered(frame)
         elif kind == protocol.RELEASED:
             pass  # the regions were freed in _take_frames
         else:

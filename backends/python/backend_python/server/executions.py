@@ -17,7 +17,7 @@ from backend_python import layout, protocol
 from backend_python.items import Known
 from backend_python.protocol import Frame, ProtocolError
 from backend_python.server.active import Active, Done, Took, behind_the_first
-from backend_python.server.answers import Told, answer_item, give
+from backend_python.server.answers import AnswerLayout, answer_item, give
 from backend_python.server.errors import abandoned, failed
 from backend_python.server.outbox import Outbox
 from backend_python.server.process import Process
@@ -109,22 +109,22 @@ class Executions:
         content = frame.content
         offset, size, start, end = protocol.DONE.unpack_from(content)
         region, at, stop = self._process.outputs.tensors(content, protocol.DONE.size, offset, size)
-        told = Told(self._layouts.of(content[protocol.DONE.size : stop], size))
+        answers = AnswerLayout(self._layouts.of(content[protocol.DONE.size : stop], size))
         batch = active.batch
         batch.compute_start_ns = start
         batch.compute_end_ns = end
         if self._took.add(end - start):
             self._paced()
-        if len(told.items) != len(batch.requests):
-            raise ProtocolError(f"{len(told.items)} answers to {len(batch.requests)} requests")
-        tensors: list[list[Any]] = told.tensors(region, at)
-        if told.lent:
-            self._borrow(told, tensors)
-        if told.plain and active.whole:
+        if len(answers.items) != len(batch.requests):
+            raise ProtocolError(f"{len(answers.items)} answers to {len(batch.requests)} requests")
+        tensors: list[list[Any]] = answers.tensors(region, at)
+        if answers.lent:
+            self._borrow(answers, tensors)
+        if answers.plain and active.whole:
             batch.respond_all(tensors)
             active.close()
         else:
-            self._answer_each(active, told.items, tensors)
+            self._answer_each(active, answers.items, tensors)
         self._over(frame.number, active)
 
     def respond(self, frame: Frame) -> None:
@@ -133,24 +133,24 @@ class Executions:
         offset, size, i, flags = protocol.ANSWER.unpack_from(content)
         fixed = protocol.ANSWER.size
         region, at, stop = self._process.outputs.tensors(content, fixed, offset, size)
-        told = Told(self._layouts.of(content[fixed:stop], size))
+        answers = AnswerLayout(self._layouts.of(content[fixed:stop], size))
         active = self._active.get(frame.number)
         if active is None or i not in active.open:
             if flags & protocol.ASKS:
                 self._go(frame.number, i)
-            if told.lent:  # take the loans, so that they are returned
-                self._borrow(told, told.tensors(region, at))
+            if answers.lent:  # take the loans, so that they are returned
+                self._borrow(answers, answers.tensors(region, at))
             return  # it was answered when its batch failed
         if flags & protocol.ASKS:
             # After the answers, which the delivery passes on in a later turn of the loop.
             request = active.batch.requests[i]
             self._loop.call_soon(request.when_free, partial(self._go, frame.number, i))
-        (answer,) = told.items
+        (answer,) = answers.items
         final = bool(flags & protocol.FINAL) or not self._decoupled
         if isinstance(answer, layout.Answer):
-            found = told.tensors(region, at)
-            if told.lent:
-                self._borrow(told, found)
+            found = answers.tensors(region, at)
+            if answers.lent:
+                self._borrow(answers, found)
             (tensors,) = found
             give(active.batch, i, answer, tensors, final)
         else:
@@ -174,12 +174,12 @@ class Executions:
         active.batch.fail(i, abandoned(active.batch.signature), failure=True)
         self._forget_if_over(frame.number, active)
 
-    def _borrow(self, told: Told, tensors: list[list[Any]]) -> None:
+    def _borrow(self, answers: AnswerLayout, tensors: list[list[Any]]) -> None:
         """Replace the loans in `tensors` by the GPU tensors that the child lends."""
         lending = self._process.lending
         if lending is None:
             raise ProtocolError("tensors that are lent, where nobody has GPUs")
-        lending.borrow(told, tensors)
+        lending.borrow(answers, tensors)
 
     def failed(self, frame: Frame) -> None:
         """Handle FAILED: execute has raised, or returned something other than responses."""

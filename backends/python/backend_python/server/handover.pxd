@@ -22,7 +22,7 @@ cdef class Handover:
     cdef list _plain(self, batch, list inputs)
     cdef list _there(self, batch)
     @cython.locals(theirs=InferenceRequest)
-    cdef _tell(self, list found, list requests, list told)
+    cdef _add_details(self, list found, list requests, list indices)
     @cython.locals(requests=list)
     cpdef run(self, batch, execute, failed)
     @cython.locals(i=cython.Py_ssize_t, answers=list, request=InferenceRequest, response=InferenceResponse)

@@ -54,9 +54,9 @@ class Handover:
     def requests(self, batch: Batch) -> list[InferenceRequest]:
         """Return the requests for the model's execute."""
         found = self._plain(batch, batch.arrays()) if not self._on_gpu else self._there(batch)
-        told = batch.indices_with_details()
-        if told:
-            self._tell(found, batch.requests, told)
+        indices = batch.indices_with_details()
+        if indices:
+            self._add_details(found, batch.requests, indices)
         return found
 
     def _plain(self, batch: Batch, inputs: list[Any]) -> list[InferenceRequest]:
@@ -71,11 +71,11 @@ class Handover:
         inputs = [list(map(model_tensor_there, each.inputs.values())) for each in batch.requests]
         return all_received(self._host, batch, inputs, self._outputs, self._decoupled)
 
-    def _tell(
-        self, found: list[InferenceRequest], requests: list[CoreRequest], told: list[int]
+    def _add_details(
+        self, found: list[InferenceRequest], requests: list[CoreRequest], indices: list[int]
     ) -> None:
         """Set the fields of requests other than their tensors."""
-        for i in told:
+        for i in indices:
             theirs, request = found[i], requests[i]
             theirs._request_id = request.id
             theirs._correlation_id = request.correlation_id

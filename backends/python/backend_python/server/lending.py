@@ -29,7 +29,7 @@ from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.tensor import DeviceTensor, Tensor
 
 if TYPE_CHECKING:
-    from backend_python.server.answers import Told
+    from backend_python.server.answers import AnswerLayout
 
 logger = logging.getLogger("core")
 
@@ -119,22 +119,22 @@ class Lending:
 
     # from the child --------------------------------------------------------------
 
-    def borrow(self, told: Told, tensors: list[list[Tensor]]) -> None:
+    def borrow(self, answers: AnswerLayout, tensors: list[list[Tensor]]) -> None:
         """Replace the loans in the region by the lent tensors. Raise ProtocolError if a loan is malformed."""
-        for i, j, place in told.lent:
+        for i, j, place in answers.lent:
             tensors[i][j] = self.tensor(place, memoryview(tensors[i][j].raw))
 
-    def tensor(self, place: layout.Place, told: memoryview) -> Tensor:
+    def tensor(self, place: layout.Place, data: memoryview) -> Tensor:
         """Return a tensor that the child lends. Raise ProtocolError if the loan is malformed.
 
-        told   data of the loan in the region
+        data   data of the loan in the region
         """
         dtype, shape = dtypes.BY_NUMBER[place.number], place.shape
-        loan = self.borrower.take(told[: LOAN.size])
+        loan = self.borrower.take(data[: LOAN.size])
         array = Remote(loan, dtype, shape, loan.place.offset)
         if place.lent == layout.LENT:
             return DeviceTensor(place.name, dtype, shape, DeviceMemory(array, dtype, shape))
-        host = np.frombuffer(told[layout.LOAN_BYTES :], dtype.numpy).reshape(shape)
+        host = np.frombuffer(data[layout.LOAN_BYTES :], dtype.numpy).reshape(shape)
         return DeviceTensor(place.name, dtype, shape, _Both(array, dtype, shape, host))
 
 

@@ -146,9 +146,10 @@ class LocalHost:
         return answers
 
     def _outer(self, request: InferenceRequest) -> Sequence[core_request.InferenceRequest]:
-        """Return the requests that a call belongs to: the request of its trace, else the executing batch.
+        """Return the requests that caused a call: the request of its trace, else the batch that runs now.
 
-        Empty if they are unknown, as on a thread of a model that has response senders (see ChildHost).
+        Empty if the batch is unknown: on a thread that the model has started, once the model has made a
+        response sender (see ChildHost).
         """
         key = request.trace()._key
         if key is not None:

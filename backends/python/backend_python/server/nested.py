@@ -140,12 +140,12 @@ class NestedCalls:
         return request, decoupled, takes, found
 
     def _tensor(self, place: layout.Place, region: memoryview) -> Tensor:
-        told = region[place.start : place.start + place.size]
+        data = region[place.start : place.start + place.size]
         if not place.lent:
-            return Tensor(place.name, dtypes.BY_NUMBER[place.number], place.shape, told)
+            return Tensor(place.name, dtypes.BY_NUMBER[place.number], place.shape, data)
         if self._process.lending is None:
             raise ProtocolError("tensors that are lent, where nobody has GPUs")
-        return self._process.lending.tensor(place, told)
+        return self._process.lending.tensor(place, data)
 
     # answers -----------------------------------------------------------------
 

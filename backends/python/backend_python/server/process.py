@@ -237,8 +237,8 @@ class Process:
     def _refuse(self, call: Frame) -> None:
         """Refuse a call of another model: a model that is being finalized may not make any."""
         fixed = protocol.ANSWER.pack(0, 0, 0, protocol.FINAL)
-        told = [[], [Kind.CANCELLED.value, "the model is being finalized"], ""]
-        content = fixed + protocol.to_json([told])
+        answer = [[], [Kind.CANCELLED.value, "the model is being finalized"], ""]
+        content = fixed + protocol.to_json([answer])
         self.write(protocol.frame(protocol.INFERRED, call.number, content))
 
     def write_now(self, message: bytes) -> None:

@@ -49,7 +49,7 @@ class Readiness:
             self._settle(False)
         return question.result()
 
-    def told(self, frame: Frame) -> None:
+    def answered(self, frame: Frame) -> None:
         """Handle TOLD: the result of is_ready."""
         if frame.number != self._number:
             return

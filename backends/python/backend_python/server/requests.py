@@ -60,16 +60,16 @@ class Encoder:
     def batch(self, requests: list[InferenceRequest]) -> Parts:
         """Return the message of a batch. Tensors are not copied yet, but BYTES of JSON are encoded."""
         laid = self._requests.batch(requests)
-        told = joined(laid.items)
+        described = joined(laid.items)
         if self._lending is not None:
-            return Parts(laid.parts, laid.size, told, self._fields_there(requests, laid.plain))
+            return Parts(laid.parts, laid.size, described, self._fields_there(requests, laid.plain))
         if laid.plain:
-            return Parts(laid.parts, laid.size, told, b"")
+            return Parts(laid.parts, laid.size, described, b"")
         if laid.named:
             fields = orjson.dumps([request.id for request in requests])
         else:
             fields = orjson.dumps([_fields(request, self._states) for request in requests])
-        return Parts(laid.parts, laid.size, told, fields)
+        return Parts(laid.parts, laid.size, described, fields)
 
     def _fields_there(self, requests: list[InferenceRequest], plain: bool) -> bytes:
         """GPU variant of the fields: include the outputs that may stay on a GPU."""
@@ -103,8 +103,8 @@ class Encoder:
         lends = self._lending.lends(takes, ALIGNMENT)
         entries = lends.entries(item.outputs)
         parameters = json.dumps(item.parameters) if item.has_parameters else ""
-        told = to_json([[entries, None, parameters]])
-        return Parts(lends.parts, lends.size, told, b"", bool(lends.numbers))
+        described = to_json([[entries, None, parameters]])
+        return Parts(lends.parts, lends.size, described, b"", bool(lends.numbers))
 
     def answer(self, item: InferenceResponse | CoreError | None) -> Parts:
         """Return the message of one answer of a called model. `item` None only marks the end."""
@@ -114,11 +114,11 @@ class Encoder:
             failed = [[], [code_of(item).value, speakable(item.message)], ""]
             return Parts([], 0, orjson.dumps([failed]), b"")
         laid = self._answers.tensors(item.outputs)
-        told = laid.items[0]
+        described = laid.items[0]
         if item.has_parameters:
-            entries, _, _ = orjson.loads(told)
-            told = orjson.dumps([entries, None, json.dumps(item.parameters)])
-        return Parts(laid.parts, laid.size, b"[%s]" % told, b"")
+            entries, _, _ = orjson.loads(described)
+            described = orjson.dumps([entries, None, json.dumps(item.parameters)])
+        return Parts(laid.parts, laid.size, b"[%s]" % described, b"")
 
 
 def _fields(request: InferenceRequest, states: list[str]) -> list[Any]:

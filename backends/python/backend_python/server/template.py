@@ -60,9 +60,9 @@ class Child:
         if not readable(timeout_s, self.pidfd):
             raise TimeoutError
         if self.status is None and readable(REPORT_S, self._report):
-            told = os.read(self._report, STATUS.size)
-            if len(told) == STATUS.size:
-                (self.status,) = STATUS.unpack(told)
+            report = os.read(self._report, STATUS.size)
+            if len(report) == STATUS.size:
+                (self.status,) = STATUS.unpack(report)
 
     def close(self) -> None:
         """Close the descriptors. Call after `wait`."""

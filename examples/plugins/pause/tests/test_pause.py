@@ -46,5 +46,5 @@ def test_the_table_knows_what_roles_and_workers_need(server):
         "pause.models": ("model-repository", False),
     }
     begin, end = OPERATIONS["pause.begin"], OPERATIONS["pause.end"]
-    assert begin.thing({"model": "m"}) == end.thing({"model": "m"}) == "pause m"
+    assert begin.subject({"model": "m"}) == end.subject({"model": "m"}) == "pause m"
     assert end.forgets and not begin.forgets
