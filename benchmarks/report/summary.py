@@ -1,6 +1,6 @@
 """Result → the summary of a page: python -m benchmarks.report.summary RESULT.json [docs/performance.md]
 
-It compares mixed requests, which are typical of clients, with Triton and with equal requests to this server.
+It compares requests of mixed rows, which are typical of clients, with Triton and with requests of equal rows.
 The text between the lines `<!-- summary -->` and `<!-- /summary -->` of the page is replaced.
 """
 
@@ -17,14 +17,14 @@ from benchmarks.report.result import Result, Row, against, read
 from benchmarks.report.table import REFERENCE
 
 OPEN, CLOSE = "<!-- summary -->", "<!-- /summary -->"
-# Scenario → its title, and the scenarios with as many rows in equal requests.
+# Scenario → its title, and the scenarios with as many rows in every request. They differ in nothing else.
 SUMMARIZED = {
-    "identity_mixed": ("identity", ("identity_4_rows", "identity_5_rows")),
-    "add_sub_mixed": ("Python model", ("add_sub_4_rows", "add_sub_5_rows")),
+    "identity_mixed": ("identity", ("identity_4_rows_mixed", "identity_5_rows_mixed")),
+    "add_sub_mixed": ("Python model", ("add_sub_4_rows_mixed", "add_sub_5_rows_mixed")),
 }
 HEAD = (
     "| 1 to 8 rows in turn, with ids | connections | rate, of Triton's | CPU, of Triton's | CPU µs | "
-    "CPU, of requests alike |\n|---|---:|---:|---:|---:|---:|"
+    "CPU, of equal rows |\n|---|---:|---:|---:|---:|---:|"
 )
 
 
@@ -50,15 +50,15 @@ def _line(result: Result, row: Row) -> str:
         "-" if rate is None else f"{rate:.1f} times",
         "-" if cpu is None else f"{cpu:.2f}",
         f"{row.median('cpu_us'):,.1f} ± {row.spread('cpu_us'):.0%}",
-        _of_alike(result, row),
+        _of_equal_rows(result, row),
     ]
     return f"| {' | '.join(words)} |"
 
 
-def _of_alike(result: Result, row: Row) -> str:
-    """Return the ratio of CPU time to equal requests with as many rows: the mean of 4 and 5 rows."""
-    _, alike = SUMMARIZED[row.scenario]
-    cells = [(scenario, row.protocol, row.connections) for scenario in alike]
+def _of_equal_rows(result: Result, row: Row) -> str:
+    """Return the ratio of CPU time to requests of equal rows: the mean of those with 4 and with 5 rows."""
+    _, equal = SUMMARIZED[row.scenario]
+    cells = [(scenario, row.protocol, row.connections) for scenario in equal]
     found = [each for each in result.rows if each.server == row.server and each.cell in cells]
     if len(found) != len(cells):
         return "-"
