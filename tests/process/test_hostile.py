@@ -1,5 +1,9 @@
 """Some thousand hostile requests: each is refused, nothing is lost or kept. `make fuzz` sends more."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from fuzz.hostile.__main__ import MODELS, PAIRS
 from fuzz.hostile.campaign import begins_again, over_grpc, over_http
@@ -36,3 +40,21 @@ def test_hostile_requests_over_grpc_cause_no_harm(server, pair):
 
     assert findings.bad == []
     assert findings.count > COUNTS[pair[0]][1] * 0.9
+
+
+def test_the_program_behind_make_fuzz_runs_each_campaign():
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.hostile", "--requests", "40", "--seed", "2"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    rows = [line for line in ended.stdout.splitlines() if line.endswith("| none |")]
+    assert [row.split("|")[1].strip() for row in rows] == [
+        f"{protocol}, {name}"
+        for lane, engine in PAIRS
+        for protocol, name in (("HTTP", lane), ("gRPC", engine))
+    ]

@@ -20,8 +20,8 @@ class LaunchSettings:
     def __init__(self, lane, engine):
         self._values = {"--server": "core", "--http-lane": lane, "--grpc-engine": engine}
 
-    def getoption(self, name):
-        return self._values.get(name)
+    def getoption(self, name, default=None):
+        return self._values.get(name, default)
 
 
 def main() -> int:

@@ -114,14 +114,14 @@ MIXED = Result(
     rows=[
         of_mixed("add_sub_mixed", 45.0, rate=400),
         of_mixed("add_sub_mixed", 150.0, "triton"),
-        of_mixed("add_sub_4_rows", 38.0),
-        of_mixed("add_sub_5_rows", 42.0),
+        of_mixed("add_sub_4_rows_mixed", 38.0),
+        of_mixed("add_sub_5_rows_mixed", 42.0),
         of_mixed("identity_mixed", 12.0),
     ],
 )
 
 
-def test_the_summary_compares_with_triton_and_with_as_many_rows_in_requests_that_are_alike():
+def test_the_summary_compares_with_triton_and_with_requests_of_equal_rows():
     text = summary.markdown(MIXED)
 
     assert "2026-01-02, `python -m benchmarks`" in text
