@@ -39,25 +39,28 @@ def hooks() -> pluggy.PluginManager:
     return manager
 
 
-def load_hooks(*, quiet: bool = False) -> None:
-    """Import and register the remaining modules of group core.plugins. Main or loop thread.
+def load_hooks(*, quiet: bool = False) -> list[str]:
+    """Import and register the remaining modules of group core.plugins; return why some are left out.
 
     quiet   do not report plugins that cannot be imported; a later call does, when the log exists
-    A plugin that cannot be imported is left out with an error in the log. Raises CoreError(INVALID)
-    for a function that looks like a hook but matches none.
+    A plugin that cannot be imported is left out with an error in the log. Main or loop thread. Raises
+    CoreError(INVALID) for a function that looks like a hook but matches none.
     """
+    left_out = []
     for name, plugin in with_hooks().items():
         if hooks().has_plugin(name):
             continue
         try:
             hooks().register(plugin.load(), name=name)
         except Exception as error:
+            left_out.append(f"plugin '{name}' is left out: {error}")
             if not quiet:
-                logger.error("plugin '%s' is left out: %s", name, error)
+                logger.error("%s", left_out[-1])
     _refuse_unknown_hooks()
     if listens("core_failed"):
         for name in ("core", "asyncio"):
             logging.getLogger(name).addHandler(_failures)
+    return left_out
 
 
 def register(plugin: object, name: str) -> None:
@@ -184,10 +187,11 @@ _failures = _Failures(logging.ERROR)
 def flags() -> Flags:
     """Load the hooks, and return the flags of all parts. Main thread. Raises CoreError: see `ask`.
 
-    Plugins that cannot be imported are left out; the start of the server logs them.
+    Plugins that cannot be imported are left out; the start of the server logs them, and the error for an
+    unknown flag names them.
     """
-    load_hooks(quiet=True)
-    parser = Flags(flag_hint)
+    left_out = load_hooks(quiet=True)
+    parser = Flags(lambda name: flag_hint(name) or "".join(f"; {why}" for why in left_out))
     ask("core_add_options", parser=parser)
     return parser
 
