@@ -50,7 +50,11 @@ def command_list() -> str:
     rows = [(name, _summary(plugin)) for name, plugin in available_commands().items()]
     width = max((len(name) for name, _ in rows), default=0)
     lines = [f"  {name:{width}}  {text}" for name, text in rows] or ["  none is installed"]
-    more = ["", f"More commands{install_hint('commands')[1:]}"] if missing_commands() else []
+    more = (
+        ["", f"Some commands are not installed{install_hint('commands')}"]
+        if missing_commands()
+        else []
+    )
     head = ["usage: core COMMAND …", ""]
     foot = ["", "`core COMMAND --help` shows the arguments of a command."]
     return "\n".join([*head, *lines, *foot, *more])

@@ -1,6 +1,6 @@
 """`core check PATH…`: load each model once, without a server, and print what a server would refuse.
 
-    PATH… ─► repositories ─► offline_model of each model and version ─► one line for each model
+PATH… ─► repositories ─► offline_model of each model and version ─► one line for each model
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`core init REPOSITORY FILE…`: make a model repository from files.
 
-    FILE ─► make_model ─► offline_model completes the configuration ─► REPOSITORY/NAME/config.pbtxt
+FILE ─► make_model ─► offline_model completes the configuration ─► REPOSITORY/NAME/config.pbtxt
 """
 
 from __future__ import annotations
@@ -32,10 +32,16 @@ _TENSORS = """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("repository", type=Path, metavar="REPOSITORY", help="new or existing folder")
+    parser.add_argument(
+        "repository", type=Path, metavar="REPOSITORY", help="new or existing folder"
+    )
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="of a model")
-    parser.add_argument("--name", default="", help="of the model, for one FILE; else the file's name")
-    parser.add_argument("--link", action="store_true", help="link the files instead of copying them")
+    parser.add_argument(
+        "--name", default="", help="of the model, for one FILE; else the file's name"
+    )
+    parser.add_argument(
+        "--link", action="store_true", help="link the files instead of copying them"
+    )
     parser.add_argument(
         "--trust",
         action="store_true",
@@ -98,7 +104,9 @@ def _made(file: ModelFile, repository: Path, *, link: bool) -> bool:
     try:
         model = offline_model(folder, Options.defaults(), tried=True)
     except Exception as error:  # the code of a model may raise anything
-        reason = error.message if isinstance(error, CoreError) else f"{type(error).__name__}: {error}"
+        reason = (
+            error.message if isinstance(error, CoreError) else f"{type(error).__name__}: {error}"
+        )
         config.write_text(head + _incomplete(file, config, reason, repository))
         print(f"{folder}: made, but it does not load: {reason}", file=sys.stderr)
         print(f"edit {config}, then: core check {repository}", file=sys.stderr)

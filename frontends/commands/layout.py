@@ -1,6 +1,6 @@
 """Layout: what is wrong with the folders of a model, and the command that mends it.
 
-    folder of a model ─► [mended] ─► "'iris' has model.onnx but no folder of a version; try: mkdir …"
+folder of a model ─► [mended] ─► "'iris' has model.onnx but no folder of a version; try: mkdir …"
 """
 
 from __future__ import annotations

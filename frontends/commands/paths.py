@@ -1,6 +1,6 @@
 """PATH of a command line: a repository, the folder of a model, or the file of a model.
 
-    PATH… ─► [served] ─► repositories; files and folders of models are linked in a temporary one
+PATH… ─► [served] ─► repositories; files and folders of models are linked in a temporary one
 """
 
 from __future__ import annotations
