@@ -13,7 +13,7 @@ import mmap
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def _valid_name(path: Path) -> str:
     return re.sub(r"[^\w-]+", "_", path.absolute().stem).strip("_") or "model"
 
 
-# The format ---------------------------------------------------------------------------------------------------
+# The format -----------------------------------------------------------------------------------
 
 
 def _format(path: Path, formats: Formats) -> Format:
@@ -125,7 +125,7 @@ def _format(path: Path, formats: Formats) -> Format:
     return found[0]
 
 
-# Files beside -------------------------------------------------------------------------------------------------
+# Files beside ---------------------------------------------------------------------------------
 
 
 def _beside(model: ModelFile) -> Iterator[tuple[str, Path]]:

@@ -1,4 +1,7 @@
-"""The short text of `core serve --help`: what people need first. Meanings and defaults are those of the flags."""
+"""The short text of `core serve --help`: what people need first.
+
+Meanings and defaults are those of the flags.
+"""
 
 from __future__ import annotations
 

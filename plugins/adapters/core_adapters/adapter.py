@@ -72,7 +72,7 @@ def model_of_file(file: str) -> Any:
 
 
 def model_of_module(module: ModuleType, file: str) -> Any:
-    """Return a model factory for a module without TritonPythonModel; None if it has no class or function to serve."""
+    """Return a model factory for a module without TritonPythonModel; None if it has nothing to serve."""
     from core_adapters import functions, seldon
 
     if seldon.has_class(module, own=True) or not functions.has_function(module):

@@ -138,9 +138,7 @@ class FunctionModel:
         try:
             return self._response(call())
         except Exception as error:
-            from backend_python.runner import described
-
-            return InferenceResponse([], TritonError(described(error)))
+            return _failed(error)
 
     def _stream(self, request: Any) -> None:
         """Send each result of a generator as one response, then its end."""
@@ -154,7 +152,7 @@ class FunctionModel:
                     break
                 sender.send(self._response(result))
         except Exception as error:
-            sender.send(self._answer(lambda: _raised(error)))
+            sender.send(_failed(error))
         finally:
             if inspect.isgenerator(results):
                 results.close()
@@ -179,7 +177,10 @@ class FunctionModel:
         )
 
     def _chosen(self, config: dict[str, Any]) -> Callable[..., Any]:
-        """Return the function of MODEL_FUNCTION, or `predict`, or the only one. Raises TritonModelException."""
+        """Return the function of MODEL_FUNCTION, else `predict`, else the only one.
+
+        Raises TritonModelException.
+        """
         functions = _functions(self._module)
         named = trust.parameter(config, FUNCTION_PARAMETER)
         if named and named not in functions:
@@ -223,9 +224,9 @@ class FunctionModel:
         untyped += [] if "return" in hints else ["the result"]
         if untyped:
             raise TritonModelException(
-                f"function '{function.__name__}' of '{self._file}' has no type for {', '.join(untyped)}; write "
-                f"types, such as `def {function.__name__}(text: str, limit: int = 3) -> list[float]`, or write "
-                "inputs and outputs into config.pbtxt (for a file without one: `core init`, then edit)"
+                f"function '{function.__name__}' of '{self._file}' has no type for {', '.join(untyped)}; "
+                f"write types, such as `def {function.__name__}(text: str, limit: int = 3) -> list[float]`, "
+                "or write inputs and outputs into config.pbtxt (for a file without one: `core init`, then edit)"
             )
         inputs = [
             {
@@ -240,6 +241,12 @@ class FunctionModel:
 
 def _entry(name: str, value: annotations.Value) -> dict[str, Any]:
     return {"name": name, "data_type": value.data_type, "dims": value.dims}
+
+
+def _failed(error: Exception) -> InferenceResponse:
+    from backend_python.runner import described
+
+    return InferenceResponse([], TritonError(described(error)))
 
 
 def _raised(result: Any) -> Any:

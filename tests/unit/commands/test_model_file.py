@@ -114,7 +114,7 @@ def test_files_of_weights_come_along_under_the_name_that_the_model_has_for_them(
         ("digits.xml", "x", "model.bin"),
         ("digits.onnx", "digits.bin", "digits.bin"),
     ]:
-        folder = tmp_path / weights
+        folder = tmp_path / f"{name} model"
         make_model(model_file(write(name, text), FORMATS), folder, link=False)
         data = [] if name == "digits.xml" else ["1/digits.onnx.data"]
         assert files(folder) == sorted(["1/model" + name[6:], f"1/{weights}", *data])
@@ -204,7 +204,7 @@ def test_two_models_with_one_name_and_a_missing_path_are_refused(write, tmp_path
     ):
         pass
     with (
-        pytest.raises(CoreError, match="did you mean '.*/a/net.onnx'"),
+        pytest.raises(CoreError, match=r"did you mean '.*/a/net\.onnx'"),
         served([f"{tmp_path}/a/nte.onnx"]),
     ):
         pass
