@@ -96,7 +96,7 @@ def _full_name(typed: str, argument: str, names: Sequence[str], hint: Callable[[
             possibilities = " ".join(f"'--{name}'" for name in found)
             raise UsageError(f"option '{argument}' is ambiguous; possibilities: {possibilities}")
         if not found:
-            near = difflib.get_close_matches(typed, names, 1)
+            near = difflib.get_close_matches(typed, [*names, "help"], 1)
             similar = f"; did you mean '--{near[0]}'?" if near else ""
             raise UsageError(f"unrecognized option '{argument}'{hint(typed) or similar}")
         typed = found[0]

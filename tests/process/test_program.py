@@ -225,7 +225,7 @@ def test_a_pickle_is_not_read_without_trust(files):
             "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.",
         ),
         ([], "no PATH: give a model repository, the folder of a model, or a file"),
-        (["--hlep"], "unrecognized option '--hlep'; did you mean '--help-all'?"),
+        (["--hlep"], "unrecognized option '--hlep'; did you mean '--help'?"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_with_status_2(arguments, text):

@@ -226,7 +226,8 @@ class FunctionModel:
             raise TritonModelException(
                 f"function '{function.__name__}' of '{self._file}' has no type for {', '.join(untyped)}; "
                 f"write types, such as `def {function.__name__}(text: str, limit: int = 3) -> list[float]`, "
-                "or write inputs and outputs into config.pbtxt (for a file without one: `core init`, then edit)"
+                "or write inputs and outputs into config.pbtxt (for a file without one: `core init`, then "
+                "edit)"
             )
         inputs = [
             {
