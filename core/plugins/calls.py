@@ -39,28 +39,25 @@ def hooks() -> pluggy.PluginManager:
     return manager
 
 
-def load_hooks(*, quiet: bool = False) -> list[str]:
-    """Import and register the remaining modules of group core.plugins; return why some are left out.
+def load_hooks(*, quiet: bool = False) -> None:
+    """Import and register the remaining modules of group core.plugins. Main or loop thread.
 
     quiet   do not report plugins that cannot be imported; a later call does, when the log exists
-    A plugin that cannot be imported is left out with an error in the log. Main or loop thread. Raises
-    CoreError(INVALID) for a function that looks like a hook but matches none.
+    A plugin that cannot be imported is left out with an error in the log. Raises CoreError(INVALID)
+    for a function that looks like a hook but matches none.
     """
-    left_out = []
     for name, plugin in with_hooks().items():
         if hooks().has_plugin(name):
             continue
         try:
             hooks().register(plugin.load(), name=name)
         except Exception as error:
-            left_out.append(f"plugin '{name}' is left out: {error}")
             if not quiet:
-                logger.error("%s", left_out[-1])
+                logger.error("plugin '%s' is left out: %s", name, error)
     _refuse_unknown_hooks()
     if listens("core_failed"):
         for name in ("core", "asyncio"):
             logging.getLogger(name).addHandler(_failures)
-    return left_out
 
 
 def register(plugin: object, name: str) -> None:
@@ -190,10 +187,22 @@ def flags() -> Flags:
     Plugins that cannot be imported are left out; the start of the server logs them, and the error for an
     unknown flag names them.
     """
-    left_out = load_hooks(quiet=True)
-    parser = Flags(lambda name: flag_hint(name) or "".join(f"; {why}" for why in left_out))
+    load_hooks(quiet=True)
+    parser = Flags(lambda name: flag_hint(name) or _left_out())
     ask("core_add_options", parser=parser)
     return parser
+
+
+def _left_out() -> str:
+    """Return the end of an error text that says which plugins are left out, and why; "" if none is."""
+    found = []
+    for name, plugin in with_hooks().items():
+        try:
+            if not hooks().has_plugin(name):
+                register(plugin.load(), name)
+        except Exception as error:
+            found.append(f"; plugin '{name}' is left out: {' '.join(str(error).split())}")
+    return "".join(found)
 
 
 def _trace_call(hook: str, found: Sequence[Any], arguments: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from core import plugins
 from core.errors import CoreError, invalid
 from core.repository import FolderRepository
-from frontends.commands.layout import loose, mended
+from frontends.commands.model_file import model_file
 
 if TYPE_CHECKING:
     from core.options import Options
@@ -60,7 +60,7 @@ def run(namespace: argparse.Namespace) -> int:
             print(f"{name:{width}}  {state}", flush=True)
         empty = [found.shown(each) for each in found.repositories if not _names(each)]
     for repository in empty:
-        print(f"{repository}  failed  {loose(Path(repository), plugins.formats())}")
+        print(f"{repository}  failed  {_without_models(Path(repository))}")
     count = "1 model" if len(models) == 1 else f"{len(models)} models"
     print(f"{count}, {failed} failed")
     return 1 if failed or empty or not models else 0
@@ -100,11 +100,28 @@ def _checked(folders: Sequence[Path], options: Options) -> tuple[str, str]:
             if number != model.version.version:
                 offline_model(folder, options, number, tried=True)
     except Exception as error:  # the code of a model may raise anything
-        return mended(folder, plugins.formats()) or _line(error), ""
+        return _line(error), ""
     numbers = ", ".join(map(str, versions))
     noun = "version" if len(versions) == 1 else "versions"
     kind = model.config.backend or "ensemble"
     return "", f"{kind}, {noun} {numbers}, {time.monotonic() - began:.1f} s"
+
+
+def _without_models(repository: Path) -> str:
+    """Return what a repository without models holds, and the command that makes a model of it."""
+    files = sorted(each for each in repository.iterdir() if each.name[0] != ".")
+    models = [each for each in files if each.is_file() and _is_model_file(each)]
+    found = ", ".join(each.name for each in files) or "nothing"
+    command = f"core init {repository} {models[0] if models else 'FILE'}"
+    return f"it holds no folder of a model (found {found}); try: {command}"
+
+
+def _is_model_file(path: Path) -> bool:
+    try:
+        model_file(path, plugins.formats(), trust=True)
+    except CoreError:
+        return False
+    return True
 
 
 def _line(error: Exception) -> str:

@@ -38,7 +38,6 @@ _FOR_DEVELOPMENT = {
     "model-control-mode": "poll",
     "repository-poll-secs": "1",
     "exit-on-error": "false",
-    "tracebacks": "true",
 }
 
 _own = group("core serve")

@@ -1,14 +1,22 @@
-"""`core test NAME`: the same as `python -m core_testing NAME`."""
+"""The command `test`: `core test NAME` runs the contract tests, like `python -m core_testing NAME`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
 
-summary = "test a backend or frontend against its contract"
+summary = "test an installed backend or frontend against its contract"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the tests of a backend or frontend; return the exit status."""
-    from core_testing.__main__ import main as test  # imports pytest
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="of a backend or frontend, or of its package")
+    parser.add_argument(
+        "pytest", nargs=argparse.REMAINDER, metavar="…", help="arguments of pytest: -k batch -x"
+    )
 
-    return test(arguments)
+
+def run(namespace: argparse.Namespace) -> int:
+    """Run the tests; return the exit status of `python -m core_testing`."""
+    # Imported here: the list of commands does not need pytest.
+    from core_testing.__main__ import main
+
+    return main([namespace.name, *namespace.pytest])
