@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from core.errors import CoreError
 from core.plugins.extras import install_hint, missing_commands
-from core.plugins.installed import Plugin, available_commands
+from core.plugins.installed import available_commands
 
 if TYPE_CHECKING:
     import argparse
@@ -43,28 +43,6 @@ class Program(Protocol):
 
     def main(self, arguments: Sequence[str]) -> int:
         """Do the work, also for --help; return the exit status. A CoreError makes the status 1."""
-
-
-def command_list() -> str:
-    """Return the text of `core --help`: a line for each command, or why it cannot be imported."""
-    rows = [(name, _summary(plugin)) for name, plugin in available_commands().items()]
-    width = max((len(name) for name, _ in rows), default=0)
-    lines = [f"  {name:{width}}  {text}" for name, text in rows] or ["  none is installed"]
-    more = (
-        ["", f"Some commands are not installed{install_hint('commands')}"]
-        if missing_commands()
-        else []
-    )
-    head = ["usage: core COMMAND …", ""]
-    foot = ["", "`core COMMAND --help` shows the arguments of a command."]
-    return "\n".join([*head, *lines, *foot, *more])
-
-
-def _summary(plugin: Plugin) -> str:
-    try:
-        return str(plugin.load().summary)
-    except CoreError as error:
-        return error.message
 
 
 def run_command(name: str, arguments: Sequence[str]) -> int:

@@ -97,7 +97,7 @@ def _main(arguments: Sequence[str], flags: Flags) -> int:
     from frontends.commands.paths import served
 
     with served(paths, trust=own.get("trust", False)) as found:
-        failures = _Failures()
+        failures = _FailedModels()
         plugins.hooks().register(failures, "core serve")
         status = serve([*passed, *(f"--model-repository={each}" for each in found.repositories)])
     if status:
@@ -118,7 +118,7 @@ def _defaults(given: Set[str], flags: Flags, *, dev: bool) -> list[str]:
     return [f"--{name}={text}" for name, text in wanted.items() if name in known - given]
 
 
-class _Failures:
+class _FailedModels:
     """A plugin that notes which models fail to load."""
 
     def __init__(self) -> None:
