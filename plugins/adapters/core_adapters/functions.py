@@ -13,6 +13,7 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from types import ModuleType
 from typing import Any, Callable, get_type_hints
 
@@ -22,7 +23,7 @@ from backend_python.api.response import InferenceResponse
 from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from backend_python.api.tensor import Tensor
 
-from core_adapters import annotations, table, trust
+from core_adapters import table, trust, typed
 from core_adapters.described import is_described, rank
 from core_adapters.fitting import fit
 from core_adapters.formats import CLASS_PARAMETER, FUNCTION_PARAMETER
@@ -106,9 +107,7 @@ class FunctionModel:
                 )
         hints = self._hints(self._function)
         self._read = {
-            name: annotations.value_of(hint).read
-            for name, hint in hints.items()
-            if name in parameters
+            name: typed.value_of(hint).read for name, hint in hints.items() if name in parameters
         }
 
     def execute(self, requests: list[Any]) -> list[InferenceResponse] | None:
@@ -118,12 +117,12 @@ class FunctionModel:
             return None
         if inspect.iscoroutinefunction(self._function):
             return asyncio.run(self._together(requests))
-        return [self._answer(lambda each=each: self._called(each)) for each in requests]
+        return [self._answer(partial(self._called, each)) for each in requests]
 
     async def _together(self, requests: list[Any]) -> list[InferenceResponse]:
         calls = [self._called(each) for each in requests]
         results = await asyncio.gather(*calls, return_exceptions=True)
-        return [self._answer(lambda each=each: _raised(each)) for each in results]
+        return [self._answer(partial(_raised, each)) for each in results]
 
     def _called(self, request: Any) -> Any:
         """Call the function with the inputs of a request, and return its result."""
@@ -160,13 +159,13 @@ class FunctionModel:
 
     def _response(self, result: Any) -> InferenceResponse:
         outputs = self._config["output"]
-        values = annotations.by_name(result, [each["name"] for each in outputs])
+        values = typed.by_name(result, [each["name"] for each in outputs])
         return InferenceResponse(
             [
                 Tensor(
                     each["name"],
                     fit(
-                        annotations.array_of(values[each["name"]], each["data_type"]),
+                        typed.array_of(values[each["name"]], each["data_type"]),
                         each["name"],
                         each["data_type"],
                         rank(self._config, each),
@@ -231,16 +230,16 @@ class FunctionModel:
             )
         inputs = [
             {
-                **_entry(name, annotations.value_of(hints[name])),
+                **_entry(name, typed.value_of(hints[name])),
                 "optional": each.default is not each.empty,
             }
             for name, each in parameters.items()
         ]
-        outputs = annotations.outputs_of(hints["return"]).items()
+        outputs = typed.outputs_of(hints["return"]).items()
         return inputs, [_entry(name, value) for name, value in outputs]
 
 
-def _entry(name: str, value: annotations.Value) -> dict[str, Any]:
+def _entry(name: str, value: typed.Value) -> dict[str, Any]:
     return {"name": name, "data_type": value.data_type, "dims": value.dims}
 
 
