@@ -10,6 +10,7 @@ from core import plugins
 from core.errors import CoreError
 from core.options import Flags
 from core.plugins.calls import register
+from frontends.commands.version import versions
 
 Row = tuple[str, str, str]
 """Name, distribution, and OK or the error."""
@@ -26,6 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Print the lists; return 0 if everything works, else 1."""
+    print(versions())
     flags = Flags()
     lists = {
         "backends": _imported(plugins.available_backends()),
@@ -33,7 +35,8 @@ def run(namespace: argparse.Namespace) -> int:
         "plugins": [_registered(each, flags) for each in plugins.with_hooks().values()],
         "commands": _imported(plugins.available_commands()),
     }
-    print("\n\n".join(f"{title}:\n  {_lines(rows)}" for title, rows in lists.items()))
+    for title, rows in lists.items():
+        print(f"\n{title}:\n  {_lines(rows)}")
     failed = [name for rows in lists.values() for name, _, state in rows if state != OK]
     if failed:
         print(f"\nerror: {', '.join(failed)}: see above", file=sys.stderr)

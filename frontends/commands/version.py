@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import platform
 
+import core
+
 summary = "print the version"
 
 
@@ -13,10 +15,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print the versions of core, of its ABI for native backends and of Python."""
-    import core
+    """Print the versions; return 0."""
+    print(versions())
+    return 0
+
+
+def versions() -> str:
+    """Return the versions of core, of its ABI for native backends and of Python, on one line."""
+    # Imported here: the list of commands does not need it.
     from core.native.callbacks import ABI_VERSION
 
     python = platform.python_version()
-    print(f"core {core.__version__}, backend ABI {ABI_VERSION}, Python {python}")
-    return 0
+    return f"core {core.__version__}, backend ABI {ABI_VERSION}, Python {python}"
