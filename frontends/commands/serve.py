@@ -99,7 +99,12 @@ def _main(arguments: Sequence[str], flags: Flags) -> int:
     with served(paths, trust=own.get("trust", False)) as found:
         failures = _FailedModels()
         plugins.hooks().register(failures, "core serve")
-        status = serve([*passed, *(f"--model-repository={each}" for each in found.repositories)])
+        try:
+            status = serve(
+                [*passed, *(f"--model-repository={each}" for each in found.repositories)]
+            )
+        finally:
+            plugins.hooks().unregister(failures)
     if status:
         _advise([found.files[name] for name in sorted(failures.names & found.files.keys())])
     return status
