@@ -1,7 +1,7 @@
 """The pages of docs that are made from code: python -m frontends.pages docs
 
 docs/options.md lists the flags of core and of the frontends. The tables at the end of docs/metrics.md list
-the metrics of core and of the installed plugins.
+the metrics of core and of the installed plugins. The table at the end of docs/commands.md lists the commands.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ Made by `make docs` from `core/options/table.py` and the `options.py` of each fr
 Triton's. Flags of plugins are on the pages of the plugins.
 
 `--name=value` and `--name value` are the same. A boolean is `true`, `on`, `1`, `false`, `off` or
-`0`, in any case. The beginning of a name is enough where only one flag begins so. A wrong command line
-shows all flags and the reason on stderr; the exit status is 1.
+`0`, in any case, and needs no value to be true. The beginning of a name is enough where only one
+flag begins so. A wrong command line of `core-serve` shows all flags and the reason on stderr; the
+exit status is 1. `core serve` takes the same flags (commands.md).
 """
 _INSTEAD = {
     "strict-model-config": "`--disable-auto-complete-config`",
@@ -90,8 +91,26 @@ def _metrics_table(title: str, entries: Sequence[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def commands_page(text: str) -> str:
+    """Return docs/commands.md, whose text is `text`, with the current table at its end."""
+    rows = "".join(
+        f"| `core {name}` | {plugin.load().summary} | {_extra(name, plugin)} |\n"
+        for name, plugin in plugins.available_commands().items()
+    )
+    head = text.partition("## All commands\n")[0]
+    return f"{head}## All commands\n\n| command | meaning | extra |\n|---|---|---|\n{rows}"
+
+
+def _extra(name: str, plugin: plugins.Plugin) -> str:
+    """Return the extra that installs a command; "" for one of core itself."""
+    own = plugin.distribution.startswith("core ")
+    return "" if own or name not in plugins.extras() else f"`core[{name}]`"
+
+
 if __name__ == "__main__":
     docs = Path(sys.argv[1])
     (docs / "options.md").write_text(options_page())
     metrics = docs / "metrics.md"
     metrics.write_text(metrics_page(metrics.read_text()))
+    commands = docs / "commands.md"
+    commands.write_text(commands_page(commands.read_text()))

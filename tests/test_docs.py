@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core import plugins
-from frontends.pages import options_page
+from frontends.pages import commands_page, options_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
@@ -18,6 +18,12 @@ MODELS = ROOT / "examples" / "models"
 
 def test_the_page_of_options_is_made_from_the_table_of_flags():
     assert (ROOT / "docs" / "options.md").read_text() == options_page(), "run `make docs`"
+
+
+def test_the_page_of_commands_has_the_current_table():
+    text = (ROOT / "docs" / "commands.md").read_text()
+
+    assert text == commands_page(text), "run `make docs`"
 
 
 @pytest.mark.parametrize("flag", plugins.flags().rows, ids=lambda flag: flag.name)

@@ -27,6 +27,7 @@ class Format:
     may_be_file     the model may be a file of that name
     may_be_folder   the model may be a folder of that name
     order           position in the search of a version directory; math.inf: after all formats of Triton
+    trust           whether the file can hold code that runs when it is read
     """
 
     file: str
@@ -36,6 +37,7 @@ class Format:
     may_be_file: bool = True
     may_be_folder: bool = False
     order: float = math.inf
+    trust: bool = False
 
     def is_in(self, entries: Collection[str]) -> bool:
         return (self.may_be_file and self.file in entries) or (

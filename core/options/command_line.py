@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from core.options.checks import check_together
 from core.options.deprecated import ALIASES, DEPRECATED
 from core.options.flags import Flags
-from core.options.section import Flag
 from core.options.table import Options
-from core.options.values import UsageError
+from core.options.values import BOOL, SWITCH, UsageError, is_bool
 
 
 class HelpWanted(Exception):
@@ -37,7 +37,7 @@ def parse(
     flags = flags or Flags()
     known = {flag.name: flag for flag in flags.rows}
     given: dict[str, Any] = {}
-    for name, text in _pairs(arguments, known, flags.hint):
+    for name, text in pairs(arguments, flags):
         if name in DEPRECATED:
             old = DEPRECATED[name]
             warn(old.warning.format(value=text))
@@ -52,27 +52,38 @@ def parse(
     return options
 
 
-def _pairs(
-    arguments: Sequence[str], flags: Mapping[str, Flag], hint: Callable[[str], str]
+def pairs(
+    arguments: Sequence[str], flags: Flags, words: list[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield (full name of a flag, text of its value) in the order of the command line."""
-    names = sorted([*flags, *DEPRECATED, *ALIASES])
-    rest = iter(arguments)
-    for argument in rest:
-        if not argument.startswith("--") or argument == "--":
-            if argument == "--" and not (argument := next(rest, "")):
-                return
-            raise UsageError(f"Unexpected argument: {argument}")
+    """Yield (full name of a flag, text of its value) in the order of the command line.
+
+    words   gets the arguments that are no flags; None: they are errors
+    A boolean without a value is true: the next argument is its value only if it is a boolean text. The text
+    of a switch without a value is "". Raises UsageError, and HelpWanted for --help.
+    """
+    forms = {flag.name: flag.form for flag in flags.rows}
+    names = sorted([*forms, *DEPRECATED, *ALIASES])
+    rest = deque(arguments)
+    while rest:
+        argument = rest.popleft()
+        if argument == "--" or not argument.startswith("--"):
+            found = [*rest] if argument == "--" else [argument]
+            if words is None and found:
+                raise UsageError(f"Unexpected argument: {found[0]}")
+            if argument == "--":
+                rest.clear()
+            if words is not None:
+                words += found
+            continue
         typed, equals, text = argument[2:].partition("=")
-        name = _full_name(typed, argument, names, hint)
-        if name in DEPRECATED or flags[name].form.metavar:
-            if not equals:
-                value = next(rest, None)
-                if value is None:
-                    raise UsageError(f"option '--{name}' requires an argument")
-                text = value
-        elif equals:
-            raise UsageError(f"option '--{name}' doesn't allow an argument")
+        name = _full_name(typed, argument, names, flags.hint)
+        form = forms.get(name)
+        if not equals and form is BOOL:
+            text = rest.popleft() if rest and is_bool(rest[0]) else "true"
+        elif not equals and form is not SWITCH:
+            if not rest:
+                raise UsageError(f"option '--{name}' requires an argument")
+            text = rest.popleft()
         yield name, text
 
 
@@ -85,7 +96,7 @@ def _full_name(typed: str, argument: str, names: Sequence[str], hint: Callable[[
             possibilities = " ".join(f"'--{name}'" for name in found)
             raise UsageError(f"option '{argument}' is ambiguous; possibilities: {possibilities}")
         if not found:
-            near = difflib.get_close_matches(typed, names, 1)
+            near = difflib.get_close_matches(typed, [*names, "help"], 1)
             similar = f"; did you mean '--{near[0]}'?" if near else ""
             raise UsageError(f"unrecognized option '{argument}'{hint(typed) or similar}")
         typed = found[0]

@@ -50,6 +50,11 @@ def bad_value(flag: str, reason: str) -> UsageError:
     return UsageError(f'Bad option: "--{flag}".\n{reason}')
 
 
+def is_bool(text: str) -> bool:
+    """Return whether the text is one that `read_bool` accepts."""
+    return text.lower() in _TRUE + _FALSE
+
+
 def read_bool(flag: str, text: str) -> bool:
     """Return a bool: true, on, 1 or false, off, 0; upper or lower case. Raises UsageError."""
     if text.lower() in _TRUE:
@@ -74,14 +79,12 @@ def read_float(flag: str, text: str) -> float:
 
 def _read_verbosity(flag: str, text: str) -> int:
     """Return an integer; a boolean text gives 1 or 0. Raises UsageError."""
-    if text.lower() in _TRUE + _FALSE:
-        return int(read_bool(flag, text))
-    return read_int(flag, text)
+    return int(read_bool(flag, text)) if is_bool(text) else read_int(flag, text)
 
 
 STRING = Form("<string>", lambda flag, text: text)
 BOOL = Form("<boolean>", read_bool)
-SWITCH = Form("", lambda flag, text: True)
+SWITCH = Form("", lambda flag, text: not text or read_bool(flag, text))
 FLOAT = Form("<float>", read_float)
 VERBOSITY = Form("<integer>", _read_verbosity)
 

@@ -184,12 +184,25 @@ _failures = _Failures(logging.ERROR)
 def flags() -> Flags:
     """Load the hooks, and return the flags of all parts. Main thread. Raises CoreError: see `ask`.
 
-    Plugins that cannot be imported are left out; the start of the server logs them.
+    Plugins that cannot be imported are left out; the start of the server logs them, and the error for an
+    unknown flag names them.
     """
     load_hooks(quiet=True)
-    parser = Flags(flag_hint)
+    parser = Flags(lambda name: flag_hint(name) or _left_out())
     ask("core_add_options", parser=parser)
     return parser
+
+
+def _left_out() -> str:
+    """Return the end of an error text that says which plugins are left out, and why; "" if none is."""
+    found = []
+    for name, plugin in with_hooks().items():
+        try:
+            if not hooks().has_plugin(name):
+                register(plugin.load(), name)
+        except Exception as error:
+            found.append(f"; plugin '{name}' is left out: {' '.join(str(error).split())}")
+    return "".join(found)
 
 
 def _trace_call(hook: str, found: Sequence[Any], arguments: Mapping[str, Any]) -> None:

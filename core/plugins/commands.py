@@ -1,20 +1,24 @@
-"""Commands of `python -m core`, found by entry point: group `core.commands`, name → a Command.
+"""Commands of the program `core`, found by entry point: group `core.commands`, name → Command or Program.
 
 command line ─► [run_command] ─► Command.arguments ─► Command.run ─► exit status
+                              └► Program.main ─► exit status
 
 Only the command that is asked for is imported.
 """
 
 from __future__ import annotations
 
-import argparse
-import difflib
+import os
 import sys
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from core.errors import CoreError
+from core.plugins.extras import install_hint, missing_commands
 from core.plugins.installed import available_commands
+
+if TYPE_CHECKING:
+    import argparse
 
 
 class Command(Protocol):
@@ -32,6 +36,15 @@ class Command(Protocol):
         """Do the work; return the exit status. A CoreError is printed and makes the status 1."""
 
 
+class Program(Protocol):
+    """A command that reads its command line itself; a module with these two names works as well."""
+
+    summary: str
+
+    def main(self, arguments: Sequence[str]) -> int:
+        """Do the work, also for --help; return the exit status. A CoreError makes the status 1."""
+
+
 def run_command(name: str, arguments: Sequence[str]) -> int:
     """Run the command of that name; return its exit status.
 
@@ -40,16 +53,31 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
     """
     installed = available_commands()
     if name not in installed:
-        near = difflib.get_close_matches(name, installed, 1)
-        meant = f"; did you mean '{near[0]}'?" if near else ""
-        names = ", ".join(installed) or "none"
-        print(f"error: no command named '{name}'{meant} (installed: {names})", file=sys.stderr)
+        print(f"error: {_unknown(name, installed)}", file=sys.stderr)
         return 2
     try:
-        command: Command = installed[name].load()
-        parser = argparse.ArgumentParser(f"python -m core {name}", description=command.summary)
+        command = installed[name].load()
+        if hasattr(command, "main"):
+            return int(command.main(arguments))
+        import argparse  # slow to import; a Program may not need it
+
+        parser = argparse.ArgumentParser(f"core {name}", description=command.summary)
         command.arguments(parser)
-        return command.run(parser.parse_args(arguments))
+        return int(command.run(parser.parse_args(arguments)))
     except CoreError as error:
         print(f"error: {error.message}", file=sys.stderr)
         return 1
+
+
+def _unknown(name: str, installed: Collection[str]) -> str:
+    """Return the error text for a command that is not installed."""
+    import difflib  # slow to import, and only errors need it
+
+    missing = missing_commands()
+    if name in missing:
+        return f"the command '{name}' is not installed{install_hint(name)}"
+    if os.path.exists(name):
+        return f"no command named '{name}'; to serve it: core serve {name}"
+    near = difflib.get_close_matches(name, [*installed, *missing], 1)
+    meant = f"; did you mean '{near[0]}'?" if near else ""
+    return f"no command named '{name}'{meant} (installed: {', '.join(installed) or 'none'})"

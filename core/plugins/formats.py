@@ -7,6 +7,7 @@ The name is a file in a version directory, the value the backend. Triton's name 
 backend, then further words in brackets: `mine:mine_plan [file, folder]`.
     file, folder   form of the model; default: file
     a number       position in Triton's search of a version directory; formats without one come last
+    trust          to read the file can mean to run code in it, as with pickles
     other words    synonyms of the platform word
 Nothing is imported.
 """
@@ -24,7 +25,8 @@ from core.plugins.missing import advice
 
 logger = logging.getLogger("core")
 
-_KINDS = ("file", "folder")
+_TRUST = "trust"
+_KINDS = ("file", "folder", _TRUST)
 _VALUE = re.compile(r"([\w-]+)\s*(?::\s*([\w.-]+))?\s*(?:\[([\w\s,.-]*)\])?")
 
 
@@ -66,4 +68,5 @@ def _format(file: str, value: str) -> Format | None:
         may_be_file="file" in said or "folder" not in said,
         may_be_folder="folder" in said,
         order=places[0] if places else math.inf,
+        trust=_TRUST in said,
     )

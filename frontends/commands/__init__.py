@@ -1,1 +1,6 @@
-"""Commands of `python -m core` that read one model without a server."""
+"""Commands of the program `core`: one module each, and what they share.
+
+paths, model_file   PATH on a command line ─► repositories
+offline, trial      the folder of a model ─► a model that is loaded without a server
+layout              what is wrong with the folder of a model
+"""

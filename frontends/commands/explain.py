@@ -54,7 +54,7 @@ def explain(model: OfflineModel, options: Options) -> str:
 
 def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[Line]:
     config = model.config
-    yield "admit", "core/pipeline/admit.py", _tensors(model)
+    yield "admit", "core/pipeline/admit.py", tensors(model)
     if listening := _listening("core_layers"):
         text = f"asked of {', '.join(listening)} when the model loads"
         yield "layers", "core/pipeline/layers.py", text
@@ -136,7 +136,8 @@ def _placement(
     return _WHERE[type(worker).__name__]
 
 
-def _tensors(model: OfflineModel) -> str:
+def tensors(model: OfflineModel) -> str:
+    """Return the inputs and outputs of a model, on one line."""
     signature = model.signature
     batch = (-1,) if signature.max_batch_size else ()
 
@@ -147,7 +148,7 @@ def _tensors(model: OfflineModel) -> str:
 
 
 def _ensemble(model: OfflineModel) -> Iterator[Line]:
-    yield "admit", "core/pipeline/admit.py", _tensors(model)
+    yield "admit", "core/pipeline/admit.py", tensors(model)
     if model.config.response_cache.enable:
         yield "cache", "core/pipeline/cache.py", "answers that were given before"
     for step in steps_of(model.config):

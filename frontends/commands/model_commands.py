@@ -1,4 +1,4 @@
-"""Commands about one model's folder: `python -m core config` and `python -m core explain`."""
+"""Commands about one model's folder: `core config` and `core explain`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     folder ─► Catalog ─► ModelSource ─► backend's complete() ─► [OfflineModel] ─► try_model, try_ensemble
 
-For `python -m core config` and `python -m core explain`. Main thread; may block.
+For `core config`, `core explain`, `core check` and `core init`. Main thread; may block.
 """
 
 from __future__ import annotations
@@ -49,6 +49,12 @@ def offline_model(
     raises the errors of a load.
     """
     return _Offline(options, tried).model(folder, number)
+
+
+def wanted_versions(model: OfflineModel) -> list[int]:
+    """Return the versions that the version policy of the model selects."""
+    source = model.version.source
+    return sorted(policy.wanted_versions(source.config, source.versions))
 
 
 class _Offline:

@@ -8,6 +8,7 @@ process that runs the model, because the model's environment does not contain th
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
@@ -60,6 +61,11 @@ def add(places: Mapping[str, str]) -> None:
     _places.update(places)
     if _places and _Finder not in sys.meta_path:
         sys.meta_path.insert(0, cast(Any, _Finder))
+
+
+def folders() -> list[str]:
+    """Return the folders of the packages of adapters, each with a separator at its end."""
+    return [os.path.join(place, name.partition(".")[0], "") for name, place in _places.items()]
 
 
 def imported() -> list[Adapter]:

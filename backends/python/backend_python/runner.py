@@ -258,7 +258,7 @@ _COMPILED = "backend_python/"  # compiled modules have relative file names
 
 
 def _is_ours(file: str) -> bool:
-    return file.startswith((_OURS, _COMPILED))
+    return file.startswith((_OURS, _COMPILED, *adapters.folders()))
 
 
 def _frames(traceback: TracebackType | None) -> str:

@@ -72,10 +72,12 @@ def model_of_file(file: str) -> Any:
 
 
 def model_of_module(module: ModuleType, file: str) -> Any:
-    """Return a model factory for a module without TritonPythonModel; None if it has no class to serve."""
-    from core_adapters import seldon
+    """Return a model factory for a module without TritonPythonModel; None if it has nothing to serve."""
+    from core_adapters import functions, seldon
 
-    return seldon.ClassModel(module, file) if seldon.has_class(module) else None
+    if seldon.has_class(module, own=True) or not functions.has_function(module):
+        return seldon.ClassModel(module, file) if seldon.has_class(module) else None
+    return functions.FunctionModel(module, file)
 
 
 def _add_to_path(*folders: str) -> None:

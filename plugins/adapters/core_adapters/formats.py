@@ -22,3 +22,4 @@ SKOPS = ".skops"
 BOOSTERS = (".ubj", ".json", ".bst", ".txt")
 
 CLASS_PARAMETER = "MODEL_CLASS"
+FUNCTION_PARAMETER = "MODEL_FUNCTION"

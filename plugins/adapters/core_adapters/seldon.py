@@ -34,9 +34,15 @@ PARAMETERS = "MODEL_PARAMETERS"
 _TYPES = {"INT": int, "FLOAT": float, "DOUBLE": float, "STRING": str}
 
 
-def has_class(module: ModuleType) -> bool:
-    """Return whether a module without TritonPythonModel has a class that can be served."""
-    return any(_serves(value) for value in vars(module).values())
+def has_class(module: ModuleType, *, own: bool = False) -> bool:
+    """Return whether a module without TritonPythonModel has a class that can be served.
+
+    own   whether to count only classes that the module itself defines
+    """
+    return any(
+        _serves(value) and (not own or value.__module__ == module.__name__)
+        for value in vars(module).values()
+    )
 
 
 def _serves(value: Any) -> bool:

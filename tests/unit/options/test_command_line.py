@@ -4,6 +4,7 @@ import pytest
 
 from core import plugins
 from core.options import HelpWanted, Options, UsageError, parse, usage
+from core.options.command_line import pairs
 from frontends.metrics.options import MetricsOptions
 
 
@@ -76,9 +77,32 @@ def test_a_missing_value_is_refused():
     assert refused("--id") == "option '--id' requires an argument"
 
 
-def test_a_switch_takes_no_value():
-    assert parsed("--disable-auto-complete-config").disable_auto_complete_config
-    assert "doesn't allow an argument" in refused("--disable-auto-complete-config=true")
+@pytest.mark.parametrize("flag", ["disable-auto-complete-config", "model-namespacing"])
+def test_a_boolean_needs_no_value_and_takes_no_other_flag_for_one(flag):
+    field = flag.replace("-", "_")
+    assert parsed(f"--{flag}", "--id=x").value(field) is True
+    assert parsed("--id=x", f"--{flag}").value(field) is True
+    assert parsed(f"--{flag}=true").value(field) is True
+    assert parsed(f"--{flag}=off").value(field) is False
+    assert "invalid value for bool option: maybe" in refused(f"--{flag}=maybe")
+
+
+def test_a_boolean_takes_the_next_word_only_if_it_is_one():
+    assert parsed("--allow-http", "false", "--id=x").value("allow_http") is False
+    assert refused("--allow-http", "maybe") == "Unexpected argument: maybe"
+
+
+def test_a_boolean_of_a_plugin_does_not_swallow_the_next_flag():
+    flags = plugins.flags()
+    flags.add("audit", False, "Write an audit.")
+    options = parse(["--audit", "--http-port=19000"], flags)
+    assert (options.value("audit"), options.value("http_port")) == (True, 19000)
+
+
+def test_words_that_are_no_flags_are_collected_for_a_program_that_takes_some():
+    words = []
+    given = list(pairs(["a", "--id", "b", "c", "--", "--d"], plugins.flags(), words))
+    assert (given, words) == ([("id", "b")], ["a", "c", "--d"])
 
 
 def test_help_is_no_error_of_the_command_line():

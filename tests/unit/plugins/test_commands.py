@@ -1,12 +1,17 @@
-"""`python -m core COMMAND`: commands of this distribution and of strangers."""
+"""`core COMMAND`: commands of this distribution and of strangers."""
 
 import argparse
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
+import core
 from core import plugins
 from core.__main__ import main
+from core.options import UsageError, parse
 
 COMMAND = """
 summary = "count to a number"
@@ -17,6 +22,13 @@ def arguments(parser):
 def run(namespace):
     print(*range(1, namespace.number + 1))
     return 3
+"""
+OWN = """
+summary = "print the arguments"
+
+def main(arguments):
+    print(list(arguments))
+    return 4
 """
 FAILS = """
 from core.errors import invalid
@@ -41,13 +53,13 @@ def test_its_summary_is_in_the_list_and_in_its_help(install, capsys):
     install("count-up", "[core.commands]\ncount = plug_count\n", {"plug_count": COMMAND})
 
     assert main(["--help"]) == 0
-    assert re.search("count +count-up 1.0 +count to a number", capsys.readouterr().out)
+    assert re.search("  count +count to a number\n", capsys.readouterr().out)
     with pytest.raises(SystemExit) as end:
         main(["count", "--help"])
 
     assert end.value.code == 0
     shown = capsys.readouterr().out
-    assert "usage: python -m core count" in shown
+    assert "usage: core count" in shown
     assert "count to a number" in shown
 
 
@@ -58,7 +70,7 @@ def test_arguments_that_do_not_fit_are_status_2(install, capsys):
         main(["count", "many"])
 
     assert end.value.code == 2
-    assert "python -m core count: error:" in capsys.readouterr().err
+    assert "core count: error:" in capsys.readouterr().err
 
 
 def test_a_core_error_is_printed_and_makes_status_1(install, capsys):
@@ -72,7 +84,43 @@ def test_an_unknown_command_names_the_nearest_and_those_that_are_installed(capsy
     assert main(["tokn"]) == 2
 
     text = capsys.readouterr().err
-    assert "no command named 'tokn'; did you mean 'token'? (installed: config, " in text
+    assert "no command named 'tokn'; did you mean 'token'? (installed: check, config, " in text
+
+
+def test_a_command_that_reads_its_own_command_line_gets_all_of_it(install, capsys):
+    install("own-words", "[core.commands]\nown = plug_own\n", {"plug_own": OWN})
+
+    assert main(["own", "--help", "-x", "a"]) == 4
+    assert capsys.readouterr().out == "['--help', '-x', 'a']\n"
+
+
+def test_a_command_of_a_distribution_that_is_not_installed_names_the_extra(monkeypatch, capsys):
+    monkeypatch.setenv("CORE_BLOCK", "core-encryption")
+
+    assert main(["encrypt"]) == 2
+    assert capsys.readouterr().err == (
+        "error: the command 'encrypt' is not installed; try: pip install 'core[encrypt]'\n"
+    )
+    assert main([]) == 0
+    assert (
+        "Some commands are not installed; try: pip install 'core[commands]'"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_file_in_place_of_a_command_is_to_be_served(tmp_path, capsys):
+    (tmp_path / "m.onnx").touch()
+
+    assert main([str(tmp_path / "m.onnx")]) == 2
+    assert f"to serve it: core serve {tmp_path}/m.onnx" in capsys.readouterr().err
+
+
+def test_the_version_is_shown_by_a_command_and_a_flag(capsys):
+    assert [main(["version"]), main(["--version"])] == [0, 0]
+
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+    assert first.startswith(f"core {core.__version__}, backend ABI ")
 
 
 def test_a_command_that_cannot_be_imported_fails_alone(install, capsys):
@@ -80,13 +128,55 @@ def test_a_command_that_cannot_be_imported_fails_alone(install, capsys):
 
     assert main(["count"]) == 1
     assert "command 'count' of count-up 1.0 cannot be imported" in capsys.readouterr().err
-    assert main([]) == 1
+    assert main([]) == 0
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    assert main(["plugins"]) == 1
     assert "ZeroDivisionError" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["config", "explain", "token"])
+@pytest.mark.parametrize(
+    "name", ["check", "config", "explain", "init", "plugins", "token", "version"]
+)
 def test_the_commands_of_this_distribution_come_by_entry_point(name):
     command = plugins.available_commands()[name].load()
 
     assert command.summary
     command.arguments(argparse.ArgumentParser())
+
+
+MISSPELT = """
+import core
+
+@core.hookimpl
+def core_add_options(parser):
+    parser.add("audit", False, "Write an audit.")
+
+@core.hookimpl
+def core_layers(modle): ...
+"""
+
+
+def test_a_plugin_that_cannot_be_registered_is_no_working_plugin(install, tmp_path):
+    install("audit", "[core.plugins]\naudit = plug_audit\n", {"plug_audit": MISSPELT})
+
+    done = subprocess.run(
+        [sys.executable, "-m", "core", "plugins"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "audit")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    (line,) = [each for each in done.stdout.splitlines() if each.startswith("  audit ")]
+    assert "modle" in line
+    assert (done.returncode, done.stderr) == (1, "\nerror: audit: see above\n")
+
+
+def test_a_flag_of_a_plugin_that_is_left_out_says_why(install):
+    install("audit", "[core.plugins]\naudit = plug_audit\n", {"plug_audit": "1 / 0"})
+
+    with pytest.raises(UsageError) as error:
+        parse(["--audit"], plugins.flags())
+
+    assert "unrecognized option '--audit'; plugin 'audit' is left out: " in str(error.value)
+    assert "ZeroDivisionError" in str(error.value)

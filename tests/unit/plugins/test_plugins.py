@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from core import __main__ as listing
 from core import plugins
+from core.__main__ import main
 from core.errors import CoreError, Kind
 from core.plugins import missing
 
@@ -246,7 +246,7 @@ def test_a_plugin_is_registered_once_however_often_hooks_are_loaded(install):
 def test_the_listing_shows_plugins(install, capsys):
     install("hooks-plug", "[core.plugins]\nplug = plug_p\n", {"plug_p": ""})
 
-    listing.main()
+    main(["plugins"])
 
     assert re.search(
         r"plugins:\n(?: .*\n)* +plug +hooks-plug 1\.0 +ok$", capsys.readouterr().out, re.MULTILINE
@@ -267,7 +267,7 @@ def test_the_listing_shows_versions_and_health(install, capsys):
     install("backend-plug", "[core.backends]\nplug = plug_l:backend\n", {"plug_l": BACKEND})
     install("backend-plugged", "[core.backends]\nplugged = plug_m:backend\n", {"plug_m": "1 / 0"})
 
-    status = listing.main()
+    status = main(["plugins"])
 
     shown = capsys.readouterr().out
     assert "backend ABI 1" in shown

@@ -1,0 +1,118 @@
+"""PATH of a command line: a repository, the folder of a model, or the file of a model.
+
+PATH… ─► [served] ─► repositories; files and folders of models are linked in a temporary one
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core import plugins
+from core.errors import invalid, not_found
+from core.repository import PrivateDirectory, version_number
+from frontends.commands.model_file import ModelFile, make_model, model_file
+
+
+@dataclass(frozen=True)
+class Served:
+    """What the paths of a command line name.
+
+    repositories   their locations, the temporary one last
+    files          name of a model → the file that it is made of
+    links          path in the temporary repository → the path that it is a link to
+    """
+
+    repositories: list[str]
+    files: dict[str, Path] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+
+    def shown(self, text: str) -> str:
+        """Return a text with the user's paths instead of those in the temporary repository."""
+        for link, path in self.links.items():
+            text = text.replace(link, path)
+        return text
+
+
+@contextmanager
+def served(paths: Sequence[str], *, trust: bool = False) -> Iterator[Served]:
+    """Yield the repositories with the models of the paths.
+
+    trust   whether the user trusts the code in the files
+    Files and folders of models are linked, so that a server that polls follows their changes. The links
+    are removed afterwards. Raises CoreError for a path without a model, and if two models have one name.
+    """
+    repositories: list[str] = []
+    models: dict[str, Path | ModelFile] = {}
+    for text in paths:
+        found = _what(text, trust)
+        if isinstance(found, str):
+            repositories.append(found)
+            continue
+        name = found.name if isinstance(found, ModelFile) else Path(os.path.abspath(found)).name
+        if name in models:
+            raise invalid(
+                f"two models are named '{name}': '{_path(models[name])}' and '{text}'; rename one"
+            )
+        models[name] = found
+    if not models:
+        yield Served(repositories)
+        return
+    temporary = PrivateDirectory()
+    try:
+        files: dict[str, Path] = {}
+        links: dict[str, str] = {}
+        for name, model in models.items():
+            folder = temporary.path / name
+            if isinstance(model, ModelFile):
+                made = make_model(model, folder, link=True)
+                files[name] = model.path
+                links |= {str(made): str(model.path), str(folder): str(model.path)}
+            else:
+                folder.symlink_to(model.absolute(), target_is_directory=True)
+                links[str(folder)] = str(model)
+        yield Served([*repositories, str(temporary.path)], files, links)
+    finally:
+        temporary.remove()
+
+
+def _path(model: Path | ModelFile) -> Path:
+    return model.path if isinstance(model, ModelFile) else model
+
+
+def _what(text: str, trust: bool) -> str | Path | ModelFile:
+    """Return the text of a repository, the folder of a model, or the file of one."""
+    path = Path(text)
+    if "://" in text:
+        return text
+    if not path.exists():
+        raise not_found(f"there is no file or folder '{text}'{_nearest(path)}")
+    if is_model(path):
+        return path
+    formats = plugins.formats()
+    suffixes = {Path(each.file).suffix for each in formats if each.may_be_folder}
+    if path.is_dir() and path.suffix not in suffixes:
+        return text
+    return model_file(path, formats, trust=trust)
+
+
+def is_model(folder: Path) -> bool:
+    """Return whether a folder is that of one model: with a configuration, or with folders of versions."""
+    if not folder.is_dir():
+        return False
+    if any((folder / name).is_file() for name in ("config.pbtxt", "model-settings.json")):
+        return True
+    versions = (each for each in folder.iterdir() if version_number(each.name) is not None)
+    # A repository may hold a model that is named 1.
+    return any(each.is_dir() and not is_model(each) for each in versions)
+
+
+def _nearest(path: Path) -> str:
+    folder = path.parent
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, 1)
+    return f"; did you mean '{folder / near[0]}'?" if near else ""
