@@ -35,6 +35,7 @@ from core.repository import (
     Override,
     Repository,
     open_repositories,
+    warn_of_empty,
 )
 from core.repository.names import checked_name
 
@@ -71,8 +72,9 @@ class ModelManager(ModelIndex):
         self._mode = options.model_control_mode
         self._sleep = sleep
         self._clock = clock
+        self._opened = open_repositories(options)
         catalog = Catalog(
-            [*open_repositories(options), *repositories],
+            [*self._opened, *repositories],
             config_name=options.model_config_name,
             needs_config=options.disable_auto_complete_config,
             namespacing=options.model_namespacing,
@@ -121,11 +123,14 @@ class ModelManager(ModelIndex):
         self._looking = True
         try:
             await self._host.run(self._catalog.check)
+            await self._host.run(warn_of_empty, self._opened)
             failures = await self._operations.run(self._start())
         finally:
             self._looking = False
         if failures and self._options.exit_on_error:
-            raise internal("failed to load all models")
+            names = "', '".join(sorted(failures))
+            hint = "with --exit-on-error=false the server starts without them"
+            raise internal(f"failed to load all models: '{names}' cannot be loaded; {hint}")
         if self._mode == "poll" and self._options.workers == 1 and not self._stopping:
             self._poller.start()
 
