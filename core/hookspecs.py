@@ -76,14 +76,13 @@ def core_open_repository(url: str, options: Options) -> Repository | None:
 
 @hookspec(firstresult=True)
 def core_explain_layout(name: str, folder: str, listing: Listing) -> str | None:
-    """Explain why a folder is no model, or a repository holds none: what is wrong, and how to mend it.
+    """Explain why the folder of a model cannot be loaded: what is wrong with its layout, and how to mend it.
 
-    name      of the model; "" for the repository
-    folder    of the model, or the repository: a path or a URL
-    listing   what lies below the model's folder (core.repository.Listing); empty for a repository
+    folder    path or URL
+    listing   what lies below the folder (core.repository.Listing)
 
     Called on a worker thread, at each look at a model without versions or without a known file. Return the
-    end of an error or warning, with commands between backticks; None if unknown. An exception fails the load.
+    end of the error, with commands between backticks; None if unknown. An exception fails the load.
     """
 
 

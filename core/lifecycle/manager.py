@@ -35,7 +35,6 @@ from core.repository import (
     Override,
     Repository,
     open_repositories,
-    warn_of_empty,
 )
 from core.repository.names import checked_name
 
@@ -72,9 +71,8 @@ class ModelManager(ModelIndex):
         self._mode = options.model_control_mode
         self._sleep = sleep
         self._clock = clock
-        self._opened = open_repositories(options)
         catalog = Catalog(
-            [*self._opened, *repositories],
+            [*open_repositories(options), *repositories],
             config_name=options.model_config_name,
             needs_config=options.disable_auto_complete_config,
             namespacing=options.model_namespacing,
@@ -123,7 +121,6 @@ class ModelManager(ModelIndex):
         self._looking = True
         try:
             await self._host.run(self._catalog.check)
-            await self._host.run(warn_of_empty, self._opened)
             failures = await self._operations.run(self._start())
         finally:
             self._looking = False

@@ -10,7 +10,7 @@ from core.repository.catalog import Catalog
 from core.repository.folder import FolderRepository, files_of, stamp_of
 from core.repository.joined import JoinedFolder, ModelLocation
 from core.repository.names import is_folder_name
-from core.repository.opening import open_repositories, warn_of_empty
+from core.repository.opening import open_repositories
 from core.repository.override import Override
 from core.repository.private import PrivateDirectory
 from core.repository.source import (
@@ -41,5 +41,4 @@ __all__ = [
     "open_repositories",
     "stamp_of",
     "version_number",
-    "warn_of_empty",
 ]

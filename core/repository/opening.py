@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
-
 from core import plugins
 from core.errors import internal, unsupported
 from core.options import Options
 from core.repository.folder import FolderRepository
 from core.repository.source import Repository
-
-logger = logging.getLogger("core")
 
 
 def open_repositories(options: Options) -> list[Repository]:
@@ -40,12 +35,3 @@ def _open(location: str, options: Options) -> Repository:
             "core.repository.Repository"
         )
     return found
-
-
-def warn_of_empty(repositories: Iterable[Repository]) -> None:
-    """Log a warning for each repository that holds no models. Worker thread."""
-    for each in repositories:
-        if not each.names():
-            hint = plugins.ask("core_explain_layout", name="", folder=each.location, listing={})
-            text = f"; {hint}" if hint else ""
-            logger.warning("model repository '%s' holds no models%s", each.location, text)

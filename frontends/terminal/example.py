@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from core.options import Listener
     from core.server import InferenceServer
 
-_MOST_VALUES = 16
-"""Largest number of values that a person reads in a command; more are zeros from /dev/zero."""
+_MOST_VALUES = 100
+"""Largest number of values that a command lists; more are zeros from /dev/zero."""
 
 _NOT_IN_JSON = ("FP16", "BF16")
 _SEQUENCE = {"sequence_id": 1, "sequence_start": True, "sequence_end": True}
@@ -41,11 +41,13 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
     if server.options.value("auth_tokens") or server.options.value("auth_jwks"):
         words.append('-H "Authorization: Bearer $TOKEN"')
     path = f"{url}/v2/models/{percent_encoded(model, safe='')}"
-    tensors = [*inputs, *signature.outputs.values()]
+    kinds = {each.dtype.name for each in inputs}
+    kinds |= {each.dtype.name for each in signature.outputs.values()}
     small = sum(_count(each) for each in inputs) <= _MOST_VALUES
-    if small and not any(each.dtype.name in _NOT_IN_JSON for each in tensors):
+    if small and kinds.isdisjoint(_NOT_IN_JSON):
         verb = "generate_stream" if signature.decoupled else "generate"
-        body = json.dumps({**{each.name: _values(each) for each in inputs}, **parameters})
+        values = {each.name: _values(each) for each in inputs}
+        body = json.dumps({**values, **parameters}, separators=(",", ":"))
         return " ".join([*words, quote(f"{path}/{verb}"), "-d", quote(body)])
     if signature.decoupled:
         return ""  # infer permits one response only
@@ -86,13 +88,13 @@ def _shape(spec: InputSpec) -> list[int]:
     return [1 if size == -1 else size for size in spec.dims]
 
 
-def _count(spec: Any) -> int:
+def _count(spec: InputSpec) -> int:
     return math.prod(_shape(spec))
 
 
 def _values(spec: InputSpec) -> Any:
     """Return the value of an input in flat JSON: one element alone, else a list."""
     kind = spec.dtype.name
-    zero: Any = {"BYTES": "text", "BOOL": False}.get(kind, 0.0 if kind.startswith("FP") else 0)
+    zero: Any = {"BYTES": "text", "BOOL": False}.get(kind, 0)
     count = _count(spec)
     return zero if count == 1 else [zero] * count

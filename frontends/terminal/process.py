@@ -26,9 +26,7 @@ def run(options: Options, screen: Screen | None) -> int:
     """
     if screen is None:
         return run_on_loop(serve(options, PipedProcess()))
-    screen.say(
-        f"core {__version__} serves {', '.join(options.model_repository) or 'no repository'}"
-    )
+    screen.say(f"core {__version__} loads models from {', '.join(options.model_repository)}")
     role = TerminalProcess(screen)
     status = run_on_loop(serve(options, role))
     role.ended(status)
@@ -65,8 +63,8 @@ class TerminalProcess(OnlyProcess):
     def signalled(self, number: int) -> None:
         self._signalled_s = time.monotonic()
         self._screen.ending()
-        # A terminal shows ^C at the beginning of the line.
-        self._screen.say("\nstopping: requests that run are finished; Ctrl-C again ends at once")
+        self._screen.say("")  # a terminal shows ^C at the beginning of the line
+        self._screen.say("stopping: running requests are finished; Ctrl-C again ends at once")
 
     def failed(self, error: CoreError) -> None:
         self._screen.ending()

@@ -15,7 +15,6 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from core.telemetry import log
@@ -42,7 +41,8 @@ _STILL_LOADING = "still loading: "
 
 _ADDRESS = re.compile(r"^Started (.+) at .*:(\d+)$")
 _KIND = re.compile(r"^(?:Invalid argument|Internal|Unavailable|Unsupported|Not found|Unknown): ")
-_OF_TRITON = re.compile(r"^Invalid model name: .*? of the form 'model\.<backend_name>'\. ")
+_LAYOUT = "Wrong layout: "
+"""Begins the part of an error that says what is wrong with a folder; what stands before it is Triton's."""
 _COMMAND = re.compile(r"^(.*?)[:,;]? ?`([^`]{24,})`$", re.DOTALL)
 
 _NAME_WIDTH = 24
@@ -83,10 +83,9 @@ class Screen(logging.Handler):
         self._print(Text.assemble((self._time(), "dim"), (log.escaped(text), style)))
 
     def error(self, text: str) -> None:
-        """Show an error of the server itself."""
-        self._print(
-            Text.assemble((self._time(), "dim"), ("error: ", "bold red"), log.escaped(text))
-        )
+        """Show the error that ends the server."""
+        self._print(Text(""))
+        self._print_text(text, Text("error: ", "bold red"))
 
     def ready(self, summary: str, places: list[tuple[str, str]]) -> None:
         """Show that the server is ready; from now on, lines begin with the time.
@@ -147,8 +146,8 @@ class Screen(logging.Handler):
         """Show a warning or an error, with its traceback if it has one."""
         is_error = record.levelno >= logging.ERROR
         word, style = ("error: ", "bold red") if is_error else ("warning: ", "bold yellow")
-        text = self._origin + log.escaped(record.getMessage())
-        self._print(Text.assemble((self._time(), "dim"), (word, style), text))
+        before = Text.assemble((self._time(), "dim"), (word, style), self._origin)
+        self._print_text(record.getMessage(), before)
         self._print_trace(record)
 
     def _print_trace(self, record: logging.LogRecord) -> None:
@@ -196,13 +195,7 @@ class Screen(logging.Handler):
                 (f" version {version}" if version != 1 else "", "dim"),
             )
         )
-        text = _OF_TRITON.sub("", _KIND.sub("", str(reason)))
-        command = ""
-        if match := _COMMAND.match(text):
-            text, command = match.groups()
-        self._print(Text(log.escaped(text)), indent=4)
-        if command:
-            self._print(Text.assemble(("    $ ", "dim"), (command, "bold")), whole=True)
+        self._print_text(_KIND.sub("", str(reason).rpartition(_LAYOUT)[2]), indent=4)
         if self.is_verbose:
             self._print_trace(record)
 
@@ -215,16 +208,29 @@ class Screen(logging.Handler):
     def _time(self) -> str:
         return time.strftime(self._begins)
 
+    def _print_text(self, text: str, before: Text | None = None, *, indent: int = 0) -> None:
+        """Write an error text; a command at its end gets a line of its own, so that a person can copy it."""
+        command = ""
+        if match := _COMMAND.match(text):
+            text, command = match.groups()
+        for line in filter(str.strip, text.splitlines()):
+            self._print(Text.assemble(before or "", log.escaped(line)), indent=indent)
+            before = None
+        if command:
+            self._print(
+                Text.assemble(("    $ ", "dim"), (log.escaped(command), "bold")), whole=True
+            )
+
     def _print(self, text: Text, *, indent: int = 0, whole: bool = False) -> None:
         """Write a paragraph, wrapped between words.
 
         whole   leave long lines to the terminal, so that a person can copy them
         """
+        lines = [text] if whole else text.wrap(self._console, self._console.width - indent)
         try:
-            if whole:
-                self._console.print(text, soft_wrap=True)
-            else:
-                self._console.print(Padding(text, (0, 0, 0, indent)) if indent else text)
+            for line in lines:
+                line.rstrip()
+                self._console.print(Text(" " * indent).append_text(line), soft_wrap=True)
         except OSError:  # the terminal has gone
             pass
 
