@@ -51,6 +51,9 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
         return " ".join([*words, quote(f"{path}/{verb}"), "-d", quote(body)])
     if signature.decoupled:
         return ""  # infer permits one response only
+    if not kinds.isdisjoint(_NOT_IN_JSON):
+        parameters["binary_data_output"] = True
+        words += ["-o", "answer"]
     head, size = _binary(signature, inputs, parameters)
     words += ["-H", f"'Inference-Header-Content-Length: {len(head)}'", "--data-binary", "@-"]
     return f"(printf %s {quote(head)}; head -c {size} /dev/zero) | " + " ".join(
