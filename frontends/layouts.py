@@ -1,7 +1,7 @@
 """Folders that are no models or repositories: what lies there, and the command that mends it.
 
     a model's folder in which core finds no version or no known file ─► [core_explain_layout] ─► the error
-    --model-repository ─► [core_server_starting] ─► a warning for a repository without models
+    --model-repository ─► [core_run_server] ─► a warning for a repository without models
 
 The entry points of core.formats say which file belongs to which backend.
 """
@@ -21,7 +21,6 @@ from core.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from core.options import Options
-    from core.server import InferenceServer
 
 logger = logging.getLogger("core")
 
@@ -42,17 +41,21 @@ class _ModelFile(NamedTuple):
     expected: str
 
 
-@hookimpl
-def core_server_starting(server: InferenceServer) -> None:
-    """Log a warning for each repository that holds no models."""
-    if server.options.workers == 1:
-        _warn_of_empty(server.options)
-
-
-@hookimpl
-def core_workers_starting(options: Options) -> None:
-    """Log a warning for each repository that holds no models."""
-    _warn_of_empty(options)
+@hookimpl(tryfirst=True)  # another plugin may serve, and end the calls
+def core_run_server(options: Options) -> None:
+    """Log a warning for each repository that holds no models, before the server starts."""
+    for location in sorted(set(options.model_repository)):
+        path = location.removeprefix("file://")
+        if "://" in path:  # its plugin refuses an empty one
+            continue
+        try:
+            with os.scandir(path) as entries:
+                is_folder = {each.name: each.is_dir() for each in entries if each.name[0] != "."}
+        except OSError:  # core reports it
+            continue
+        if not any(is_folder.values()):
+            hint = _of_empty(path, list(is_folder))
+            logger.warning("model repository '%s' holds no models; %s", location, hint)
 
 
 @hookimpl(trylast=True)
@@ -75,22 +78,6 @@ def core_explain_layout(name: str, folder: str, listing: Mapping[str, str]) -> s
 
 
 # repositories ---------------------------------------------------------------------------
-
-
-def _warn_of_empty(options: Options) -> None:
-    for location in sorted(set(options.model_repository)):
-        path = location.removeprefix("file://")
-        if "://" in path:  # its plugin refuses an empty one
-            continue
-        try:
-            with os.scandir(path) as entries:
-                listed = {each.name: each.is_dir() for each in entries if each.name[0] != "."}
-        except OSError:  # core reports it
-            continue
-        if not any(listed.values()):
-            logger.warning(
-                "model repository '%s' holds no models; %s", location, _of_empty(path, list(listed))
-            )
 
 
 def _of_empty(folder: str, names: Collection[str]) -> str:

@@ -250,7 +250,7 @@ def test_a_frontend_imports_no_other_frontend():
         ("frontends.pages", "frontends.flags"),
         *(
             ("frontends.flags", f"frontends.{name}.options")
-            for name in ("grpc", "http", "memory", "metrics")
+            for name in ("grpc", "http", "memory", "metrics", "terminal")
         ),
     }
 

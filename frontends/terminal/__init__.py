@@ -16,16 +16,10 @@ from frontends.terminal.options import NEVER, TerminalOptions
 
 if TYPE_CHECKING:
     from core.lifecycle import ModelVersion
-    from core.options import Flags, Options
+    from core.options import Options
     from frontends.terminal.screen import Screen
 
 _screen: Screen | None = None  # of this process
-
-
-@hookimpl
-def core_add_options(parser: Flags) -> None:
-    """Add --terminal."""
-    parser.add_section(TerminalOptions)
 
 
 @hookimpl

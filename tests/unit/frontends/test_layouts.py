@@ -196,7 +196,7 @@ def test_a_repository_without_models_is_reported(paths, expected, caplog):
     put(*paths)
 
     with caplog.at_level(logging.WARNING, "core"):
-        layouts.core_workers_starting(Options.defaults(model_repository=["models"]))
+        layouts.core_run_server(Options.defaults(model_repository=["models"]))
 
     assert caplog.messages == [f"model repository 'models' holds no models; {expected}"]
     if paths[0].endswith("onnx"):
@@ -208,7 +208,7 @@ def test_a_repository_without_models_is_reported(paths, expected, caplog):
 def test_the_folder_of_a_version_is_no_repository(caplog):
     put("models/iris/1/model.onnx")
 
-    layouts.core_workers_starting(Options.defaults(model_repository=["models/iris/1"]))
+    layouts.core_run_server(Options.defaults(model_repository=["models/iris/1"]))
 
     assert caplog.messages == [
         "model repository 'models/iris/1' holds no models; it is a version of the model 'iris': "
@@ -219,6 +219,6 @@ def test_the_folder_of_a_version_is_no_repository(caplog):
 def test_a_repository_with_models_is_not_reported(caplog):
     put("models/iris/1/model.onnx")
 
-    layouts.core_workers_starting(Options.defaults(model_repository=["models", "s3://bucket/a"]))
+    layouts.core_run_server(Options.defaults(model_repository=["models", "s3://bucket/a"]))
 
     assert caplog.messages == []
