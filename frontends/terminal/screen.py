@@ -209,11 +209,15 @@ class Screen(logging.Handler):
         return time.strftime(self._begins)
 
     def _print_text(self, text: str, before: Text | None = None, *, indent: int = 0) -> None:
-        """Write an error text; a command at its end gets a line of its own, so that a person can copy it."""
+        """Write an error text; a command at its end gets a line of its own, so that a person can copy it.
+
+        Indented text keeps its lines. Other text is one paragraph: it may come from a client, and must not
+        forge lines of the server.
+        """
         command = ""
         if match := _COMMAND.match(text):
             text, command = match.groups()
-        for line in filter(str.strip, text.splitlines()):
+        for line in filter(str.strip, text.split("\n") if indent else [text]):
             self._print(Text.assemble(before or "", log.escaped(line)), indent=indent)
             before = None
         if command:
