@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    import logging
+
     from core.backend import BatchRule, Model
     from core.caches import Cache
     from core.config import ModelConfig
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from core.options import Flags, Options
     from core.pipeline.layers import Layer
     from core.pipeline.timing import BatchTiming
-    from core.repository import Repository
+    from core.repository import Listing, Repository
     from core.repository.agents import RepositoryAgent
     from core.server import InferenceServer
     from core.telemetry.metrics.source import MetricSource
@@ -73,12 +75,34 @@ def core_open_repository(url: str, options: Options) -> Repository | None:
 
 
 @hookspec(firstresult=True)
+def core_explain_layout(name: str, folder: str, listing: Listing) -> str | None:
+    """Explain why the folder of a model cannot be loaded: what is wrong with its layout, and how to mend it.
+
+    folder    path or URL
+    listing   what lies below the folder (core.repository.Listing)
+
+    Called on a worker thread, at each look at a model without versions or without a known file. Return the
+    end of the error, with commands between backticks; None if unknown. An exception fails the load.
+    """
+
+
+@hookspec(firstresult=True)
 def core_open_repository_agent(name: str) -> RepositoryAgent | None:
     """Open the repository agent of a name in `model_repository_agents`.
 
     Called once for each name, on a worker thread, at the first load that uses it. Return a
     core.RepositoryAgent, which all models that name it share, or None for the name of another agent. An
     exception fails the load.
+    """
+
+
+@hookspec(firstresult=True)
+def core_open_log(options: Options, worker: int) -> logging.Handler | None:
+    """Open a handler that shows the log on the console in place of Triton's lines; a log file keeps these.
+
+    worker   number of this process among several workers; 0 for the only process, or the one that starts them
+
+    Called once per process, on the main thread, before the first record. An exception ends the start.
     """
 
 

@@ -77,6 +77,10 @@ class OnlyProcess:
         """Announce that the server begins to stop."""
         service_manager.stopping()
 
+    def signalled(self, number: int) -> None:
+        """Report that a signal ends the server."""
+        print(f"Signal ({number}) received.", flush=True)
+
     def reloading(self) -> contextlib.AbstractContextManager[None]:
         """Return a context for the reload of files."""
         return service_manager.reloading()
@@ -200,7 +204,7 @@ def _end_on_signals(role: OnlyProcess) -> None:
             loop.remove_signal_handler(each)
             # A Python handler, not one of the loop: it must run while the loop is blocked.
             signal.signal(each, lambda *_: _leave_at_once("Exiting immediately."))
-        print(f"Signal ({number}) received.", flush=True)
+        role.signalled(number)
 
     if signal.SIGINT not in role.signals:
         loop.add_signal_handler(signal.SIGINT, lambda: None)
@@ -234,8 +238,8 @@ def _leave_at_once(text: str) -> NoReturn:
     os._exit(1)
 
 
-def show_tables(server: InferenceServer) -> None:
-    """Log tables of agents, backends, models with their state, and options."""
+def show_tables(server: InferenceServer, *, with_options: bool = True) -> None:
+    """Log tables of agents, backends, models with their state, and, by default, options."""
     identity = server.metadata()
     complete = not server.options.disable_auto_complete_config
     defaults = {"auto-complete-config": str(complete).lower(), "default-max-batch-size": "4"}
@@ -252,6 +256,7 @@ def show_tables(server: InferenceServer) -> None:
             for name, (plugin, found) in sorted(plugins.imported().items())
         ],
         server.manager.table(),
+        with_options,
     )
 
 

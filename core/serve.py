@@ -45,7 +45,7 @@ def _main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         print(usage(flags), error, sep="\n", file=sys.stderr)
         return 1
-    log.configure(options)
+    log.configure(options, console=plugins.ask("core_open_log", options=options, worker=0))
     _say_what_is_idle(options)
     for note in options.notes:
         logger.info("%s", note)

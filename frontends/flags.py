@@ -12,10 +12,20 @@ from frontends.http.options import HttpOptions
 from frontends.memory.options import MemoryOptions
 from frontends.metrics.options import MetricsOptions
 from frontends.shared.options import SharedOptions
+from frontends.terminal.options import TerminalOptions
+
+_SECTIONS = (
+    HttpOptions,
+    GrpcOptions,
+    MetricsOptions,
+    MemoryOptions,
+    SharedOptions,
+    TerminalOptions,
+)
 
 
 @hookimpl(tryfirst=True)
 def core_add_options(parser: Flags) -> None:
     """Register the flags of the frontends, before those of plugins."""
-    for section in (HttpOptions, GrpcOptions, MetricsOptions, MemoryOptions, SharedOptions):
+    for section in _SECTIONS:
         parser.add_section(section)

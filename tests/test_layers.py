@@ -60,9 +60,10 @@ OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 SHARED = ("shared",)
 # The inner packages of core that a frontend imports because it starts a server itself: plugins and hooks of
 # the server, and the interface of repositories, which bound functions implement. The pages of docs have the
-# metrics of plugins.
+# metrics of plugins. Hints about folders need the formats that distributions declare.
 STARTS_A_SERVER = {
     "frontends.in_process": {"core.plugins", "core.repository"},
+    "frontends.layouts": {"core.plugins"},
     "frontends.pages": {"core.plugins"},
 }
 # Commands show how core would load and run a model, so they read every part of it.
@@ -70,10 +71,10 @@ READS_ALL = "frontends.commands"
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Distributions that extend a frontend, and what they may import of it: platforms answer on ports of HTTP
-# with its services; the supervisor of workers opens the Unix domain sockets on which their frontends listen.
+# with its services; the supervisor of workers opens the ports and sockets on which their frontends listen.
 EXTENDS_A_FRONTEND = {
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
-    "plugins/workers": ("frontends.shared.unix_sockets",),
+    "plugins/workers": ("frontends.shared.ports", "frontends.shared.unix_sockets"),
 }
 # Files of core with a word that is also one of a backend of this project, and why.
 NAMED_BY_CORE = {
@@ -249,7 +250,7 @@ def test_a_frontend_imports_no_other_frontend():
         ("frontends.pages", "frontends.flags"),
         *(
             ("frontends.flags", f"frontends.{name}.options")
-            for name in ("grpc", "http", "memory", "metrics")
+            for name in ("grpc", "http", "memory", "metrics", "terminal")
         ),
     }
 

@@ -184,7 +184,7 @@ class ManagedModel:
         if not wanted:
             self._fail(
                 "at least one version must be available under the version policy of model "
-                f"'{self.name}'"
+                f"'{self.name}'{source.hint}"
             )
             raise invalid(f"load failed for model '{self.name}': {self.error}\n")
         states = {number: each.state for number, each in self.versions.items()}

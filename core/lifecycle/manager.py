@@ -125,7 +125,9 @@ class ModelManager(ModelIndex):
         finally:
             self._looking = False
         if failures and self._options.exit_on_error:
-            raise internal("failed to load all models")
+            names = "', '".join(sorted(failures))
+            hint = "with --exit-on-error=false the server starts without them"
+            raise internal(f"failed to load all models: '{names}' cannot be loaded; {hint}")
         if self._mode == "poll" and self._options.workers == 1 and not self._stopping:
             self._poller.start()
 

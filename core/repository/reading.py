@@ -5,7 +5,7 @@ from __future__ import annotations
 from core import config as configuration
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid
-from core.plugins.formats import formats
+from core.plugins import ask, formats
 from core.repository.folder import FolderRepository
 from core.repository.joined import JoinedFolder
 from core.repository.override import Override
@@ -135,15 +135,27 @@ def _source(
     if config.model_repository_agents.agents:
         config.name = name
     else:
-        fill_from(listing, config, folder or name, overridden)
+        try:
+            fill_from(listing, config, folder or name, overridden)
+        except CoreError as error:
+            hint = "" if overridden else _layout(name, directory, listing)
+            raise CoreError(error.kind, error.message + hint) from error
+    versions = version_stamps(listing)
     return ModelSource(
         name=name,
         directory=directory,
         config=config,
-        versions=version_stamps(listing),
+        versions=versions,
         shared=shared_stamp(listing),
         config_stamp=config_stamp,
         overridden=overridden,
         flat=is_flat(listing),
         folder=folder,
+        hint="" if versions or overridden else _layout(name, directory, listing),
     )
+
+
+def _layout(name: str, directory: ModelDirectory, listing: Listing) -> str:
+    """Return what plugins find wrong with a model's folder, as the end of an error; "" if nothing."""
+    hint = ask("core_explain_layout", name=name, folder=directory.address, listing=listing)
+    return f". Wrong layout: {hint}" if hint else ""

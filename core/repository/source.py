@@ -123,6 +123,7 @@ class ModelSource:
     flat          whether the model's folder is also the folder of its only version
     namespace     distinguishes it from other models with the same name; None without namespaces
     folder        folder name that may determine its backend, if it is not the model's name; else ""
+    hint          end of the error if no version is there: what is wrong with the folder
     """
 
     name: str
@@ -135,6 +136,7 @@ class ModelSource:
     flat: bool = False
     namespace: str | None = None
     folder: str = ""
+    hint: str = ""
 
     def path(self, version: int) -> Path:
         """Return a version's folder."""

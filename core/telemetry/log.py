@@ -12,7 +12,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TextIO
 
@@ -28,35 +28,39 @@ LONGEST_MESSAGE = 64 * 1024  # characters; messages contain names that clients c
 _LETTERS = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E"}
 
 # Written by `configure` on the main thread, then by `change` on the loop's; read by every thread.
-_handler: logging.Handler | None = None  # made by the last call of `configure`
+_handlers: Sequence[logging.Handler] = ()  # made by the last call of `configure`
 _settings = LogSettings()
 _shown = frozenset((logging.INFO, logging.WARNING, logging.ERROR))  # the enabled severities
 
 
-def configure(options: Options, stream: TextIO | None = None) -> None:
+def configure(
+    options: Options, stream: TextIO | None = None, console: logging.Handler | None = None
+) -> None:
     """Set up the log from the options; replace the setup of an earlier call.
 
-    stream   instead of stderr; --log-file takes precedence
+    stream    instead of stderr; --log-file takes precedence
+    console   shows the log instead of lines on stderr, and beside a log file
     A log file that cannot be opened is an error in the log, which then goes to the stream.
     """
-    global _handler
+    global _handlers
     settings = LogSettings.of(options)
-    handler: logging.Handler = logging.StreamHandler(stream or sys.stderr)
+    handlers = [] if console is None else [console]
     failure: OSError | None = None
     if options.log_file:
         try:
-            handler = LogFile(options.log_file)
+            handlers.append(LogFile(options.log_file))
         except OSError as error:
             failure = error
             settings = replace(settings, log_file="")
-    handler.addFilter(lambda record: _severity(record.levelno) in _shown)
     root = logging.getLogger()
-    if _handler is not None:
-        root.removeHandler(_handler)
-        _handler.close()
-    _handler = handler
+    for handler in _handlers:
+        root.removeHandler(handler)
+        handler.close()
+    _handlers = handlers or [logging.StreamHandler(stream or sys.stderr)]
     _apply(settings)
-    root.addHandler(handler)
+    for handler in _handlers:
+        handler.addFilter(lambda record: _severity(record.levelno) in _shown)
+        root.addHandler(handler)
     if failure is not None:
         logger.error("failed to open the log file: %s", failure)
 
@@ -85,8 +89,8 @@ def _apply(settings: LogSettings) -> None:
         logging.ERROR: settings.log_error,
     }
     _settings, _shown = settings, frozenset(level for level in on if on[level])
-    if _handler is not None:
-        _handler.setFormatter(LineFormatter(settings.log_format))
+    for handler in _handlers:
+        handler.setFormatter(LineFormatter(settings.log_format))
     # The level check drops disabled records before the filter runs.
     logger.setLevel(min(_shown, default=logging.CRITICAL + 1))
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from core.options import Options
 from core.telemetry import log
 
 Row = Sequence[str]
+
+_PIPE_WIDTH = 100  # characters; a longer word makes a table wider
 
 
 def show(
@@ -19,6 +23,7 @@ def show(
     agents: Iterable[Row],
     backends: Iterable[tuple[str, str, dict[str, str]]],
     models: Iterable[Row],
+    with_options: bool = True,
 ) -> None:
     """Write the tables to the log.
 
@@ -35,18 +40,23 @@ def show(
     log.block(table(("Repository Agent", "Path"), agents, width))
     log.block(table(("Backend", "Path", "Config"), config, width))
     log.block(table(("Model", "Version", "Status"), models, width))
-    log.block(table(("Option", "Value"), [*identity, *option_rows(options)], width))
+    if with_options:
+        log.block(table(("Option", "Value"), [*identity, *option_rows(options)], width))
 
 
 def table(headings: Row, rows: Iterable[Row], width: int | None = None) -> str:
     """Return rows under headings, in a frame.
 
-    width   maximum width of the table in characters; text in wide columns wraps. None for no maximum
+    width   of the terminal in characters: wide columns wrap, long words too. None for a file or a pipe:
+            they wrap between words only
     """
     cells = [[log.escaped(cell) for cell in row] for row in (headings, *rows)]
     needed = [max(len(row[i]) for row in cells) for i in range(len(headings))]
-    if width is not None:
-        needed = shared_out(needed, max(width - 3 * len(needed) - 1, len(needed)))
+    room = (width or _PIPE_WIDTH) - 3 * len(needed) - 1
+    needed = shared_out(needed, max(room, len(needed)))
+    if width is None:
+        words = [" ".join(column).split() for column in zip(*cells, strict=True)]
+        needed = [max(each, *map(len, found)) for each, found in zip(needed, words, strict=True)]
     rule = "+" + "+".join("-" * (column + 2) for column in needed) + "+"
     lines = [rule, *_lines(cells[0], needed), rule]
     for row in cells[1:]:
@@ -101,17 +111,15 @@ def option_rows(options: Options) -> list[tuple[str, str]]:
 
 def _lines(row: Row, widths: Sequence[int]) -> list[str]:
     """Return the lines of one row; several if a cell is wider than its column."""
-    height = max(
-        1, *(-(-len(cell) // width) for cell, width in zip(row, widths, strict=True) if width)
-    )
+    cells = [
+        textwrap.wrap(cell, max(1, width), break_on_hyphens=False) or [""]
+        for cell, width in zip(row, widths, strict=True)
+    ]
     return [
         "| "
-        + " | ".join(
-            cell[i * width : (i + 1) * width].ljust(width)
-            for cell, width in zip(row, widths, strict=True)
-        )
+        + " | ".join(part.ljust(width) for part, width in zip(line, widths, strict=True))
         + " |"
-        for i in range(height)
+        for line in zip_longest(*cells, fillvalue="")
     ]
 
 

@@ -19,6 +19,7 @@ from frontends.grpc import transport
 from frontends.grpc.engine import Engine
 from frontends.grpc.grpcio_calls import MethodRouter
 from frontends.shared import unix_sockets
+from frontends.shared.ports import in_use
 from frontends.shared.tls import Certificates
 
 logger = logging.getLogger("core")
@@ -112,7 +113,7 @@ def _bind(
     except RuntimeError:
         port = 0
     if not port:
-        raise unavailable(f"Socket '{address}' already in use ")
+        raise in_use(address, "grpc")
     return int(port)
 
 

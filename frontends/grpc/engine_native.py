@@ -10,7 +10,6 @@ import asyncio
 import socket
 from typing import Any
 
-from core.errors import unavailable
 from frontends.grpc import transport
 from frontends.grpc.engine import Engine
 from frontends.grpc.native.connection import Connection
@@ -18,6 +17,7 @@ from frontends.grpc.native.engine_context import EngineContext
 from frontends.grpc.options import GrpcOptions
 from frontends.shared import unix_sockets
 from frontends.shared.connection_limit import BACKLOG, most_connections
+from frontends.shared.ports import in_use
 from frontends.shared.tls import Certificates, listening
 
 _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
@@ -72,7 +72,7 @@ class NativeEngine(Engine):
         try:
             sockets = _sockets(options)
         except OSError:
-            raise unavailable(f"Socket '{address}' already in use ") from None
+            raise in_use(address, "grpc") from None
         for each in sockets:
             self._listeners.append(
                 await loop.create_server(protocol, sock=each, backlog=BACKLOG, **secure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 
 from core.server import InferenceServer
 from frontends.grpc import transport
@@ -44,9 +45,8 @@ class GrpcFrontend:
         that cannot be read.
         """
         self.port = await self._engine.start()
-        logger.info(
-            "Started GRPCInferenceService at %s", transport.address(GrpcOptions.of(self._options))
-        )
+        chosen = replace(GrpcOptions.of(self._options), grpc_port=self.port)
+        logger.info("Started GRPCInferenceService at %s", transport.address(chosen))
 
     async def stop(self, timeout_s: float) -> None:
         """Refuse new inference requests, wait at most `timeout_s` for those in flight, close."""

@@ -46,6 +46,7 @@ from frontends.shared.access_log import GONE
 from frontends.shared.connection_limit import BACKLOG, end_unread
 from frontends.shared.context import context_of
 from frontends.shared.interceptors import caller_of
+from frontends.shared.ports import in_use
 from frontends.shared.tls import Certificates, listening
 
 logger = logging.getLogger("core")
@@ -54,6 +55,7 @@ logger = logging.getLogger("core")
 class HttpListener:
     """An HTTP/1.1 port. Not thread-safe: call from the event loop only.
 
+    name          prefix of its flags
     router        maps each path to its service
     title         name in the log
     reuse_port    whether other processes may listen on the same port
@@ -62,6 +64,7 @@ class HttpListener:
     logged        whether requests get lines in the access log
     """
 
+    name: str
     _binary_bound = staticmethod(largest_body)  # of an inference request
 
     def __init__(
@@ -134,10 +137,10 @@ class HttpListener:
                 **secure,
             )
         except OSError as error:
-            where = f"'{self._address}:{self._port}'"
+            where = f"{self._address}:{self._port}"
             if error.errno == errno.EADDRINUSE:
-                raise unavailable(f"Socket {where} already in use") from None
-            raise unavailable(f"cannot listen at {where}: {error.strerror or error}") from None
+                raise in_use(where, self.name) from None
+            raise unavailable(f"cannot listen at '{where}': {error.strerror or error}") from None
         end_unread(self._listener, self._answer_timeout_secs)
         self._connections = connections
         logger.info("Started %s at %s:%d", self._title, self._address, self.port)

@@ -22,8 +22,9 @@ def lines():
     log.configure(Options.defaults(log_verbose=1), stream)
     yield lambda: stream.getvalue()
     log.configure(Options.defaults())
-    logging.getLogger().removeHandler(log._handler)
-    log._handler = None
+    (handler,) = log._handlers
+    logging.getLogger().removeHandler(handler)
+    log._handlers = ()
 
 
 def test_a_name_cannot_forge_a_line_of_the_log(server, lines, document, message):

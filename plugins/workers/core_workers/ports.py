@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from core.errors import CoreError, unavailable
 from core.options import Listener, Options
 from frontends.shared import unix_sockets
+from frontends.shared.ports import in_use
 
 
 class Ports:
@@ -43,7 +44,7 @@ class Ports:
             found = _bind(host.strip("[]"), port, listener.shared)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                raise unavailable(f"Socket '{host}:{port}' already in use") from None
+                raise in_use(f"{host}:{port}", listener.name) from None
             reason = error.strerror or error
             raise unavailable(f"cannot listen at '{host}:{port}': {reason}") from None
         self._sockets += found

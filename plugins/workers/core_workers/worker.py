@@ -79,7 +79,8 @@ def work(settings: str) -> int:
         unix_sockets.inherited[address] = file
     # The supervisor has warned of deprecated flags.
     options = parse(sys.argv[1:], plugins.flags(), warn=lambda _: None).changed(**mine.ports)
-    log.configure(options)
+    screen = plugins.ask("core_open_log", options=options, worker=mine.number)
+    log.configure(options, console=screen)
     return run_on_loop(_work(options, mine))
 
 

@@ -28,7 +28,8 @@ class TestAddress:
         with pytest.raises(CoreError) as error:
             serve(grpc_port=port)
         assert error.value.kind is Kind.UNAVAILABLE
-        assert error.value.message == f"Socket '127.0.0.1:{port}' already in use "
+        assert error.value.message.startswith(f"Socket '127.0.0.1:{port}' already in use; ")
+        assert "choose another port with --grpc-port" in error.value.message
 
     def test_an_address_that_is_not_ours_is_refused(self, serve):
         with pytest.raises(CoreError, match="Socket '203\\.0\\.113\\.7:0' already in use"):

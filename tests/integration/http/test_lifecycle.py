@@ -57,7 +57,9 @@ async def test_a_port_in_use_is_an_error_that_names_it(site):
     with pytest.raises(CoreError) as caught:
         await second(site).start()
     assert caught.value.kind is Kind.UNAVAILABLE
-    assert caught.value.message == (f"Socket '127.0.0.1:{site.frontend.port}' already in use")
+    port = site.frontend.port
+    assert caught.value.message.startswith(f"Socket '127.0.0.1:{port}' already in use; ")
+    assert "choose another port with --http-port" in caught.value.message
 
 
 async def test_an_address_of_another_machine_is_an_error_that_names_it(site):

@@ -69,7 +69,8 @@ async def test_a_model_that_fails_ends_the_start_after_the_others_were_tried(
 
     assert (error.value.kind, error.value.message) == (
         Kind.INTERNAL,
-        "failed to load all models",
+        "failed to load all models: 'bad' cannot be loaded; with --exit-on-error=false the server starts "
+        "without them",
     )
     assert manager.table() == [
         ("a", "1", "READY"),

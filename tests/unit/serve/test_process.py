@@ -177,7 +177,9 @@ def test_a_model_that_fails_ends_the_start_after_the_tables(run, tmp_path):
 
     assert status == 1
     assert "| broken | 1       | UNAVAILABLE" in log
-    assert log.splitlines()[-1] == "error: creating server: Internal - failed to load all models"
+    assert log.splitlines()[-1].startswith(
+        "error: creating server: Internal - failed to load all models: 'broken' cannot be loaded; "
+    )
 
 
 def test_ports_are_open_while_models_load(run, slow_backend):

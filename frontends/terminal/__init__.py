@@ -1,0 +1,52 @@
+"""The console for a person: --terminal=auto or always.
+
+    log records, states of models ─► [Screen] ─► lines on stderr
+    core.process ─► [TerminalProcess] ─► the addresses of a server that is ready, and its end
+
+rich is imported only if the console is for a person.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from core.hookspecs import hookimpl
+from frontends.terminal.options import NEVER, TerminalOptions
+
+if TYPE_CHECKING:
+    from core.lifecycle import ModelVersion
+    from core.options import Options
+    from frontends.terminal.screen import Screen
+
+_screen: Screen | None = None  # of this process
+
+
+@hookimpl
+def core_open_log(options: Options, worker: int) -> logging.Handler | None:
+    """Return the screen, if the console is for a person."""
+    global _screen
+    section = TerminalOptions.of(options)
+    if not section.is_readable:
+        return None
+    from frontends.terminal.screen import Screen
+
+    _screen = Screen(worker, colours=section.has_colours)
+    return _screen
+
+
+@hookimpl(trylast=True)  # several workers have roles of their own
+def core_run_server(options: Options) -> int | None:
+    """Serve with a role that reports to a person, or leaves out the table of options; not by default."""
+    if TerminalOptions.of(options).terminal == NEVER or options.workers > 1:
+        return None
+    from frontends.terminal.process import run
+
+    return run(options, _screen)
+
+
+@hookimpl
+def core_model_changed(model: ModelVersion, state: str) -> None:
+    """Show which models serve."""
+    if _screen is not None:
+        _screen.changed(model, state)

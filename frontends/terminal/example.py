@@ -1,0 +1,103 @@
+"""A command with curl that sends a request to a model."""
+
+from __future__ import annotations
+
+import json
+import math
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote as percent_encoded
+
+if TYPE_CHECKING:
+    from core.config import InputSpec, Signature
+    from core.options import Listener
+    from core.server import InferenceServer
+
+_MOST_VALUES = 100
+"""Largest number of values that a command lists; more are zeros from /dev/zero."""
+
+_NOT_IN_JSON = ("FP16", "BF16")
+_SEQUENCE = {"sequence_id": 1, "sequence_start": True, "sequence_end": True}
+
+
+def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> str:
+    """Return a command that sends a request to a model over HTTP; "" if none can be made.
+
+    listener   of HTTP
+    url        of that listener
+    """
+    if listener.mutual:  # it needs a certificate of the client
+        return ""
+    signature = server.models.signature(model)
+    in_sequence = server.models.config(model).HasField("sequence_batching")
+    inputs = [each for each in signature.inputs.values() if not each.optional]
+    parameters = dict(_SEQUENCE) if in_sequence else {}
+    words = ["curl", "-s"]
+    if listener.encrypted:
+        words.append("-k")
+    if listener.is_unix:
+        words += ["--unix-socket", quote(listener.address.removeprefix("unix:"))]
+        url = "http://localhost"
+    if server.options.value("auth_tokens") or server.options.value("auth_jwks"):
+        words.append('-H "Authorization: Bearer $TOKEN"')
+    path = f"{url}/v2/models/{percent_encoded(model, safe='')}"
+    kinds = {each.dtype.name for each in inputs}
+    kinds |= {each.dtype.name for each in signature.outputs.values()}
+    small = sum(_count(each) for each in inputs) <= _MOST_VALUES
+    if small and kinds.isdisjoint(_NOT_IN_JSON):
+        verb = "generate_stream" if signature.decoupled else "generate"
+        values = {each.name: _values(each) for each in inputs}
+        body = json.dumps({**values, **parameters}, separators=(",", ":"))
+        return " ".join([*words, quote(f"{path}/{verb}"), "-d", quote(body)])
+    if signature.decoupled:
+        return ""  # infer permits one response only
+    if not kinds.isdisjoint(_NOT_IN_JSON):
+        parameters["binary_data_output"] = True
+        words += ["-o", "answer"]
+    head, size = _binary(signature, inputs, parameters)
+    words += ["-H", f"'Inference-Header-Content-Length: {len(head)}'", "--data-binary", "@-"]
+    return f"(printf %s {quote(head)}; head -c {size} /dev/zero) | " + " ".join(
+        [*words, quote(f"{path}/infer")]
+    )
+
+
+def _binary(
+    signature: Signature, inputs: list[InputSpec], parameters: dict[str, Any]
+) -> tuple[str, int]:
+    """Return the JSON of a request whose tensors follow as zeros, and the number of zeros.
+
+    For BYTES, four zeros are the length of an empty element.
+    """
+    described, total = [], 0
+    for each in inputs:
+        size = _count(each) * (each.dtype.byte_size or 4)
+        total += size
+        batched = signature.max_batch_size > 0 and not each.shape_tensor
+        described.append(
+            {
+                "name": each.name,
+                "shape": [1] * batched + _shape(each),
+                "datatype": each.dtype.name,
+                "parameters": {"binary_data_size": size},
+            }
+        )
+    document: dict[str, Any] = {"inputs": described}
+    if parameters:
+        document["parameters"] = parameters
+    return json.dumps(document, separators=(",", ":")), total
+
+
+def _shape(spec: InputSpec) -> list[int]:
+    return [1 if size == -1 else size for size in spec.dims]
+
+
+def _count(spec: InputSpec) -> int:
+    return math.prod(_shape(spec))
+
+
+def _values(spec: InputSpec) -> Any:
+    """Return the value of an input in flat JSON: one element alone, else a list."""
+    kind = spec.dtype.name
+    zero: Any = {"BYTES": "text", "BOOL": False}.get(kind, 0)
+    count = _count(spec)
+    return zero if count == 1 else [zero] * count

@@ -1,0 +1,35 @@
+"""TerminalOptions: the flag --terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+
+from core.options import Section, group
+from core.options.values import choice
+
+AUTO, ALWAYS, NEVER = "auto", "always", "never"
+
+_logging = group("Logging")
+
+
+@dataclass(kw_only=True)
+class TerminalOptions(Section):
+    """The flag of the console."""
+
+    # fmt: off
+    terminal: str = _logging(choice(AUTO, ALWAYS, NEVER), NEVER,
+        "Write lines for a person instead of log lines to the console: auto if stderr is a terminal "
+        "(docs/terminal.md).")
+    # fmt: on
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the console is for a person."""
+        return self.terminal == ALWAYS or (self.terminal == AUTO and sys.stderr.isatty())
+
+    @property
+    def has_colours(self) -> bool:
+        """Whether the lines have colours although stderr may be no terminal."""
+        return self.terminal == ALWAYS and not os.environ.get("NO_COLOR")

@@ -1,0 +1,76 @@
+"""Roles of the only process of a server: for a person at a terminal, and for a pipe without the options.
+
+core.process.serve ─► [TerminalProcess] ─► Screen
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from core.process import OnlyProcess, run_on_loop, serve, show_tables
+from core.version import __version__
+from frontends.terminal.summary import places, summary
+
+if TYPE_CHECKING:
+    from core.errors import CoreError
+    from core.options import Options
+    from core.server import InferenceServer
+    from frontends.terminal.screen import Screen
+
+
+def run(options: Options, screen: Screen | None) -> int:
+    """Serve until a signal comes; return the exit status.
+
+    screen   shows the log to a person; None for log lines
+    """
+    if screen is None:
+        return run_on_loop(serve(options, PipedProcess()))
+    screen.say(f"core {__version__} loads models from {', '.join(options.model_repository)}")
+    role = TerminalProcess(screen)
+    status = run_on_loop(serve(options, role))
+    role.ended(status)
+    return status
+
+
+class PipedProcess(OnlyProcess):
+    """The role of a server whose lines go to a file or a pipe: Triton's, and the options only if verbose."""
+
+    def loaded(self, server: InferenceServer) -> None:
+        show_tables(server, with_options=server.options.log_verbose > 0)
+
+
+class TerminalProcess(OnlyProcess):
+    """The role of a server that reports to a person."""
+
+    def __init__(self, screen: Screen):
+        super().__init__()
+        self._screen = screen
+        self._server: InferenceServer | None = None
+        self._signalled_s = 0.0
+
+    def loaded(self, server: InferenceServer) -> None:
+        self._server = server
+        if self._screen.is_verbose:
+            show_tables(server)
+
+    def ready(self) -> None:
+        super().ready()
+        if self._server is not None:
+            ports = self._screen.ports
+            self._screen.ready(summary(self._server, ports), places(self._server, ports))
+
+    def signalled(self, number: int) -> None:
+        self._signalled_s = time.monotonic()
+        self._screen.ending()
+        self._screen.say("")  # a terminal shows ^C at the beginning of the line
+        self._screen.say("stopping: running requests are finished; Ctrl-C again ends at once")
+
+    def failed(self, error: CoreError) -> None:
+        self._screen.ending()
+        self._screen.error(f"creating server: {error.kind.title} - {error.message}")
+
+    def ended(self, status: int) -> None:
+        """Say that the server has ended, if a signal ended it."""
+        if self._signalled_s and status == 0:
+            self._screen.say(f"ended after {time.monotonic() - self._signalled_s:.1f} s")

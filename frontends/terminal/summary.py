@@ -1,0 +1,86 @@
+"""What a person needs when the server is ready: how many models, where, and a command to try."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from frontends.terminal.example import curl
+
+if TYPE_CHECKING:
+    from core.options import Listener
+    from core.server import InferenceServer
+
+_TITLES = {"http": "HTTPService", "grpc": "GRPCInferenceService", "metrics": "Metrics Service"}
+"""Name of a listener → its title in the log."""
+
+_EVERYWHERE = ("", "0.0.0.0", "::", "[::]")
+
+_MOST_NAMES = 10
+
+
+def summary(server: InferenceServer, ports: Mapping[str, int]) -> str:
+    """Return the rest of the line "ready: ".
+
+    ports   title of a service in the log → the port on which it listens
+    """
+    serving, failed = models(server)
+    parts = [f"{len(serving)} {'model' if len(serving) == 1 else 'models'}"]
+    listening = listeners(server, ports)
+    first = listening.get("http") or listening.get("grpc")
+    if first is not None:
+        parts.append(url(first) if first.name == "http" else address(first))
+    if failed:
+        more = f" and {len(failed) - _MOST_NAMES} more" if len(failed) > _MOST_NAMES else ""
+        parts.append(f"{len(failed)} failed: {', '.join(failed[:_MOST_NAMES])}{more}")
+    return ", ".join(parts)
+
+
+def places(server: InferenceServer, ports: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return the other addresses of the server, and a command that sends a request to its first model."""
+    listening = listeners(server, ports)
+    found = []
+    if (grpc := listening.get("grpc")) is not None:
+        found.append(("gRPC", address(grpc)))
+    if (metrics := listening.get("metrics")) is not None:
+        found.append(("metrics", f"{url(metrics)}/metrics"))
+    serving, _ = models(server)
+    http = listening.get("http")
+    if serving and http is not None and (command := curl(server, serving[0], http, url(http))):
+        found.append(("try", command))
+    return found
+
+
+def models(server: InferenceServer) -> tuple[list[str], list[str]]:
+    """Return the names of the models that serve, and of those that failed."""
+    rows = server.manager.table()
+    serving = {name for name, _, status in rows if status == "READY"}
+    return sorted(serving), sorted({name for name, *_ in rows} - serving)
+
+
+def listeners(server: InferenceServer, ports: Mapping[str, int]) -> dict[str, Listener]:
+    """Return the listeners by name, with the ports that the system has chosen."""
+    return {
+        each.name: replace(each, port=each.port or ports.get(_TITLES.get(each.name, ""), 0))
+        for each in server.options.listeners()
+    }
+
+
+def address(listener: Listener) -> str:
+    """Return the address for clients of this machine: localhost for every interface."""
+    if listener.is_unix:
+        return listener.address
+    host = listener.address
+    if host in _EVERYWHERE:
+        host = "localhost"
+    elif ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return f"{host}:{listener.port}"
+
+
+def url(listener: Listener) -> str:
+    """Return the URL for clients of this machine; of a Unix domain socket, its address."""
+    if listener.is_unix:
+        return listener.address
+    return f"{'https' if listener.encrypted else 'http'}://{address(listener)}"
