@@ -81,7 +81,7 @@ def _read_members(
             )
         else:
             batched = signature.max_batch_size > 0 and not spec.shape_tensor
-            request.inputs[name] = _read_input(spec, batched, value, most_bytes)
+            request.inputs[name] = read_input(spec, batched, value, most_bytes)
 
 
 def text_of(name: str, value: Any) -> Any:
@@ -98,7 +98,7 @@ def text_of(name: str, value: Any) -> Any:
     return str(value.characters(), "utf-8")
 
 
-def _read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> Tensor:
+def read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> Tensor:
     """Return the tensor of a single value or a list of values."""
     data = value if type(value) in (list, Elements) else [value]
     dims = (-1, *spec.dims) if batched else spec.dims
