@@ -69,7 +69,9 @@ class Cors:
             return refusal(404, "Not Found")
         names = headers.get(_PREFLIGHT_HEADERS, "")
         if names and _NAMES.fullmatch(names) is None:
-            return refusal(400, f"'{_PREFLIGHT_HEADERS}' must be names of headers, separated by commas")
+            return refusal(
+                400, f"'{_PREFLIGHT_HEADERS}' must be names of headers, separated by commas"
+            )
         allowed = {
             "Access-Control-Allow-Methods": ", ".join(sorted(methods)),
             "Access-Control-Max-Age": str(_MAX_AGE_S),

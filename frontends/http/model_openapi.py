@@ -68,7 +68,7 @@ def models_description(models: Iterable[DescribedModel], security: Mapping[str, 
         },
         "tags": tags,
         "paths": paths,
-        "security": [dict.fromkeys(security, [])] if security else [],
+        "security": [{name: [] for name in security}] if security else [],
         "components": {
             "securitySchemes": dict(security),
             "schemas": {
@@ -84,7 +84,9 @@ def models_description(models: Iterable[DescribedModel], security: Mapping[str, 
 
 def _about(model: DescribedModel) -> str:
     known = model.signature.inputs.values(), model.signature.outputs.values()
-    takes, gives = (", ".join(_tensor_text(spec, model.signature) for spec in each) for each in known)
+    takes, gives = (
+        ", ".join(_tensor_text(spec, model.signature) for spec in each) for each in known
+    )
     versions = "version" if len(model.versions) == 1 else "versions"
     return f"{model.platform}, {versions} {', '.join(model.versions)}. {takes or 'no inputs'} → {gives}"
 
@@ -108,12 +110,18 @@ def _paths(model: DescribedModel) -> Json:
     paths[f"{path}/generate_stream"] = {
         "post": _generate(model, f"Ask {name}, and get an event for each response", stream=True)
     }
-    for end, what in (("", "inputs and outputs"), ("/config", "configuration"), ("/ready", "state")):
+    for end, what in (
+        ("", "inputs and outputs"),
+        ("/config", "configuration"),
+        ("/ready", "state"),
+    ):
         paths[path + end] = {"get": _operation(model, f"Get the {what} of {name}", {})}
     return paths
 
 
-def _operation(model: DescribedModel, summary: str, content: Json, body: Json | None = None) -> Json:
+def _operation(
+    model: DescribedModel, summary: str, content: Json, body: Json | None = None
+) -> Json:
     error = {"schema": {"$ref": "#/components/schemas/Error"}}
     found: Json = {
         "tags": [model.signature.name],

@@ -39,7 +39,9 @@ async def send(
 
 
 def response_of(answer: HttpResponse, request: web.BaseRequest) -> web.Response:
-    response = web.Response(status=answer.status, headers=_fields(answer, request), body=answer.body)
+    response = web.Response(
+        status=answer.status, headers=_fields(answer, request), body=answer.body
+    )
     if _ends(request):
         response.force_close()
     return response

@@ -38,7 +38,12 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def read_typed(
-    name: str, dtype: DataType, shape: tuple[int, ...], data: Any, content_type: Any, most_bytes: int
+    name: str,
+    dtype: DataType,
+    shape: tuple[int, ...],
+    data: Any,
+    content_type: Any,
+    most_bytes: int,
 ) -> Tensor:
     """Return the tensor of a JSON input with a content type.
 
@@ -71,12 +76,13 @@ def _of_base64(
         packed = np.empty(len(elements), object)
         packed[:] = elements
         return Tensor(name, dtype, shape, raw=strings.encode(packed))
-    if len(data) != 1:
-        raise _wrong(name, f"{len(data)} texts", "one: the bytes of the tensor, little endian")
+    (text,) = _texts(name, (1,), data, most_bytes)
     try:
-        raw = base64.b64decode(_texts(name, (1,), data, most_bytes)[0], validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise _wrong(name, f"no base64 ({error})", "the bytes of the tensor, little endian") from None
+        raw = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise _wrong(
+            name, f"no base64 ({error})", "the bytes of the tensor, little endian"
+        ) from None
     return Tensor(name, dtype, shape, raw=raw)  # admit checks its size
 
 
@@ -158,7 +164,9 @@ def _column(column: Tensor, spec: InputSpec) -> np.ndarray:
     wanted = spec.dtype.numpy
     if column.dtype is spec.dtype:
         return found
-    if dtypes.BYTES in (column.dtype, spec.dtype) or not np.can_cast(found.dtype, wanted, "same_kind"):
+    if dtypes.BYTES in (column.dtype, spec.dtype) or not np.can_cast(
+        found.dtype, wanted, "same_kind"
+    ):
         raise invalid(
             f"column '{column.name}' of the data frame is {column.dtype}, input '{spec.name}' is {spec.dtype}"
         )

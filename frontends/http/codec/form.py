@@ -103,7 +103,9 @@ def read(
 
 def _only(given: Sequence[FormPart]) -> FormPart:
     if len(given) > 1:
-        raise invalid(f"the form has {len(given)} parts '{given[0].name}', which is no input; expected one")
+        raise invalid(
+            f"the form has {len(given)} parts '{given[0].name}', which is no input; expected one"
+        )
     return given[0]
 
 
@@ -132,15 +134,15 @@ def _parameter(part: FormPart, signature: Signature) -> Any:
     return read_json(text.encode())
 
 
-def _tensor(
-    spec: InputSpec, batched: bool, given: Sequence[FormPart], most_bytes: int
-) -> Tensor:
+def _tensor(spec: InputSpec, batched: bool, given: Sequence[FormPart], most_bytes: int) -> Tensor:
     has_file = any(part.is_file for part in given)
     if spec.dtype is dtypes.BYTES and given[0].content_type != _JSON_TYPE:
         return _strings(spec, batched, given)
     if not has_file:
         if len(given) > 1:
-            raise _wrong(spec, f"{len(given)} parts; expected one with a JSON value, such as [1, 2]")
+            raise _wrong(
+                spec, f"{len(given)} parts; expected one with a JSON value, such as [1, 2]"
+            )
         return read_input(spec, batched, _value(spec, given[0]), most_bytes)
     if spec.dtype is not dtypes.UINT8:
         raise _wrong(spec, "a file, which only an input of BYTES or UINT8 takes")
@@ -249,7 +251,9 @@ def _part(head: bytes, data: memoryview) -> FormPart:
         raise _malformed("a part has no 'Content-Disposition: form-data' with a name")
     encoding = headers.get("content-transfer-encoding", "binary").lower()
     if encoding not in ("binary", "7bit", "8bit"):
-        raise _malformed(f"part '{given['name']}' has the transfer encoding '{encoding}', expected none")
+        raise _malformed(
+            f"part '{given['name']}' has the transfer encoding '{encoding}', expected none"
+        )
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     file = given.get("filename", "" if "filename*" in given else None)
     return FormPart(given["name"], file, content_type, data)

@@ -46,7 +46,7 @@ class ListenerContext:
                    share of the memory account
     opened, lost   called at the begin and the end of each connection
     keep_alive_s   seconds after which an idle connection is closed
-    leaves_origins  whether requests with an Origin header are left to aiohttp, which writes the fields of CORS
+    leaves_origins   whether aiohttp gets requests with an Origin header, to write the fields of CORS
     """
 
     def __init__(

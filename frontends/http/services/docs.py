@@ -33,6 +33,7 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".png": "image/png",
 }
+PACKAGE = "flask_swagger_ui"  # of which only the files are used
 _OWN = ("start.js", "start.css")
 _SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")
 
@@ -40,12 +41,15 @@ _SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")
 async def page(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return the page."""
     _swagger()
-    return _file("page.html")
+    return file_of("page.html")
 
 
 async def file(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return a script, a style or an icon of the page."""
-    return _file(call.captures["file"])
+    name = call.captures["file"]
+    if name not in (*_OWN, *_SWAGGER):
+        raise not_found(f"the page /docs has no file '{name}'")
+    return file_of(name)
 
 
 async def described(server: InferenceServer, call: HttpRequest) -> HttpResponse:
@@ -81,14 +85,12 @@ def _security(server: InferenceServer) -> dict[str, Any]:
 
 
 @cache
-def _file(name: str) -> HttpResponse:
-    """Return a file of the page. Raises CoreError(NOT_FOUND) for any other name."""
+def file_of(name: str) -> HttpResponse:
+    """Return the page or one of its files. Raises what `_swagger` raises."""
     if name in _SWAGGER:
         data = (_swagger() / name).read_bytes()
-    elif name in _OWN or name == "page.html":
-        data = resources.files("frontends.http").joinpath("docs", name).read_bytes()
     else:
-        raise not_found(f"the page /docs has no file '{name}'")
+        data = resources.files("frontends.http").joinpath("docs", name).read_bytes()
     return HttpResponse(
         200,
         {
@@ -103,8 +105,8 @@ def _file(name: str) -> HttpResponse:
 
 
 def _swagger() -> Path:
-    """Return the folder with the files of Swagger UI. Raises CoreError(UNSUPPORTED) if it is not installed."""
-    found = importlib.util.find_spec("flask_swagger_ui")  # of which only the files are used
+    """Return the folder with the files of Swagger UI. Raises CoreError(UNSUPPORTED) without them."""
+    found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise unsupported("the page /docs needs Swagger UI; try: pip install 'core[docs]'")
     return Path(found.submodule_search_locations[0], "dist")

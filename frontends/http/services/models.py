@@ -10,7 +10,6 @@ from core.server import InferenceServer
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
 
-
 _UNLOADED = "unloaded"  # reason of a version that was unloaded by request
 
 

@@ -1,8 +1,10 @@
 """Pages of other origins: the fields of CORS in every response, on both paths (--http-cors-origins)."""
 
 import base64
+import json
 
 import pytest
+from chromium import open_page
 
 from core.options.values import UsageError
 from frontends.shared.access.tokens import line_of
@@ -225,8 +227,41 @@ def test_origins_are_read_as_browsers_write_them(text, origins):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "null", "a.example", "https://", "https://a.example/path", "https://*.example", "https://u@a"]
+    "text",
+    [
+        "",
+        "null",
+        "a.example",
+        "https://",
+        "https://a.example/path",
+        "https://*.example",
+        "https://u@a",
+    ],
 )
 def test_what_is_no_origin_is_refused(text):
     with pytest.raises(UsageError):
         ORIGINS.read("http-cors-origins", text)
+
+
+ASK = """
+fetch(%r, {method: "POST", headers: {"Content-Type": "application/json"}, body: %r})
+  .then(response => response.json()).catch(String)
+"""
+
+
+@pytest.mark.timeout(300)
+async def test_a_browser_lets_a_page_of_a_listed_origin_ask_and_no_other(
+    open_anew, document, tmp_path
+):
+    """The page of one server asks another one."""
+    body = json.dumps(document(1, 2))
+    async with open_anew() as pages, open_page(tmp_path) as page:
+        here = f"http://127.0.0.1:{pages.frontend.port}"
+        await page.open(f"{here}/v2")
+        await page.until("document.body.innerText.includes('extensions')")
+        async with open_anew(http_cors_origins=(here,)) as site:
+            url = f"http://127.0.0.1:{site.frontend.port}{INFER}"
+            assert (await page.value(ASK % (url, body)))["outputs"][0]["data"] == [1, 2]
+        async with open_anew(http_cors_origins=(LISTED,)) as site:
+            url = f"http://127.0.0.1:{site.frontend.port}{INFER}"
+            assert "Failed to fetch" in await page.value(ASK % (url, body))

@@ -92,9 +92,7 @@ async def test_a_server_that_is_not_ready_says_what_is_loading_and_for_how_long(
 
 async def test_health_names_no_model_where_listing_them_is_restricted(open_with):
     restricted = {"model-repository": ("key", "secret")}
-    async with open_with(
-        model_control_mode="explicit", http_restricted_api=restricted
-    ) as site:
+    async with open_with(model_control_mode="explicit", http_restricted_api=restricted) as site:
         gate = Gate()
         site.backend.model = model_behind(gate, asyncio.get_running_loop())
         load = asyncio.create_task(site.server.models.load("echo"))
