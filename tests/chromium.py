@@ -77,6 +77,12 @@ class Page:
             await asyncio.sleep(0.05)
         return found
 
+    async def choose_file(self, expression, path):
+        """Choose a file in the input element that an expression names."""
+        found = await self.command("Runtime.evaluate", expression=expression)
+        element = found["result"]["objectId"]
+        await self.command("DOM.setFileInputFiles", files=[str(path)], objectId=element)
+
     async def screenshot(self, path):
         found = await self.command("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(found["data"]))

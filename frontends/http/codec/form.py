@@ -185,7 +185,7 @@ def _value(spec: InputSpec, part: FormPart) -> Any:
     """Return the JSON value of a part: a single value, or a list."""
     try:
         # A document with one member: a large list then stays JSON text.
-        document = read_json(b'{"value":%b}' % part.data, MEMBERS)
+        document = read_json(b"".join((b'{"value":', part.data, b"}")), MEMBERS)
     except CoreError as error:
         raise _wrong(spec, f"a part that is no JSON value: {error.message}") from None
     if document.keys() != {"value"}:

@@ -90,7 +90,7 @@ def file_of(name: str) -> HttpResponse:
     if name in _SWAGGER:
         data = (_swagger() / name).read_bytes()
     else:
-        data = resources.files("frontends.http").joinpath("docs", name).read_bytes()
+        data = resources.files("frontends.http").joinpath("docs").joinpath(name).read_bytes()
     return HttpResponse(
         200,
         {

@@ -180,12 +180,17 @@ def block(path, method="post"):
     )
 
 
-async def ask_in_page(page, path):
-    """Open the box of an operation, execute its example, and return status and body."""
+async def open_box(page, path):
+    """Open the box of an operation, and return its expression."""
     box = block(path)
     await page.until(f"!!({box})")
     await page.value(f"{box}.querySelector('.opblock-summary-control').click()")
     await page.until(f"!!({box}).querySelector('.btn.execute')")
+    return box
+
+
+async def execute(page, box):
+    """Execute an operation, and return status and body of its response."""
     await page.value(f"{box}.querySelector('.btn.execute').click()")
     live = f"{box}.querySelector('.live-responses-table')"
     await page.until(f"!!({live})")
@@ -206,7 +211,7 @@ async def test_a_model_is_asked_from_the_page(site, tmp_path):
     server = f"http://127.0.0.1:{site.frontend.port}"
     async with open_page(tmp_path / "profile") as page:
         await page.open(f"{server}/docs")
-        status, text = await ask_in_page(page, "/v2/models/rows/infer")
+        status, text = await execute(page, await open_box(page, "/v2/models/rows/infer"))
         await page.value(f"{block('/v2/models/rows/infer')}.scrollIntoView()")
         picture = tmp_path / "docs.png"
         await page.screenshot(picture)
@@ -244,7 +249,30 @@ async def test_the_page_takes_the_token_of_a_caller(open_with, tmp_path):
         )
         await page.value("document.querySelector('.auth-btn-wrapper .authorize').click()")
         await page.value("document.querySelector('.auth-btn-wrapper .btn-done').click()")
-        status, text = await ask_in_page(page, "/v2/models/echo/infer")
+        status, text = await execute(page, await open_box(page, "/v2/models/echo/infer"))
 
     assert status == 200, text
     assert json.loads(text)["outputs"][0]["data"] == [0.5]
+
+
+@SWAGGER
+@pytest.mark.timeout(300)
+async def test_a_file_is_uploaded_from_the_page(site, tmp_path):
+    file = tmp_path / "picture.bin"
+    file.write_bytes(b"a picture")
+    async with open_page(tmp_path / "profile") as page:
+        await page.open(f"http://127.0.0.1:{site.frontend.port}/docs")
+        box = await open_box(page, "/v2/models/words/infer")
+        await page.value(
+            f"""(() => {{
+            const choice = {box}.querySelector('.opblock-section-request-body select');
+            choice.value = 'multipart/form-data';
+            choice.dispatchEvent(new Event('change', {{bubbles: true}}));
+            }})()"""
+        )
+        await page.until(f"!!({box}).querySelector('input[type=file]')")
+        await page.choose_file(f"{box}.querySelector('input[type=file]')", file)
+        status, text = await execute(page, box)
+
+    assert status == 200, text
+    assert json.loads(text)["outputs"][0]["data"] == ["a picture"]
