@@ -171,11 +171,10 @@ def _wrong_inputs(
 
 def _unknown(kind: str, name: str, known: dict[str, Any], model: str) -> CoreError:
     """Return the error for an input or output that the model does not have."""
-    listed = ", ".join(f"'{each}'" for each in islice(known, _MOST_LISTED)) or "none"
     more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
     return invalid(
-        f"unexpected inference {kind} '{name}' for model '{model}'{did_you_mean(name, known)}; "
-        f"its {kind}s: {listed}{more}"
+        f"unexpected inference {kind} '{name}' for model '{model}'{did_you_mean(name, known)}; its "
+        f"{kind}s: {_listed(list(islice(known, _MOST_LISTED)))}{more}"
     )
 
 

@@ -2,35 +2,29 @@
 
 base64     elements are base64; with a datatype of numbers they are the bytes of the tensor
 datetime   elements are times in ISO 8601; with INT64 they become nanoseconds since 1970, in UTC
-pd         of a whole request: each input is a column of a data frame
 
-Others (np, str) say what JSON tensors are anyway, and change nothing.
+Data frames (pd) are in data_frame.py. Others (np, str) say what JSON tensors are anyway, and change nothing.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
 
 from core import dtypes
-from core.config import InputSpec, Signature
 from core.dtypes import DataType
 from core.errors import CoreError, invalid
 from core.native import strings
-from core.request import InferenceRequest
 from core.tensor import Tensor
 from frontends.http.codec.base64_data import decoded
-from frontends.http.codec.generate import filled
 from frontends.http.codec.json_tensor import element_count, read_tensor
 
 BASE64 = "base64"
 DATETIME = "datetime"
-FRAME = "pd"
 KEY = "content_type"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -117,65 +111,6 @@ def _time(name: str, text: bytes) -> datetime:
 def _nanoseconds(time: datetime) -> int:
     utc = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
     return (utc - _EPOCH) // _MICROSECOND * 1000
-
-
-# pd ----------------------------------------------------------------------------------
-
-
-def fit_frame(request: InferenceRequest, signature: Signature) -> None:
-    """Give the columns of a data frame the shapes of the model's inputs.
-
-    A column with the name of an input is that input. All columns together are the only input of a model that
-    has none of their names: side by side, in their order. Raises CoreError(INVALID) if they do not fit.
-    """
-    columns = list(request.inputs.values())
-    if all(column.name in signature.inputs for column in columns):
-        for column in columns:
-            spec = signature.inputs[column.name]
-            shape = filled(_dims(spec, signature), column.count)
-            if shape is not None:
-                request.inputs[column.name] = column.reshaped(shape)
-    elif len(signature.inputs) == 1 and not any(each.name in signature.inputs for each in columns):
-        (spec,) = signature.inputs.values()
-        request.inputs = {spec.name: _table(columns, spec, signature)}
-
-
-def _table(columns: Sequence[Tensor], spec: InputSpec, signature: Signature) -> Tensor:
-    rows = columns[0].count
-    for column in columns:
-        if column.count != rows:
-            raise invalid(
-                f"column '{column.name}' of the data frame has {column.count} rows, column "
-                f"'{columns[0].name}' has {rows}"
-            )
-    shape = (rows, len(columns))
-    dims = _dims(spec, signature)
-    if len(dims) != 2 or any(dim not in (-1, size) for dim, size in zip(dims, shape, strict=True)):
-        raise invalid(
-            f"a data frame of {rows} rows and {len(columns)} columns does not fit input '{spec.name}' of "
-            f"model '{signature.name}', which takes {list(dims)}"
-        )
-    arrays = [_column(column, spec) for column in columns]
-    return Tensor(spec.name, spec.dtype, shape, array=np.stack(arrays, axis=1))
-
-
-def _column(column: Tensor, spec: InputSpec) -> np.ndarray:
-    found = column.array.reshape(-1)
-    wanted = spec.dtype.numpy
-    if column.dtype is spec.dtype:
-        return found
-    if dtypes.BYTES in (column.dtype, spec.dtype) or not np.can_cast(
-        found.dtype, wanted, "same_kind"
-    ):
-        raise invalid(
-            f"column '{column.name}' of the data frame is {column.dtype}, input '{spec.name}' is {spec.dtype}"
-        )
-    return found.astype(wanted)
-
-
-def _dims(spec: InputSpec, signature: Signature) -> tuple[int, ...]:
-    batched = signature.max_batch_size > 0 and not spec.shape_tensor
-    return (-1, *spec.dims) if batched else tuple(spec.dims)
 
 
 def _wrong(name: str, found: str, expected: str) -> CoreError:

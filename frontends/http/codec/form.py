@@ -18,7 +18,8 @@ from core.config import InputSpec, Signature
 from core.errors import CoreError, invalid
 from core.request import InferenceRequest
 from core.tensor import Buffer, Tensor
-from frontends.http.codec.generate import filled, read_input
+from frontends.http.codec.generate import read_input
+from frontends.http.codec.json_tensor import filled
 from frontends.http.codec.json_text import MEMBERS, MOST_TEXT_BYTES, read_json
 from frontends.http.codec.limits import too_large
 from frontends.http.codec.parameters import read_parameters

@@ -22,7 +22,8 @@ from core.v2 import (
     too_many_dimensions,
 )
 from frontends.http.codec import raw
-from frontends.http.codec.content_types import BASE64, FRAME, KEY, fit_frame, read_typed
+from frontends.http.codec.content_types import BASE64, KEY, read_typed
+from frontends.http.codec.data_frame import FRAME, fit_frame
 from frontends.http.codec.json_tensor import LARGEST
 from frontends.http.codec.json_text import INFERENCE, read_json
 from frontends.http.codec.limits import json_size, too_large

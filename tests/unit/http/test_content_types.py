@@ -9,9 +9,11 @@ import pytest
 
 from core import dtypes
 from core.config import InputSpec, Signature
+from core.errors import CoreError, Kind
 from core.native import strings
 from core.response import InferenceResponse
 from core.tensor import Tensor
+from frontends.http.codec import generate
 from frontends.http.codec.render import render
 from frontends.http.native.infer_request import read as read_compiled
 from frontends.shared.memory import SharedMemoryRegions
@@ -226,6 +228,71 @@ def test_a_data_frame_of_no_columns_is_left_to_the_check_of_inputs(parsed):
     document = {"parameters": {"content_type": "pd"}, "inputs": []}
 
     assert parsed(document, signature=model(0, x=(dtypes.FP32, (-1, 2))))[0].inputs == {}
+
+
+@pytest.mark.parametrize("size", [0, 4, 12])
+def test_a_column_of_binary_data_that_is_not_whole_is_refused(refusal, size):
+    entry = {
+        **{"name": "a", "datatype": "FP32", "shape": [2]},
+        "parameters": {"binary_data_size": size},
+    }
+    document = {"parameters": {"content_type": "pd"}, "inputs": [entry]}
+
+    text = refusal(document, bytes(size), signature=model(8, x=(dtypes.FP32, (1,))))
+    assert "column 'a' of the data frame has other data than its shape says" in text
+
+
+def split(frame):
+    return json.loads(frame.to_json(orient="split"))
+
+
+def generated(frame, signature):
+    return generate.read("m", -1, signature, json.dumps({"dataframe_split": frame}).encode(), 2**20)
+
+
+def test_the_split_form_of_pandas_is_the_only_input(frame):
+    request = generated(split(frame), model(8, x=(dtypes.FP32, (2,))))
+
+    assert request.inputs["x"].array.tolist() == frame.to_numpy().tolist()
+
+
+def test_the_split_form_of_pandas_is_the_inputs_with_its_names(frame):
+    frame["s"] = ["p", "q", "r"]
+    known = {"a": (dtypes.INT64, (1,)), "b": (dtypes.FP64, (1,)), "s": (dtypes.BYTES, (1,))}
+    request = generated(split(frame), model(8, **known))
+
+    assert {name: each.shape for name, each in request.inputs.items()} == dict.fromkeys(
+        "abs", (3, 1)
+    )
+    assert elements(request, "b") == [0.5, 1.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        (5, "must be an object"),
+        ({}, "must be an object"),
+        ({"columns": ["a"], "data": 5}, "must be an object"),
+        ({"columns": [1], "data": []}, "must be an object"),
+        ({"columns": ["a", "a"], "data": []}, "has a column twice"),
+        ({"columns": ["a"], "data": [[1], [1, 2]]}, "row 1 of"),
+        ({"columns": ["a"], "data": [5]}, "row 0 of"),
+        ({"columns": ["a"], "data": [[1]]}, "1 rows and 1 columns does not fit input 'x'"),
+        ({"columns": ["a", "b"], "data": [[1, "s"]]}, "non-number"),
+        ({"columns": ["x", "b"], "data": [[1, 2], [3, 4]]}, "column 'b' of"),
+        ({"columns": ["x"], "data": [[1]]}, "does not fit input 'x'"),
+        ({"columns": [], "data": []}, None),
+    ],
+)
+def test_another_split_form_is_refused(frame, text):
+    signature = model(8, x=(dtypes.FP32, (2,)))
+    if text is None:
+        assert generated(frame, signature).inputs == {}
+        return
+    with pytest.raises(CoreError) as caught:
+        generated(frame, signature)
+    assert caught.value.kind is Kind.INVALID
+    assert text in caught.value.message
 
 
 # outputs ---------------------------------------------------------------------------
