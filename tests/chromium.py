@@ -12,7 +12,7 @@ import pytest
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _START_S = 60
-_WAIT_S = 30
+_WAIT_S = 60
 
 
 class Page:

@@ -227,14 +227,29 @@ async def test_a_model_is_asked_from_the_page(site, tmp_path):
     assert picture.stat().st_size > 10_000
 
 
+def with_tokens(folder):
+    tokens = folder / "tokens"
+    tokens.write_text(line_of("r", ["read", "infer"], "secret"))
+    return {"auth_tokens": str(tokens)}
+
+
+def with_a_header(folder):
+    return {
+        "http_restricted_api": dict.fromkeys(("model-repository", "inference"), ("Key", "secret"))
+    }
+
+
 @SWAGGER
 @pytest.mark.timeout(300)
-async def test_the_page_takes_the_token_of_a_caller(open_with, tmp_path):
-    tokens = tmp_path / "tokens"
-    tokens.write_text(line_of("r", ["read", "infer"], "secret"))
-    async with open_with(auth_tokens=str(tokens)) as site, open_page(tmp_path / "p") as page:
+@pytest.mark.parametrize(
+    ("restricted", "refusal"), [(with_tokens, "401: "), (with_a_header, "403: ")]
+)
+async def test_the_page_takes_what_the_server_wants_of_a_caller(
+    open_with, tmp_path, restricted, refusal
+):
+    async with open_with(**restricted(tmp_path)) as site, open_page(tmp_path / "p") as page:
         await page.open(f"http://127.0.0.1:{site.frontend.port}/docs")
-        await page.until("document.body.innerText.includes('401: ')")
+        await page.until(f"document.body.innerText.includes('{refusal}')")
         await page.until("!!document.querySelector('.btn.authorize')")
         await page.value("document.querySelector('.btn.authorize').click()")
         await page.until("!!document.querySelector('.auth-container input')")
