@@ -54,7 +54,7 @@ def options_page() -> str:
 
 def _flag_row(flag: Flag) -> str:
     form = f" {flag.form.metavar}" if flag.form.metavar else ""
-    default = f"`{shown(flag.default)}`" if flag.default not in ("", None, [], {}) else ""
+    default = f"`{shown(flag.default)}`" if flag.default not in ("", None, [], {}, ()) else ""
     idle = f" **No effect:** {flag.idle}." if flag.idle else ""
     text = flag.help + repeats(flag)
     cell = text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")

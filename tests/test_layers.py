@@ -21,6 +21,7 @@ ROOMS = (
         "core.devices.visible",
         "core.errors",
         "core.hookspecs",
+        "core.similar",
         "core.future_setter",
         "core.system.heap",
         "core.system.service_manager",

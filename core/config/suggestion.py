@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from core.config import proto
+from core.similar import did_you_mean, nearest
 
 
 def field_hint(message: str, found: str) -> str:
@@ -18,8 +19,8 @@ def field_hint(message: str, found: str) -> str:
     descriptor = proto.message_class(message).DESCRIPTOR
     names = [field.name for field in descriptor.fields]
     text = f"message {descriptor.name} has no field '{found}'"
-    if nearest := _nearest(found, names):
-        return f"{text}; did you mean '{nearest}'?"
+    if hint := did_you_mean(found, names):
+        return text + hint
     owners = [
         other.name
         for other in _messages(descriptor.file.message_types_by_name.values())
@@ -43,18 +44,9 @@ def value_hint(enum: str, found: str) -> str:
     prefix = names[0].partition("_")[0] + "_"
     by_rest = {name.removeprefix(prefix): name for name in names}
     wanted = found.strip("\"'").upper().removeprefix(prefix)
-    if nearest := _nearest(wanted, list(by_rest)):
-        return f"{text}; did you mean {by_rest[nearest]}?"
+    if rest := nearest(wanted, by_rest):
+        return f"{text}; did you mean {by_rest[rest]}?"
     return f"{text}; its values are {', '.join(names)}"
-
-
-def _nearest(found: str, names: list[str]) -> str:
-    """Return the name that is most similar to `found`; "" if none is similar."""
-    import difflib  # slow to import, and only errors need it
-
-    by_folded = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(found.lower(), by_folded, n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else ""
 
 
 def _messages(descriptors: Iterable[Any]) -> Iterator[Any]:

@@ -10,11 +10,13 @@ from core.errors import Loading, internal, invalid, not_found, unavailable
 from core.lifecycle.host import Host
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_registry import ModelRegistry
+from core.lifecycle.progress import seconds
 from core.lifecycle.version import UNLOADED, ModelVersion
 from core.repository import Catalog
 from core.repository.catalog import DUPLICATE
 from core.repository.names import name_of, namespace_of
 from core.request import NEWEST
+from core.similar import did_you_mean
 
 
 class ModelIndex:
@@ -44,7 +46,9 @@ class ModelIndex:
                     "the server reads its model repositories and does not know yet whether they hold "
                     f"model '{name}'"
                 )
-            raise not_found(f"Request for unknown model: '{name}' is not found")
+            ready = (each.name for each in self._models.values() if each.newest is not None)
+            hint = did_you_mean(name, ready)
+            raise not_found(f"Request for unknown model: '{name}' is not found{hint}")
         found = model.newest if version == NEWEST else model.versions.get(version)
         if found is not None and found.state == "READY":
             return found
@@ -183,7 +187,7 @@ def _active(version: ModelVersion) -> bool:
 def _entry(version: ModelVersion) -> dict[str, Any]:
     entry = {"version": str(version.version), "state": version.state}
     if version.state == "LOADING":
-        entry["reason"] = f"it {version.progress.step}"
+        entry["reason"] = f"it {version.progress.step}, for {seconds(version.progress.start)}"
     elif version.reason:
         entry["reason"] = version.reason
     return entry

@@ -28,10 +28,12 @@ class Progress:
     """The steps of one load. Not thread-safe: call from the event loop only.
 
     step    the current step: one of the constants above
+    start   when the load was asked for (time.monotonic())
     """
 
     def __init__(self) -> None:
         self.step = WAITS
+        self.start = time.monotonic()
 
     @contextmanager
     def logged(self, what: str, loop: asyncio.AbstractEventLoop) -> Iterator[None]:

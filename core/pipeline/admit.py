@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import islice
+from typing import Any
 
 import cython
 
@@ -20,10 +22,12 @@ from core.native.arrays import length
 from core.native.clock import Clock
 from core.pipeline.answers.split import mapped_shape
 from core.request import InferenceRequest
+from core.similar import did_you_mean
 from core.tensor import Tensor
 
 LARGEST = 2**63 - 1  # of an element count or byte size, as in Triton
 LARGEST_QUICK = 2**31 - 1  # sizes up to this one cannot overflow when multiplied
+_MOST_LISTED = 8  # names in an error text
 
 
 class Admission:
@@ -88,9 +92,7 @@ class Admission:
         try:
             for output in request.outputs:
                 if output.name not in signature.outputs:
-                    raise invalid(
-                        f"unexpected inference output '{output.name}' for model '{signature.name}'"
-                    )
+                    raise _unknown("output", output.name, signature.outputs, signature.name)
             required = self._required
             if not (len(required) <= len(request.inputs) <= len(signature.inputs)) or any(
                 name not in request.inputs for name in required
@@ -100,9 +102,7 @@ class Admission:
             for name, tensor in request.inputs.items():
                 spec = signature.inputs.get(name)
                 if spec is None:
-                    raise invalid(
-                        f"unexpected inference input '{name}' for model '{signature.name}'"
-                    )
+                    raise _unknown("input", name, signature.inputs, signature.name)
                 _check(tensor, spec, signature)
                 if spec.reshape is not None:
                     request.inputs[name] = _model_shaped(tensor, spec, signature)
@@ -152,7 +152,7 @@ def _wrong_inputs(
 ) -> CoreError:
     unknown = [name for name in request.inputs if name not in signature.inputs]
     if unknown and len(required) <= len(request.inputs) <= len(signature.inputs):
-        return invalid(f"unexpected inference input '{unknown[0]}' for model '{signature.name}'")
+        return _unknown("input", unknown[0], signature.inputs, signature.name)
     got = len(request.inputs)
     most = len(signature.inputs)
     if len(required) == most:
@@ -166,6 +166,15 @@ def _wrong_inputs(
     return invalid(
         f"{text} Got input(s) {_listed(request.inputs)}, but missing required input(s) "
         f"{_listed(missing)}. Please provide all required input(s)."
+    )
+
+
+def _unknown(kind: str, name: str, known: dict[str, Any], model: str) -> CoreError:
+    """Return the error for an input or output that the model does not have."""
+    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+    return invalid(
+        f"unexpected inference {kind} '{name}' for model '{model}'{did_you_mean(name, known)}; its "
+        f"{kind}s: {_listed(list(islice(known, _MOST_LISTED)))}{more}"
     )
 
 

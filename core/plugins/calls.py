@@ -5,7 +5,6 @@ CORE_TRACE_HOOKS=1 writes every call of a hook to stderr.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import logging
 import os
@@ -22,6 +21,7 @@ from core.errors import CoreError, internal, invalid
 from core.options import Flags
 from core.plugins.extras import flag_hint
 from core.plugins.installed import with_hooks
+from core.similar import did_you_mean
 
 logger = logging.getLogger("core")
 
@@ -78,10 +78,9 @@ def _refuse_unknown_hooks() -> None:
     known = [name for name in vars(relay) if getattr(relay, name).has_spec()]
     for name, caller in vars(relay).items():
         for found in () if caller.has_spec() else caller.get_hookimpls():
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(known))}"
+            hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
             raise invalid(
-                f"plugin '{found.plugin_name}' has a hook that does not exist: '{name}'; {hint}"
+                f"plugin '{found.plugin_name}' has a hook that does not exist: '{name}'{hint}"
             )
 
 

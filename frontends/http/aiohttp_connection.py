@@ -34,6 +34,7 @@ class AiohttpConnection(web.RequestHandler):
         "busy",
         "call",
         "came",
+        "cors",
         "drops_followers",
         "heard",
         "is_fallback",
@@ -41,8 +42,9 @@ class AiohttpConnection(web.RequestHandler):
         "used",
     )
 
-    def __init__(self, manager: web.Server, share: Share, *, is_fallback: bool, **options: Any):
+    def __init__(self, manager: Connections, share: Share, *, is_fallback: bool, **options: Any):
         super().__init__(manager, **options)
+        self.cors = manager.cors
         self.share = share  # its part of the memory that all connections may hold
         self.is_fallback = is_fallback
         # Whether it had a request with a body after which the engine drops all further data.

@@ -24,6 +24,7 @@ from core.system.account import Share
 from frontends.http.access_log import client_of
 from frontends.http.aiohttp_connection import AiohttpConnection, connection_of
 from frontends.http.aiohttp_web import web
+from frontends.http.cors import Cors
 from frontends.http.interceptors import HttpInterceptors
 from frontends.http.message import HttpRequest
 from frontends.http.native.fast_connection import FastConnection
@@ -52,6 +53,7 @@ class Connections(web.Server):
     interceptors  the fast path asks them before it takes a request; None where it may take any
     patience    closes connections whose request does not arrive in time
     access_log  for malformed HTTP; None for none
+    cors        writes fields of responses; None for none
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Connections(web.Server):
         has_fast_path: bool,
         interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,
+        cors: Cors | None = None,
     ):
         options = HttpOptions.of(server.options)
         self._account = server.account
@@ -81,6 +84,7 @@ class Connections(web.Server):
         self.finishing = False
         self._refusing = False  # whether there are too many connections: the log reports it once
         self.access_log = access_log
+        self.cors = cors
         self.patience = RequestTimeouts(
             self._open,
             options.http_header_timeout_secs,
@@ -100,6 +104,7 @@ class Connections(web.Server):
                 opened=self._opened,
                 lost=self._lost,
                 keep_alive_s=KEEP_ALIVE_S,
+                leaves_origins=cors is not None,
             )
 
     def __call__(self) -> asyncio.Protocol:  # type: ignore[override]

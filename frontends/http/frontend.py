@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.server import InferenceServer
+from frontends.http.cors import Cors
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.options import HttpOptions
@@ -30,6 +31,7 @@ class HttpFrontend(HttpListener):
             # The fast path knows no other headers than its own.
             lane=options.http_lane == "auto" and not options.http_header_forward_pattern,
             certificates=Certificates.of("http", options) if options.has_tls else None,
+            cors=Cors(options.http_cors_origins) if options.http_cors_origins else None,
         )
 
     @property

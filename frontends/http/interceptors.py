@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from multidict import CIMultiDict, MultiMapping
 
 from core.errors import CoreError, forbidden
+from frontends.http.cors import is_preflight
 from frontends.http.router import Router
 from frontends.shared.access import ActiveCall, Caller, requirement
 from frontends.shared.context import FrontendContext
@@ -51,12 +52,21 @@ class HttpCallDescription:
 class HttpInterceptors(Interceptors):
     """The interceptors of one HttpListener. Not thread-safe: call from the event loop only.
 
-    router   knows the requirements of each request, and the restrictions of --http-restricted-api
+    router       knows the requirements of each request, and the restrictions of --http-restricted-api
+    preflights   whether the listener answers preflights, which have no credentials
     """
 
-    def __init__(self, context: FrontendContext, router: Router, *, logged: bool = True):
+    def __init__(
+        self,
+        context: FrontendContext,
+        router: Router,
+        *,
+        logged: bool = True,
+        preflights: bool = False,
+    ):
         super().__init__(context, logged=logged)
         self._router = router
+        self._preflights = preflights
 
     @property
     def concern_inference(self) -> bool:
@@ -72,7 +82,7 @@ class HttpInterceptors(Interceptors):
     ) -> ActiveCall:
         """Begin a request, like `enter`; `path` excludes the query."""
         wanted = None
-        if self.policy is not None:
+        if self.policy is not None and not (self._preflights and is_preflight(method, headers)):
             wanted = self._router.requirement(method, path, headers)
         return self.enter(HttpCallDescription(headers, transport), wanted)
 

@@ -31,6 +31,7 @@ from frontends.http.codec.limits import (
     too_large,
 )
 from frontends.http.connections import Connections
+from frontends.http.cors import Cors, is_preflight
 from frontends.http.errors import error_answer, refusal, unexpected
 from frontends.http.interceptors import HttpCallDescription, HttpInterceptors
 from frontends.http.message import HttpRequest, HttpResponse
@@ -62,6 +63,7 @@ class HttpListener:
     lane          whether common inference requests may bypass aiohttp
     certificates  the TLS certificates, None for a server without TLS
     logged        whether requests get lines in the access log
+    cors          pages of other origins that may use the port; None for no fields of CORS
     """
 
     name: str
@@ -79,6 +81,7 @@ class HttpListener:
         lane: bool = False,
         certificates: Certificates | None = None,
         logged: bool = True,
+        cors: Cors | None = None,
     ):
         options = HttpOptions.of(server.options)
         self._server = server
@@ -89,11 +92,14 @@ class HttpListener:
         self._reuse_port = reuse_port
         self._lane = lane
         self._certificates = certificates
+        self._cors = cors
         self._most_bytes = options.http_max_input_size
         self._most_body = options.http_max_body_size
         self._answer_timeout_secs = options.http_answer_timeout_secs
         self._context = context_of(server)
-        self._interceptors = HttpInterceptors(self._context, router, logged=logged)
+        self._interceptors = HttpInterceptors(
+            self._context, router, logged=logged, preflights=cors is not None
+        )
         self._listener: asyncio.Server | None = None
         self._unix: unix_sockets.UnixListener | None = None  # while it listens at one
         self._connections: Connections | None = None
@@ -119,6 +125,7 @@ class HttpListener:
             self._lane,
             interceptors if interceptors.concern_inference else None,
             interceptors.access_log,
+            self._cors,
         )
         secure = listening(self._certificates, "http/1.1", self._context.files)
         if unix_sockets.is_unix(self._address):
@@ -222,7 +229,7 @@ class HttpListener:
             return match if path.endswith("/generate_stream") else None
         if match.route.service is not generate_stream:
             return None
-        if (answer := refused(request.headers)) is not None:
+        if (answer := refused(request.headers, self._cors)) is not None:
             return answer
         headers = request.headers
 
@@ -267,6 +274,8 @@ class HttpListener:
         call: HttpRequest | None = None
         try:
             path = _path(request.raw_path)
+            if self._cors is not None and is_preflight(request.method, request.headers):
+                return self._cors.preflight(request.headers, self._router.methods(path))
             match = self._router.match(request.method, path, request.headers)
             if isinstance(match, HttpResponse):
                 return match

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.options import Listener, Options, Section, group
 from core.options.values import BOOL, PORT, STRING, choice, integer
-from frontends.shared.forms import PATTERN, restricted
+from frontends.shared.forms import ORIGINS, PATTERN, restricted
 from frontends.shared.options import SharedOptions
 
 _http = group("HTTP")
@@ -29,6 +29,9 @@ class HttpOptions(Section):
         "Permit several servers to share the port of HTTP.")
     http_header_forward_pattern: str = _http(PATTERN, "",
         "Forward headers whose names match this regular expression as parameters of the request.")
+    http_cors_origins: tuple[str, ...] = _http(ORIGINS, (),
+        "Origins whose pages may use the server from a browser, such as https://a.example: they may send "
+        "credentials. * permits all others without credentials.")
     http_thread_count: int = _http(integer(1), 8, "Threads that handle HTTP.", idle=_ONE_LOOP)
     http_lane: str = _http(choice("auto", "aiohttp"), "auto",
         "auto reads common requests on a fast path; aiohttp reads all requests with aiohttp.")

@@ -26,6 +26,7 @@ class Route(NamedTuple):
     )
     brings_files: bool = False  # whether its body may be as large as one for inference
     is_generic: bool = False  # whether it is derived from its operation, not of the protocol
+    is_open: bool = False  # whether everyone may read it: a file without anything of this server
 
     @property
     def takes_body(self) -> bool:

@@ -8,7 +8,7 @@ The first row of the table that fits path and method decides; else the first tha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,7 +21,16 @@ from frontends.http.openapi import description
 from frontends.http.route import Route as Route
 from frontends.http.route import Service as Service
 from frontends.http.route import row as row
-from frontends.http.services import control, health, metadata, repository, settings, shared_memory
+from frontends.http.services import (
+    control,
+    docs,
+    health,
+    metadata,
+    models,
+    repository,
+    settings,
+    shared_memory,
+)
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
 from frontends.shared.access import Requirement, requirement
@@ -47,6 +56,7 @@ _ROWS = (
     row("GET", "/v2/health/ready", "health.ready", health.ready),
     row("GET", "/v2", "metadata", metadata.server_metadata),
     row("GET", "/v2/models/stats", "health.statistics", metadata.all_statistics),
+    row("GET", "/v2/models", "model-repository", models.models),
     row("GET", _MODEL, "metadata", metadata.model_metadata),
     row("GET", f"{_MODEL}/ready", "health.model_ready", health.model_ready),
     row("GET", f"{_MODEL}/config", "model-config", metadata.model_config),
@@ -85,7 +95,13 @@ async def openapi(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     return HttpResponse(200, JSON_HEADERS, description(table(server.control.areas)))
 
 
-TABLE = (*_ROWS, row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))
+TABLE = (
+    *_ROWS,
+    row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi),
+    row("GET", "/docs", "metadata", docs.page, is_open=True),
+    row("GET", "/docs/openapi\\.json", "model-repository", docs.described),
+    row("GET", "/docs/(?P<file>[\\w.-]+)", "metadata", docs.file, is_open=True),
+)
 _SERVED = frozenset(route.operation for route in TABLE)
 
 
@@ -136,13 +152,15 @@ class Router:
         return self.led(*found, method, headers)
 
     def requirement(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
-        """Return the requirements for the caller of a request; None for a path without a route.
+        """Return the requirements for the caller of a request; None for an open route or none at all.
 
         path   without its query
         """
         if (found := self._queue(method, path)) is None:
             return None
         route, _ = found
+        if route.is_open:
+            return None
         return requirement(route.category, changes=not route.looks and method != "GET")
 
     def captures(self, method: str, path: str) -> Mapping[str, Any]:
@@ -156,6 +174,11 @@ class Router:
     def named(self, server: InferenceServer, match: Match) -> Mapping[str, Any]:
         """Return the named parts of a path, with the model's name as the server knows it."""
         return with_model(server, match.captures, match.route.category)
+
+    def methods(self, path: str) -> Set[str]:
+        """Return the methods of a path, without its query."""
+        fits = (route.methods for route in self._table if route.path.fullmatch(path))
+        return frozenset().union(*fits)
 
     def _queue(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
         """Return the first row that fits, else the first that fits the path, with its named parts."""
@@ -171,8 +194,9 @@ class Router:
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
     ) -> Match | HttpResponse:
         """Return the service of a route, or a refusal if it is restricted or has no such method."""
-        if (error := self.restrictions.objection(route.category, headers.get)) is not None:
-            return error_answer(error)
+        restricted = self.restrictions.objection(route.category, headers.get)
+        if restricted is not None and not route.is_open:
+            return error_answer(restricted)
         if method not in route.methods:
             return refusal(405, "Method Not Allowed")
         return Match(route, captures)

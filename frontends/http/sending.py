@@ -40,11 +40,20 @@ async def send(
 
 def response_of(answer: HttpResponse, request: web.BaseRequest) -> web.Response:
     response = web.Response(
-        status=answer.status, headers={**answer.headers, "Server": "core"}, body=answer.body
+        status=answer.status, headers=_fields(answer, request), body=answer.body
     )
     if _ends(request):
         response.force_close()
     return response
+
+
+def _fields(answer: HttpResponse, request: web.BaseRequest) -> dict[str, str]:
+    """Return the header of a response, with the fields of the server."""
+    fields = {**answer.headers, "Server": "core"}
+    connection: Any = request.protocol
+    if connection.cors is not None:
+        fields.update(connection.cors.fields(request.headers.get("Origin")))
+    return fields
 
 
 def _ends(request: web.BaseRequest) -> bool:
@@ -61,9 +70,7 @@ def _ends(request: web.BaseRequest) -> bool:
 
 
 def _begun(answer: HttpResponse, request: web.BaseRequest) -> web.StreamResponse:
-    response = web.StreamResponse(
-        status=answer.status, headers={**answer.headers, "Server": "core"}
-    )
+    response = web.StreamResponse(status=answer.status, headers=_fields(answer, request))
     if _ends(request):
         response.force_close()
     return response

@@ -20,6 +20,7 @@ from core.errors import CoreError, unavailable
 from core.response import Reply
 from core.server import InferenceServer
 from frontends.http.aiohttp_web import WSCloseCode, web
+from frontends.http.cors import Cors
 from frontends.http.errors import refusal
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.generate import (
@@ -43,13 +44,16 @@ def asked_for(request: web.BaseRequest) -> bool:
     return request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket"
 
 
-def refused(headers: Mapping[str, str]) -> HttpResponse | None:
+def refused(headers: Mapping[str, str], cors: Cors | None = None) -> HttpResponse | None:
     """Return the refusal for a page of another origin; None for the same origin or no Origin header.
 
-    Browsers let any page open a WebSocket to any server and read its messages.
+    Browsers let any page open a WebSocket to any server, with its credentials, and read its messages. So only
+    origins that `cors` lists by name may do so.
     """
     origin = headers.get("Origin")
     if origin is None or urlsplit(origin).netloc.lower() == headers.get("Host", "").lower():
+        return None
+    if cors is not None and cors.lists(origin):
         return None
     return refusal(403, f"WebSocket is for pages of this server's own origin, not of '{origin}'")
 

@@ -63,6 +63,27 @@ def _read_listed(flag: str, text: str) -> tuple[str, ...]:
 LISTED = Form("<name>[,<name>]", _read_listed)
 
 
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*]+")
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+def _read_origins(flag: str, text: str) -> tuple[str, ...]:
+    """Return the origins as browsers write them: in lower case, without a default port."""
+    return tuple(each if each == "*" else _origin(flag, each) for each in _read_listed(flag, text))
+
+
+def _origin(flag: str, text: str) -> str:
+    found = text.strip().lower().removesuffix("/")
+    if _ORIGIN.fullmatch(found) is None:
+        raise bad_value(
+            flag, f"'{text}' is no origin; expected <scheme>://<host>[:<port>] without a path, or *"
+        )
+    return found.removesuffix(_DEFAULT_PORTS.get(found.partition(":")[0], "/"))
+
+
+ORIGINS = Form("<origin>[,<origin>]", _read_origins)
+
+
 def some_of(allowed: tuple[str, ...]) -> Form:
     """Return the form of a comma-separated list of `allowed` words; `none` is the empty list."""
 

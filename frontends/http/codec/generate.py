@@ -6,7 +6,6 @@ A response has a member for each output. Shapes are not sent: they follow from t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +19,8 @@ from core.response import InferenceResponse
 from core.tensor import Buffer, Tensor
 from core.v2 import check_entries
 from frontends.http.background import LARGE_BYTES
+from frontends.http.codec.data_frame import SPLIT, read_split
+from frontends.http.codec.json_tensor import filled as filled
 from frontends.http.codec.json_tensor import read_tensor
 from frontends.http.codec.json_text import MEMBERS, MOST_TEXT_BYTES, Elements, read_json
 from frontends.http.codec.parameters import custom, typed
@@ -44,6 +45,8 @@ def read(
         raise invalid("failed to parse the request: attempt to get members for non-object")
     request = InferenceRequest(model, {}, model_version=version, id=_id(document, signature))
     nested = document.pop(_NESTED, {})
+    if SPLIT in document and SPLIT not in signature.inputs:
+        read_split(document.pop(SPLIT), request, signature, most_bytes)
     _read_members(document, request, signature, most_bytes)
     if type(nested) is not dict:
         raise invalid(
@@ -81,7 +84,7 @@ def _read_members(
             )
         else:
             batched = signature.max_batch_size > 0 and not spec.shape_tensor
-            request.inputs[name] = _read_input(spec, batched, value, most_bytes)
+            request.inputs[name] = read_input(spec, batched, value, most_bytes)
 
 
 def text_of(name: str, value: Any) -> Any:
@@ -98,7 +101,7 @@ def text_of(name: str, value: Any) -> Any:
     return str(value.characters(), "utf-8")
 
 
-def _read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> Tensor:
+def read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> Tensor:
     """Return the tensor of a single value or a list of values."""
     data = value if type(value) in (list, Elements) else [value]
     dims = (-1, *spec.dims) if batched else spec.dims
@@ -109,23 +112,6 @@ def _read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> 
             f"{len(data)} values, shape {list(dims)}"
         )
     return read_tensor(spec.name, spec.dtype, shape, data, most_bytes)
-
-
-def filled(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
-    """Return the shape with `count` elements that fits `dims`, None if there is none.
-
-    Of several variable dimensions (-1) the last takes the remaining elements, the others are 1.
-    """
-    fixed = math.prod(dim for dim in dims if dim != -1)
-    if fixed == 0 or count % fixed:
-        return None
-    shape = [1 if dim == -1 else dim for dim in dims]
-    if -1 in dims:
-        last = len(dims) - 1 - dims[::-1].index(-1)
-        shape[last] = count // fixed
-    elif count != fixed:
-        return None
-    return tuple(shape)
 
 
 def _check_size(request: InferenceRequest, most_bytes: int) -> None:

@@ -5,6 +5,7 @@ Each number must be of its datatype and within its range; nothing is rounded to 
 
 from __future__ import annotations
 
+import math
 import sys
 from array import array
 from itertools import chain
@@ -119,6 +120,23 @@ def element_count(name: str, shape: tuple[int, ...]) -> int:
                 f"total element count to exceed maximum size of {LARGEST}"
             )
     return count
+
+
+def filled(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
+    """Return the shape with `count` elements that fits `dims`, None if there is none.
+
+    Of several variable dimensions (-1) the last takes the remaining elements, the others are 1.
+    """
+    fixed = math.prod(dim for dim in dims if dim != -1)
+    if fixed == 0 or count % fixed:
+        return None
+    shape = [1 if dim == -1 else dim for dim in dims]
+    if -1 in dims:
+        last = len(dims) - 1 - dims[::-1].index(-1)
+        shape[last] = count // fixed
+    elif count != fixed:
+        return None
+    return tuple(shape)
 
 
 def _check_size(name: str, size: int, most: int) -> None:

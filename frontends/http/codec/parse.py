@@ -22,7 +22,9 @@ from core.v2 import (
     too_many_dimensions,
 )
 from frontends.http.codec import raw
-from frontends.http.codec.json_tensor import LARGEST, read_tensor
+from frontends.http.codec.content_types import BASE64, KEY, read_typed
+from frontends.http.codec.data_frame import FRAME, fit_frame
+from frontends.http.codec.json_tensor import LARGEST
 from frontends.http.codec.json_text import INFERENCE, read_json
 from frontends.http.codec.limits import json_size, too_large
 from frontends.http.codec.parameters import natural, read_parameters, truth, typed
@@ -46,7 +48,7 @@ def parse(
 
     model        from the path
     version      from the path, -1 for the newest
-    signature    of the model; only used for a request without JSON
+    signature    of the model; only used for a request without JSON, and for a data frame
     headers      ignore the case of their keys
     body         not compressed; large binary tensors view it and keep it alive
     most_bytes   --http-max-input-size: limit of the JSON, of each tensor in JSON, and of a raw input
@@ -61,7 +63,11 @@ def parse(
     if size > most_bytes:
         raise too_large(size, most_bytes)
     found = read(model, version, body, size, most_bytes, regions)
-    return found or parse_document(model, version, body, size, most_bytes, regions)
+    if found is None:
+        found = parse_document(model, version, body, size, most_bytes, regions)
+        if found[0].parameters.get(KEY) == FRAME:
+            fit_frame(found[0], signature)
+    return found
 
 
 def parse_document(
@@ -89,7 +95,7 @@ def parse_document(
         form.default = read_parameters(document["parameters"], request)
     _read_inputs(document, request, view[size:], most_bytes, regions)
     if "outputs" in document:
-        request.outputs, form.listed, form.placed = _read_outputs(document["outputs"], regions)
+        request.outputs = _read_outputs(document["outputs"], regions, form)
         request.shared = request.shared or bool(form.placed)
     return request, form
 
@@ -128,7 +134,8 @@ def _read_inputs(
         if name in request.inputs:
             raise labelled(request.id, repeated_input(name))
         if source == "data":
-            tensor = read_tensor(name, dtype, shape, entry["data"], most_bytes)
+            kind = options.get(KEY)
+            tensor = read_typed(name, dtype, shape, entry["data"], kind, most_bytes)
         elif source == "binary_data_size":
             size = natural("binary_data_size", options["binary_data_size"], f" in input '{name}'")
             if size > len(tail) - at:
@@ -207,15 +214,16 @@ def _place(options: dict[str, Any], where: str) -> tuple[str, int, int]:
 
 
 def _read_outputs(
-    entries: Any, regions: SharedMemoryRegions
-) -> tuple[tuple[RequestedOutput, ...], dict[str, bool], set[str]]:
-    """Read the requested outputs, each once even if repeated; record which are binary or placed."""
+    entries: Any, regions: SharedMemoryRegions, form: OutputForm
+) -> tuple[RequestedOutput, ...]:
+    """Return the requested outputs, each once even if repeated; write their forms into `form`."""
     if type(entries) is not list:
         raise typed("outputs", "array")
     check_entries("outputs", entries)
     wanted: dict[str, RequestedOutput] = {}
     listed: dict[str, bool] = {}
     placed: set[str] = set()
+    encoded: set[str] = set()
     for entry in entries:
         if type(entry) is not dict:
             raise _missing("name", " in an element of 'outputs'")
@@ -239,4 +247,7 @@ def _read_outputs(
             listed[name] = binary
             if memory is not None:
                 placed.add(name)
-    return tuple(wanted.values()), listed, placed
+            elif options.get(KEY) == BASE64 and not binary and not classes:
+                encoded.add(name)
+    form.listed, form.placed, form.encoded = listed, placed, encoded or None
+    return tuple(wanted.values())

@@ -44,6 +44,7 @@ struct Head {
   int64_t version = -1;     // of Infer; -1 for none
   bool has_json_size = false;
   Span json_size;           // the unparsed value of Inference-Header-Content-Length
+  bool has_origin = false;  // a browser names the origin of its page
 };
 
 namespace detail {
@@ -240,6 +241,7 @@ class Reader {
         return !is(name, "etag");
       case 6:
         if (is(name, "expect")) infer_ = false;  // aiohttp sends 100 Continue
+        if (is(name, "origin")) head_.has_origin = true;
         return !is(name, "server");
       case 7:
         // The server offers only WebSocket, and only for GET: ignore the field in other requests.
@@ -255,7 +257,10 @@ class Reader {
         if (is(name, "user-agent")) return once(kUserAgent);
         return true;
       case 12:
-        if (is(name, "content-type")) return once(kContentType);
+        if (is(name, "content-type")) {
+          if (is(Span{value.data, value.size < 10 ? value.size : 10}, "multipart/")) infer_ = false;
+          return once(kContentType);
+        }
         if (is(name, "grpc-timeout")) infer_ = false;
         return !is(name, "max-forwards");
       case 13:

@@ -87,7 +87,7 @@ class RequestReader {
       if (equals(key_, "priority")) return once(3) && cursor_.take_integer(request_.priority);
       if (equals(key_, "timeout")) return once(4) && cursor_.take_integer(request_.timeout_us);
       if (equals(key_, "binary_data_output")) return once(5) && cursor_.take_truth(request_.binary_output);
-      return read_own();
+      return !is_content_type() && read_own();
     });
   }
 
@@ -96,6 +96,9 @@ class RequestReader {
     return request_.sequence_named ? take_text(request_.sequence_name)
                                    : cursor_.take_integer(request_.sequence_id);
   }
+
+  // Python converts tensors and data frames of a content type.
+  bool is_content_type() const { return equals(key_, "content_type"); }
 
   bool read_own() {
     Parameter own;
@@ -255,7 +258,7 @@ class RequestReader {
         if (equals(key_, "shared_memory_region") && !set_source(input, Source::kShared)) return false;
         return read_place(once, input.place);
       }
-      return cursor_.skip_value(3);
+      return !is_content_type() && cursor_.skip_value(3);
     });
   }
 
@@ -298,7 +301,7 @@ class RequestReader {
         output.shared = output.shared || equals(key_, "shared_memory_region");
         return read_place(once, output.place);
       }
-      return cursor_.skip_value(3);
+      return !is_content_type() && cursor_.skip_value(3);
     });
   }
 

@@ -10,7 +10,7 @@ cdef enum:
 cdef class OutputForm:
     cdef public bint default
     cdef public dict listed
-    cdef public object placed
+    cdef public object placed, encoded
 
     cpdef bint binary(self, str output)
 

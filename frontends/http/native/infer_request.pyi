@@ -12,6 +12,7 @@ class OutputForm:
     default   whether outputs that are not listed are binary
     listed    output → whether it is binary
     placed    outputs in shared memory: the response only describes them
+    encoded   outputs in base64; None for none
 
     Do not change a form that `read` returns: several requests may share it. If the request lists its outputs,
     the form is not defined for other outputs.
@@ -20,12 +21,14 @@ class OutputForm:
     default: bool
     listed: dict[str, bool]
     placed: Set[str]
+    encoded: Set[str] | None
 
     def __init__(
         self,
         default: bool = False,
         listed: dict[str, bool] | None = None,
         placed: Set[str] | None = None,
+        encoded: Set[str] | None = None,
     ) -> None: ...
     def binary(self, output: str) -> bool:
         """Return whether an output is binary."""

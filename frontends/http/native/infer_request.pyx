@@ -47,10 +47,11 @@ cdef list _names = [None] * NAMES  # str or None at each place
 cdef class OutputForm:
     """The form of each output in a response: in JSON, in binary after it, or in shared memory."""
 
-    def __init__(self, default=False, listed=None, placed=None):
+    def __init__(self, default=False, listed=None, placed=None, encoded=None):
         self.default = default
         self.listed = {} if listed is None else listed
         self.placed = set() if placed is None else placed
+        self.encoded = encoded
 
     cpdef bint binary(self, str output):
         """Return whether an output is binary."""

@@ -20,6 +20,7 @@ from core.dtypes import BYTES
 from core.errors import invalid
 from core.native.strings import encode
 from frontends.http.background import TakesLong
+from frontends.http.codec.base64_data import encoded
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -139,6 +140,10 @@ cdef Py_ssize_t _put_output(
     _put_description(text, tensor, places)
     if form.placed and tensor.name in form.placed:
         _put(text, "}", 1)
+    elif form.encoded is not None and tensor.name in form.encoded:
+        _put(text, ',"parameters":{"content_type":"base64"},"data":', 47)
+        _put_bytes(text, _in_base64(tensor, at_once))
+        _put(text, "}", 1)
     elif form.binary(tensor.name):
         _put(text, ',"parameters":{"binary_data_size":', 34)
         raw = _raw(tensor, at_once)
@@ -169,6 +174,13 @@ def write_data(Tensor tensor not None):
     if parts:
         return parts[1]
     return PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size())
+
+
+cdef bytes _in_base64(Tensor tensor, bint at_once):
+    """Return the list of base64 of an output. Raises TakesLong."""
+    if at_once and _size(_raw(tensor, at_once)) > LARGE:
+        raise TakesLong
+    return orjson.dumps(encoded(tensor))
 
 
 cdef inline int _put(Growth* text, const char* word, size_t size) except -1:

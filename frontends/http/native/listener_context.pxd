@@ -26,6 +26,7 @@ cdef extern from "head.hpp" namespace "head" nogil:
         int64_t version
         boolean has_json_size
         Span json_size
+        boolean has_origin
 
     Head read(const char*, size_t)
 
@@ -36,5 +37,6 @@ cdef class ListenerContext:
     cdef object account, regions, tracing, access_log, loop, interceptors, fallback, opened, lost, most_bytes
     cdef int64_t most, most_body
     cdef double keep_alive_s
+    cdef bint leaves_origins
 
     cdef bint takes(self, const Head* head)

@@ -46,6 +46,7 @@ class ListenerContext:
                    share of the memory account
     opened, lost   called at the begin and the end of each connection
     keep_alive_s   seconds after which an idle connection is closed
+    leaves_origins   whether aiohttp gets requests with an Origin header, to write the fields of CORS
     """
 
     def __init__(
@@ -59,4 +60,5 @@ class ListenerContext:
         keep_alive_s: float,
         interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,
+        leaves_origins: bool = False,
     ) -> None: ...

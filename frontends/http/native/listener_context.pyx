@@ -11,7 +11,10 @@ from frontends.shared.memory import MemoryControl
 cdef class ListenerContext:
     """The server, the limits and the callbacks of all connections of one port."""
 
-    def __init__(self, server, loop, *, fallback, opened, lost, double keep_alive_s, interceptors=None, access_log=None):
+    def __init__(
+        self, server, loop, *, fallback, opened, lost, double keep_alive_s, interceptors=None, access_log=None,
+        bint leaves_origins=False,
+    ):
         self.endpoints = server.models.endpoints
         self.account = server.account
         self.regions = MemoryControl.of(server).regions
@@ -26,6 +29,7 @@ cdef class ListenerContext:
         self.opened = opened
         self.lost = lost
         self.keep_alive_s = keep_alive_s
+        self.leaves_origins = leaves_origins
 
     cdef bint takes(self, const Head* head):
         """Return whether the fast path serves this head; the aiohttp path refuses or traces the others."""
@@ -33,6 +37,6 @@ cdef class ListenerContext:
             not head.has_json_size or head.json_size.size == 1 and head.json_size.data[0] == c"0"
         ):
             return False
-        if head.body_size > self.most_body:
+        if head.body_size > self.most_body or (head.has_origin and self.leaves_origins):
             return False
         return not self.tracing.on

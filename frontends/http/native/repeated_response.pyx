@@ -218,7 +218,7 @@ cdef RepeatedResponse repeated_response(
     cdef list texts, binary = []
     cdef bint is_binary
     cdef Py_ssize_t size
-    if response._parameters or form.placed or len(response.outputs) > MOST_OUTPUTS:
+    if response._parameters or form.placed or form.encoded is not None or len(response.outputs) > MOST_OUTPUTS:
         return None
     for tensor in response.outputs:
         is_binary = form.binary(tensor.name)

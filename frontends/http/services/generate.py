@@ -12,10 +12,12 @@ from contextlib import aclosing
 import orjson
 
 from core.errors import CoreError, internal, invalid
+from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
 from core.server import InferenceServer
 from core.tensor import Buffer
 from frontends.http.background import LARGE_BYTES, begin, turn
+from frontends.http.codec import form
 from frontends.http.codec import generate as codec
 from frontends.http.codec.json_text import MEMBERS, read_json
 from frontends.http.errors import error_answer, refusal, status_of, unexpected
@@ -131,12 +133,17 @@ async def _asked(server: InferenceServer, call: HttpRequest) -> Reply:
     if call.headers.get("Content-Encoding", "identity") != "identity":
         raise invalid("Unsupported content-encoding, only 'identity' is supported.")
     most_bytes = HttpOptions.of(server.options).http_max_input_size
-    asked = (model, version, signature, call.body, most_bytes)
+
+    def read() -> InferenceRequest:
+        if form.is_form(call.headers):
+            return form.read(model, version, signature, call.headers, call.body, most_bytes)
+        return codec.read(model, version, signature, call.body, most_bytes)
+
     if len(call.body) < LARGE_BYTES:
-        request = codec.read(*asked)
+        request = read()
     else:
         async with turn():
-            request = await begin(codec.read, *asked)
+            request = await begin(read)
     call.asked = request
     call.reply = submit(server, call, request)
     return call.reply

@@ -15,7 +15,7 @@ from core.server import InferenceServer
 from core.tensor import Buffer
 from core.v2 import forward_header
 from frontends.http.background import LARGE_BYTES, begin, turn
-from frontends.http.codec import compression
+from frontends.http.codec import compression, form
 from frontends.http.codec.limits import JSON_SIZE, natural_number
 from frontends.http.codec.parse import OutputForm, parse
 from frontends.http.codec.render import render, render_at_once
@@ -44,7 +44,7 @@ async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         return HttpResponse(
             501, {**refused.headers, "Accept-Encoding": compression.OFFERED}, refused.body
         )
-    request, form = await _read(server, call, signature, encoding)
+    request, wanted = await _read(server, call, signature, encoding)
     call.asked = request
     made = made_bytes(request, JSON_SIZE in call.headers)
     call.share.take_large(made, "the tensors of the request")
@@ -54,7 +54,7 @@ async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
             if forwarded(name):
                 forward_header(request, name, value)
     reply = submit(server, call, request)
-    return await traced(reply, _answered(reply, form, call))
+    return await traced(reply, _answered(reply, wanted, call))
 
 
 async def _read(
@@ -66,6 +66,8 @@ async def _read(
 
     def read() -> tuple[InferenceRequest, OutputForm]:
         path = (call.model, call.version, signature)
+        if form.is_form(call.headers):
+            return form.read(*path, call.headers, body, most_bytes), OutputForm()
         return parse(*path, call.headers, body, most_bytes, regions)
 
     unpacking = None
@@ -97,19 +99,19 @@ def refuse_decoupled() -> NoReturn:
     raise unsupported("HTTP end point doesn't support models with decoupled transaction policy")
 
 
-async def _answered(reply: Reply, form: OutputForm, call: HttpRequest) -> HttpResponse:
+async def _answered(reply: Reply, wanted: OutputForm, call: HttpRequest) -> HttpResponse:
     response = await reply
-    answer = render_at_once(response, form)
+    answer = render_at_once(response, wanted)
     if answer is None:
-        answer = await begin(render, response, form)
-    wanted = compression.accepted(call.headers.get("Accept-Encoding"))
-    if wanted == compression.IDENTITY:
+        answer = await begin(render, response, wanted)
+    encoding = compression.accepted(call.headers.get("Accept-Encoding"))
+    if encoding == compression.IDENTITY:
         return answer
     if len(answer.body) <= compression.AT_ONCE_BYTES:
-        packed = compression.compress(answer.body, wanted)
+        packed = compression.compress(answer.body, encoding)
     else:
-        packed = await begin(compression.compress, answer.body, wanted)
-    return HttpResponse(answer.status, {**answer.headers, "Content-Encoding": wanted}, packed)
+        packed = await begin(compression.compress, answer.body, encoding)
+    return HttpResponse(answer.status, {**answer.headers, "Content-Encoding": encoding}, packed)
 
 
 @lru_cache

@@ -219,7 +219,9 @@ def open_with(tmp_path, lane, transport):
 @pytest.fixture
 def open_anew(tmp_path_factory, lane, transport):
     """The same from another folder each time, for a test that serves many times."""
-    return lambda: open_site(tmp_path_factory.mktemp("site") / "models", lane, **transport)
+    return lambda **options: open_site(
+        tmp_path_factory.mktemp("site") / "models", **{"lane": lane, **transport, **options}
+    )
 
 
 @pytest.fixture(name="document")

@@ -54,7 +54,7 @@ def _ways(operation, argument):
 
 
 ROUTES = table({"repository": RepositoryControl})
-EVERY = [(route, path) for route in ROUTES for path in paths_of(route.path)]
+EVERY = [(route, path) for route in ROUTES if not route.is_open for path in paths_of(route.path)]
 
 
 def bearer(token):
@@ -116,6 +116,21 @@ async def statuses(site, headers):
             if answer.headers.get("connection") == "close":
                 connection = await site.connect()
     return found
+
+
+def test_only_the_files_of_the_page_are_open_to_all():
+    found = {route.path.pattern for route in ROUTES if route.is_open}
+
+    assert found == {"/docs", "/docs/(?P<file>[\\w.-]+)"}
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/start.js", "/docs/start.css"])
+async def test_a_file_of_the_page_needs_neither_token_nor_header(open_with, tokens, path):
+    pytest.importorskip("flask_swagger_ui", reason="Swagger UI is not installed")
+    restricted = {"metadata": ("Key", "s")}
+    async with open_with(auth_tokens=str(tokens), http_restricted_api=restricted) as site:
+        assert (await site.ask("GET", path)).status == 200
+        assert (await site.ask("POST", path, b"")).status == 405
 
 
 async def test_without_a_token_every_route_but_health_is_closed(open_with, tokens):

@@ -22,7 +22,7 @@ ROUTES = table({"repository": RepositoryControl})
 DOCUMENT = json.loads(description(ROUTES))
 SCHEMAS = DOCUMENT["components"]["schemas"]
 PARAMETERS = DOCUMENT["components"]["parameters"]
-SAMPLES = {"model": "m", "version": "3", "region": "r", "repository": "q"}
+SAMPLES = {"file": "start.js", "model": "m", "version": "3", "region": "r", "repository": "q"}
 
 
 def operations():

@@ -23,6 +23,7 @@ PATHS = [
     ("GET", "/v2/health/ready", "health"),
     ("GET", "/v2", "metadata"),
     ("GET", "/v2/models/stats", "statistics"),
+    ("GET", "/v2/models", "model-repository"),
     ("GET", "/v2/models/m", "metadata"),
     ("GET", "/v2/models/m/ready", "health"),
     ("GET", "/v2/models/m/config", "model-config"),
@@ -43,7 +44,9 @@ PATHS = [
     ("POST", "/v2/systemsharedmemory/unregister", "shared-memory"),
     ("POST", "/v2/cudasharedmemory/unregister", "shared-memory"),
     ("GET", "/openapi.json", "metadata"),
+    ("GET", "/docs/openapi.json", "model-repository"),
 ]
+OPEN_PATHS = [("GET", "/docs", "metadata"), ("GET", "/docs/start.js", "metadata")]
 MORE_PATHS = [
     ("POST", "/v2/models/m/versions/1/infer", "inference"),
     ("GET", "/v2/models/m/versions/1", "metadata"),
@@ -69,8 +72,9 @@ def status(found):
 
 
 def test_every_row_of_the_table_is_tested_here():
-    assert len(PATHS) == len(TABLE)
-    for (_, path, _), route in zip(PATHS, TABLE, strict=True):
+    closed = [route for route in TABLE if not route.is_open]
+    assert len(PATHS) == len(closed)
+    for (_, path, _), route in zip(PATHS, closed, strict=True):
         assert OPEN.match("GET" if "GET" in route.methods else "POST", path, {}).route is route
 
 
@@ -91,6 +95,15 @@ def test_every_path_can_be_restricted(method, path, category):
                 "error": "This API is restricted, expecting header 'key'"
             }
     assert status(one.match(method, path, headers(KEY="secret"))) == 200
+
+
+@pytest.mark.parametrize("method,path,category", OPEN_PATHS)
+def test_a_file_of_the_page_cannot_be_restricted(method, path, category):
+    one = Router(restrictions({category: ("key", "secret")}), TABLE)
+
+    assert status(one.match(method, path, headers())) == 200
+    assert one.requirement(method, path, headers()) is None
+    assert status(one.match("PUT", path, headers())) == 405
 
 
 def test_other_categories_stay_open():
@@ -124,8 +137,9 @@ def test_another_method_is_refused(method, path, _, wrong):
         "/v2/",
         "//v2",
         "/v2/nothing",
-        "/v2/models",
         "/v2/models/",
+        "/docs/",
+        "/docs/a/b",
         "/v2/health",
         "/v2/health/nothing",
         "/v2/models/m/",
@@ -167,4 +181,5 @@ def test_names_of_parts_are_those_that_services_ask_for():
             "repository",
             "kind",
             "region",
+            "file",
         }

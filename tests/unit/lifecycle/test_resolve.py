@@ -58,3 +58,14 @@ async def test_versions_are_listed_by_name_and_number(versioned):
     found = [(each.name, each.version) for each in versioned.versions()]
 
     assert found == [("m", 1), ("m", 2), ("m", 10), ("unloaded", 1)]
+
+
+async def test_an_unknown_model_gets_the_nearest_one_that_serves(versioned):
+    assert not_resolved(versioned, "M") == (
+        Kind.NOT_FOUND,
+        "Request for unknown model: 'M' is not found; did you mean 'm'?",
+    )
+    assert not_resolved(versioned, "unloade") == (
+        Kind.NOT_FOUND,
+        "Request for unknown model: 'unloade' is not found",
+    )

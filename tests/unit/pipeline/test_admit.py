@@ -7,7 +7,7 @@ from core import dtypes
 from core.errors import CoreError, Kind
 from core.pipeline.admit import Admission
 from core.pipeline.batching.group import group_key
-from core.request import InferenceRequest
+from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor
 
 PAIR = """
@@ -230,3 +230,26 @@ def test_requests_with_the_same_inputs_share_a_batch(signature):
 
     assert key(admit(found, a(1, 1))) != key(admit(found, a(1, 1), second))
     assert key(admit(found, a(1, 1), second)) == key(admit(found, second, a(1, 1)))
+
+
+PIXELS = 'input [ { name: "PIXELS" data_type: TYPE_FP32 dims: [ 4 ] } ]'
+
+
+def test_an_unknown_input_gets_the_nearest_name_and_those_that_exist(signature):
+    wrong = Tensor("pixels", dtypes.FP32, (1, 4), raw=bytes(16))
+
+    assert refused(signature(PIXELS), wrong).endswith(
+        "unexpected inference input 'pixels' for model 'm'; did you mean 'PIXELS'?; its inputs: ['PIXELS']"
+    )
+
+
+def test_an_error_lists_few_of_many_outputs(signature):
+    outputs = ", ".join(f'{{ name: "y{i}" data_type: TYPE_FP32 dims: [ 1 ] }}' for i in range(10))
+    request = InferenceRequest("m", {"a": a()}, outputs=(RequestedOutput("z"),))
+
+    with pytest.raises(CoreError) as error:
+        Admission(signature(f"{ONE} output [ {outputs} ]"))(request)
+    assert error.value.message.endswith(
+        "unexpected inference output 'z' for model 'm'; its outputs: "
+        "['y0','y1','y2','y3','y4','y5','y6','y7'] and 2 more"
+    )
