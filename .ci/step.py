@@ -5,7 +5,6 @@ written at the start, every 15 seconds and at the end. If the command fails, its
 status is the command's. Needs nothing but Python.
 """
 
-import os
 import shutil
 import signal
 import subprocess

@@ -1,13 +1,13 @@
 """Transpile Cython sources in one process for each processor: transpile.py JOBS SHARED [DIRECTIVE=VALUE…]
 
-JOBS     file with a line for each source: source, generated file and language (C or CXX), with tabs between; paths
-         of sources are relative to the working folder, the top of the packages
-SHARED   dotted name of the module that holds what Cython would write into each file. A line of JOBS whose source is
-         this name generates it
+JOBS     file with a line for each source: source, generated file and language (C or CXX), with tabs between.
+         Paths of sources are relative to the working folder, the top of the packages
+SHARED   dotted name of the module with the functions that Cython would write into each generated file. The
+         line of JOBS with this name as its source generates it
 
-Cython takes most of a second to start, so a process for each file would take a minute. Sources are transpiled only if
-they, their .pxd files, the arguments or Cython have changed; other generated files keep their time, and are not
-compiled again. CMake runs it.
+Cython takes most of a second to start: with a process for each file, that would be a minute. A source is
+transpiled only if it, its .pxd files, the arguments or Cython have changed. Other generated files keep their
+times, so that they are not compiled again. CMake runs this program.
 """
 
 import json
@@ -22,26 +22,30 @@ from Cython.Build.SharedModule import generate_shared_module
 from Cython.Compiler.Main import CompilationOptions, Context, compile
 
 
-def transpile(source, generated, language, shared, directives):
+def transpile(source, generated, language, shared, arguments):
     """Write a generated file; return the paths that it depends on, or None after an error."""
     Path(generated).parent.mkdir(parents=True, exist_ok=True)
+    directives = dict(each.split("=") for each in arguments)
+    annotate = directives.pop("annotate", None) == "True"
     options = CompilationOptions(
         include_path=[os.getcwd()],
         language_level=3,
         output_file=generated,
         cplus=language == "CXX",
-        annotate="annotate" in directives,
-        compiler_directives={name: value for name, value in directives.items() if name != "annotate"},
+        annotate=annotate,
+        compiler_directives={name: value == "True" for name, value in directives.items()},
     )
     if source == shared:
         options.module_name, options.shared_c_file_path = shared, generated
         error, _ = generate_shared_module(options)
         return None if error else []
     options.shared_utility_qualified_name = shared
-    if compile(source, options, source.rpartition(".")[0].replace("/", ".")).num_errors:
+    name = source.rpartition(".")[0]
+    if compile(source, options, name.replace("/", ".")).num_errors:
         return None
     tree = create_dependency_tree(Context.from_options(options))
-    return sorted(os.path.relpath(each) for each in tree.all_dependencies(source))
+    # A .pxd that appears beside the source changes what is generated.
+    return [*map(os.path.relpath, tree.all_dependencies(source)), f"{name}.pxd"]
 
 
 def times(paths):
@@ -49,46 +53,50 @@ def times(paths):
     return {path: os.stat(path).st_mtime_ns if os.path.exists(path) else None for path in paths}
 
 
+def up_to_date(known, made_by, generated):
+    """Return whether a generated file is what would be generated now. `known` is what is known of it."""
+    return (
+        known["made by"] == made_by
+        and times(known["inputs"]) == known["inputs"]
+        and os.path.exists(generated)
+    )
+
+
 def main(jobs, shared, *arguments):
-    directives = {}
-    for argument in arguments:
-        name, _, value = argument.partition("=")
-        directives[name] = value == "True"
-    made_by = [__version__, shared, *arguments, *times([__file__]).values()]
-    known_file = Path(jobs).with_suffix(".json")
-    known = json.loads(known_file.read_text()) if known_file.exists() else {}
-    lines = [line.split("\t") for line in Path(jobs).read_text().splitlines()]
+    state = Path(jobs).with_suffix(".json")
+    known = json.loads(state.read_text()) if state.exists() else {}
     wanted = {}
-    for source, generated, language in lines:
-        before = known.get(source, {"made by": None, "inputs": {}})
-        if (
-            before["made by"] != [*made_by, generated, language]
-            or times(before["inputs"]) != before["inputs"]
-            or not os.path.exists(generated)
-        ):
-            wanted[source] = generated, language
+    for line in Path(jobs).read_text().splitlines():
+        source, generated, language = line.split("\t")
+        made_by = [
+            __version__,
+            times([__file__])[__file__],
+            generated,
+            language,
+            shared,
+            *arguments,
+        ]
+        if source not in known or not up_to_date(known[source], made_by, generated):
+            wanted[source] = made_by
     failed = False
-    with ProcessPoolExecutor(min(len(os.sched_getaffinity(0)), len(wanted) or 1)) as processes:
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(wanted) or 1)) as processes:
+        running = {}
         # The largest first, so that no process waits for another at the end.
-        order = sorted(wanted, key=lambda each: -os.path.getsize(each) if os.path.exists(each) else 0)
-        futures = {
-            source: processes.submit(transpile, source, *wanted[source], shared, directives)
-            for source in order
-        }
-        for number, (source, future) in enumerate(futures.items(), 1):
+        for source in sorted(
+            wanted, key=lambda each: os.path.exists(each) and -os.path.getsize(each)
+        ):
+            _, _, generated, language, *_ = wanted[source]
+            job = source, generated, language, shared, arguments
+            running[source] = processes.submit(transpile, *job)
+        for number, (source, future) in enumerate(running.items(), 1):
             inputs = future.result()
-            print(f"[{number}/{len(futures)}] {source} to {wanted[source][1]}", flush=True)
+            print(f"[{number}/{len(running)}] {source}", flush=True)
             if inputs is None:
                 failed = True
                 known.pop(source, None)
-                continue
-            # A .pxd that appears beside the source changes what is generated.
-            beside = source if source == shared else source.rpartition(".")[0] + ".pxd"
-            known[source] = {
-                "made by": [*made_by, *wanted[source]],
-                "inputs": times({*inputs, beside}),
-            }
-    known_file.write_text(json.dumps(known, indent=1))
+            else:
+                known[source] = {"made by": wanted[source], "inputs": times(inputs)}
+    state.write_text(json.dumps(known, indent=1))
     return 1 if failed else 0
 
 
