@@ -3,21 +3,25 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-# Folders of the backends, plugins and clients.
+INSTALL := PYTHON=$(PYTHON) .ci/install .venv
+# Folders of the backends, plugins and clients; those that examples/models needs, and the rest.
 DISTRIBUTIONS := $(shell .ci/distributions)
-# What an installation is made of; after a change of one of these it is made again.
-SOURCES := .ci/install pyproject.toml CMakeLists.txt $(wildcard cmake/*) $(addsuffix /pyproject.toml,$(DISTRIBUTIONS)) \
-  $(shell find core frontends $(DISTRIBUTIONS) -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' -o -name '*.binpb' \
-    -o -name CMakeLists.txt) $(wildcard $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print)))
+SERVED := backends/fil backends/onnx backends/python plugins/adapters
+OTHERS := $(filter-out $(SERVED),$(DISTRIBUTIONS))
+# What installations are made of; after a change of one of these they are made again.
+compiled = $(shell find $1 -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' -o -name '*.binpb' -o -name CMakeLists.txt)
+sources = $(addsuffix /pyproject.toml,$1) $(call compiled,$1)
+CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
+  $(wildcard $(patsubst %.pxd,%.py,$(shell find core frontends -path '*/native' -prune -o -name '*.pxd' -print)))
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto)
 
-.PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels new-backend new-plugin docs proto clean
+.PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels sdists models new-backend new-plugin docs proto clean
 
-serve: .venv/.models  ## serve the example models
+serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
 
-test: .venv/.test .venv/.models  ## run every test
+test: .venv/.test  ## run every test
 	.ci/test $(BIN) $(ARGS)
 
 lint: .venv/.test  ## style, then types
@@ -29,24 +33,24 @@ lint: .venv/.test  ## style, then types
 shape: .venv/.test  ## size, names and imports of the code as numbers, with their bounds
 	$(BIN)/python -m tests.shape $(ARGS)
 
-dev: .venv/.test  ## everything that work on the code needs; builds the compiled modules again
+dev: .venv/.test  ## everything that work on the code needs; builds the compiled modules again, as wheels have them
 	$(PIP) install --no-build-isolation --no-deps --editable .
 	for each in $(dir $(wildcard $(addsuffix /CMakeLists.txt,$(DISTRIBUTIONS)))); do \
 	  $(PIP) install --no-build-isolation --no-deps --editable $$each || exit 1; done
 
-bench: .venv/.test  ## this server beside Triton, MLServer and FastAPI, in under ten minutes
+bench: .venv/.release  ## this server beside Triton, MLServer and FastAPI, in under ten minutes
 	$(BIN)/python -m benchmarks $(ARGS)
 
-bench-full: .venv/.test  ## the same, everything; over an hour
+bench-full: .venv/.release  ## the same, everything; over an hour
 	$(BIN)/python -m benchmarks --full $(ARGS)
 
-bench-guard: .venv/.test  ## instructions of a request, compared with those that were committed
+bench-guard: .venv/.release  ## instructions of a request, compared with those that were committed
 	$(BIN)/python -m benchmarks.guard $(ARGS)
 
 soak: .venv/.test  ## ten minutes of load while everything changes: nothing may be lost
 	PYTHONPATH=.:tests $(BIN)/python -m soak $(ARGS)
 
-bench-batching: .venv/.test  ## how full batches are, compared with what the arrivals allow
+bench-batching: .venv/.release  ## how full batches are, compared with what the arrivals allow
 	$(BIN)/python -m benchmarks.batching $(ARGS)
 
 fuzz: .venv/.test  ## 200,000 hostile requests over both protocols; SEED=7 makes others
@@ -55,14 +59,20 @@ fuzz: .venv/.test  ## 200,000 hostile requests over both protocols; SEED=7 makes
 fuzz-cost: .venv/.test  ## an hour's search for requests that cost much memory or time for their size
 	$(BIN)/python -m tests.fuzz.costly --seed $(or $(SEED),1) $(ARGS)
 
-wheels: .venv/.installed  ## wheels of all distributions, in wheels/
-	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir wheels . $(addprefix ./,$(DISTRIBUTIONS))
+wheels: .venv/.tools  ## wheels of all distributions, in wheels/
+	.ci/wheels $(BIN) wheels $(ARGS)
 
-new-backend: .venv/.installed  ## a backend to start from: make new-backend NAME=lightgbm
+sdists: .venv/.tools  ## source distributions of all distributions, in sdists/
+	.ci/wheels $(BIN) sdists $(ARGS)
+
+models: .venv/.test  ## make the files of examples/models again, which are committed
+	$(BIN)/python examples/make_models.py
+
+new-backend: .venv/.author  ## a backend to start from: make new-backend NAME=lightgbm
 	$(BIN)/python examples/new_distribution.py backend "$(NAME)" backends
 	$(PIP) install --no-build-isolation --editable "backends/$(NAME)"
 
-new-plugin: .venv/.installed  ## a plugin to start from: make new-plugin NAME=audit
+new-plugin: .venv/.author  ## a plugin to start from: make new-plugin NAME=audit
 	$(BIN)/python examples/new_distribution.py plugin "$(NAME)" plugins
 	$(PIP) install --no-build-isolation --editable "plugins/$(NAME)"
 
@@ -74,18 +84,32 @@ proto: .venv/.test  ## compile the .proto files to descriptors, which are commit
 	  --descriptor_set_out=$${each%.proto}.binpb $$(basename $$each) || exit 1; done
 
 clean:
-	rm -rf .venv build wheels
+	rm -rf .venv build wheels sdists
 	git clean -fdXq examples
 
-.venv/.installed: $(SOURCES)
-	PYTHON=$(PYTHON) .ci/install .venv examples
+# What compiles, then what examples/models needs, then all distributions: compiled quickly, none twice.
+.venv/.tools: .ci/install pyproject.toml
+	$(INSTALL)
+	touch $@
+
+.venv/.serve: .venv/.tools $(CORE) $(call sources,$(SERVED))
+	$(INSTALL) . $(SERVED)
+	touch $@
+
+# What authors of backends and plugins test with.
+.venv/.author: .venv/.serve $(call sources,plugins/testing)
+	$(INSTALL) plugins/testing
+	touch $@
+
+.venv/.installed: .venv/.serve $(call sources,$(OTHERS))
+	$(INSTALL) --group examples $(OTHERS)
 	touch $@
 
 .venv/.test: .venv/.installed
-	$(PIP) install --group test --group lint
+	$(INSTALL) --group test --group lint
 	touch $@
 
-# The example models that the repository does not hold itself.
-.venv/.models: .venv/.installed examples/make_models.py
-	$(BIN)/python examples/make_models.py
+# The same, compiled as wheels are.
+.venv/.release: .venv/.test
+	$(MAKE) dev
 	touch $@

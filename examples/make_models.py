@@ -1,17 +1,19 @@
-"""Make what the example models need and the repository does not hold: python examples/make_models.py
+"""Make the files of the example models, which are in the repository: python examples/make_models.py [FOLDER]
+
+FOLDER is a repository of models, by default examples/models. `make models` runs this script.
 
     digits           an MLP for handwritten digits, as ONNX written by hand
     breast_cancer    a pipeline of scikit-learn, as ONNX by skl2onnx, without any config.pbtxt
     linear           the weights of a linear regression, as a checkpoint of torch
     tumours          a forest of XGBoost
     wine             a forest of LightGBM
-    preprocess       needs nothing
 
-From data that scikit-learn carries; the same data and versions give the same files. A few seconds.
+All are trained on data of scikit-learn; equal data and versions give equal files. It takes a few seconds.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import lightgbm
@@ -34,12 +36,12 @@ IR_VERSION = 8  # with opset 17, for every onnxruntime since 1.12
 TRAINING = 1500  # of the 1,797 digits; the others are for the clients
 
 
-def main() -> None:
-    make_digits(MODELS / "digits")
-    make_breast_cancer(MODELS / "breast_cancer")
-    make_linear(MODELS / "linear")
-    make_tumours(MODELS / "tumours")
-    make_wine(MODELS / "wine")
+def main(folder: Path = MODELS) -> None:
+    make_digits(folder / "digits")
+    make_breast_cancer(folder / "breast_cancer")
+    make_linear(folder / "linear")
+    make_tumours(folder / "tumours")
+    make_wine(folder / "wine")
 
 
 def make_digits(model: Path) -> None:
@@ -142,4 +144,4 @@ def report(model: Path, score: float) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:]))

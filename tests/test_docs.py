@@ -61,18 +61,10 @@ def test_the_contributors_page_has_every_verb():
     assert [rule for rule in rules if f"`make {rule}" not in text] == []
 
 
-@pytest.fixture(scope="module")
-def digits():
-    """The folder of the model that pages ask."""
-    if not (MODELS / "digits" / "1" / "model.onnx").exists():
-        subprocess.run([sys.executable, ROOT / "examples" / "make_models.py"], check=True)
-    return MODELS / "digits"
-
-
-def test_the_page_about_models_in_your_own_process_runs(tmp_path, digits):
+def test_the_page_about_models_in_your_own_process_runs(tmp_path):
     page = (ROOT / "docs" / "in-process.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    shutil.copytree(digits, tmp_path / "models" / "digits")
+    shutil.copytree(MODELS / "digits", tmp_path / "models" / "digits")
     (tmp_path / "page.py").write_text("\n".join(blocks))
 
     done = subprocess.run(
@@ -85,7 +77,6 @@ def test_the_page_about_models_in_your_own_process_runs(tmp_path, digits):
     assert "[0, 1, 2]\n['grpc', 'http']\n" in done.stdout
 
 
-@pytest.mark.usefixtures("digits")
 def test_a_server_answers_the_requests_of_the_readme_as_described(tmp_path):
     shutil.copytree(MODELS, tmp_path / "models")
 

@@ -11,7 +11,10 @@ ROOT = Path(__file__).parents[1]
 VERBS = re.findall(r"^([\w-]+):.*## ", (ROOT / "Makefile").read_text(), re.M)
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+@needs_make
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_finds_all_that_it_is_made_of(verb):
     # --always-make: as on a clone on which nothing has been made yet.
@@ -20,6 +23,41 @@ def test_a_verb_finds_all_that_it_is_made_of(verb):
     plan = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
     assert plan.returncode == 0, plan.stderr
+
+
+def planned(verb):
+    """Return the commands of a verb on a fresh clone."""
+    run = ["make", "--dry-run", "--always-make", verb]
+    return subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+@needs_make
+def test_serve_installs_what_the_example_models_need_and_trains_nothing():
+    plan = planned("serve")
+
+    assert "--group" not in plan and "make_models" not in plan
+    installed = set(re.findall(r"\b(?:backends|plugins|clients)/\w+", plan))
+    assert installed == {"backends/fil", "backends/onnx", "backends/python", "plugins/adapters"}
+
+
+@needs_make
+@pytest.mark.parametrize("verb", ["wheels", "sdists"])
+def test_wheels_need_the_tools_that_build_and_nothing_else(verb):
+    plan = planned(verb).splitlines()
+
+    assert plan == [
+        "PYTHON=python3 .ci/install .venv",
+        "touch .venv/.tools",
+        f".ci/wheels .venv/bin {verb} ",
+    ]
+
+
+@needs_make
+def test_no_verb_installs_a_distribution_twice():
+    plan = planned("test")
+
+    installed = re.findall(r" ((?:backends|plugins|clients)/\w+|\.)(?= |$)", plan, re.M)
+    assert sorted(set(installed)) == sorted(installed)
 
 
 def test_the_readme_begins_with_verbs_that_there_are():

@@ -67,5 +67,8 @@ def is_installed(distribution: str) -> bool:
 
 
 def install_hint(name: str) -> str:
-    """Return the end of an error text that names the extra with `name`; "" if no extra has it."""
-    return f"; try: pip install 'core[{name}]'" if name in extras() else ""
+    """Return the end of an error text that names the extra with `name`; "" if no extra has it.
+
+    No index has the distributions of this project: `make wheels` makes the folder.
+    """
+    return f"; try: pip install --find-links wheels 'core[{name}]'" if name in extras() else ""

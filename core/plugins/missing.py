@@ -11,7 +11,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 
-from core.plugins.extras import extras, is_installed
+from core.plugins.extras import extras, install_hint, is_installed
 
 PROCESS_HOST = "process-host"
 """The extra that brings a process host."""
@@ -67,12 +67,8 @@ def advice(names: Iterable[str]) -> str:
     parts = {part for name in names for part in re.split(r"[._/]", name.lower())}
     for extra, needs in sorted(ours.items()):
         if extra in parts and needs[0] in absent:
-            return f"; `pip install core[{extra}]` installs a backend for it"
-    if absent:
-        return (
-            f"; not installed are {', '.join(absent)}: `pip install core[{FORMATS}]` installs all"
-        )
-    return ""
+            return install_hint(extra)
+    return f"; not installed are {', '.join(absent)}{install_hint(FORMATS)}" if absent else ""
 
 
 def distributions() -> Mapping[str, str]:

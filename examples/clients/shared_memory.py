@@ -1,7 +1,7 @@
 """Digits, whose pixels never travel: python shared_memory.py [ADDRESS] [SOCKET]
 
-It needs `pip install core-client tritonclient[http] scikit-learn`. The server must run on this machine, with
---allow-client-shm=true, or with --shared-memory-socket=SOCKET.
+It needs `pip install --find-links wheels core-client tritonclient[http] scikit-learn`. The server must run
+on this machine, with --allow-client-shm=true, or with --shared-memory-socket=SOCKET.
 """
 
 import sys

@@ -18,22 +18,7 @@ from sklearn.linear_model import LinearRegression
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODELS = EXAMPLES / "models"
-MADE = (
-    "digits/1/model.onnx",
-    "breast_cancer/1/model.onnx",
-    "linear/1/linear/pytorch_model.bin",
-    "tumours/1/xgboost.json",
-    "wine/1/model.txt",
-)
 FORESTS = ["tumours", "wine", "wine_features", "wine_label", "wine_pipeline", "wine_bls"]
-
-
-@pytest.fixture(scope="module")
-def models():
-    """Return the folder of the models, with those that the script makes."""
-    if not all((MODELS / path).is_file() for path in MADE):
-        subprocess.run([sys.executable, EXAMPLES / "make_models.py"], check=True, timeout=120)
-    return MODELS
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +28,11 @@ def memory_socket(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(models, pytestconfig, memory_socket):
+def server(pytestconfig, memory_socket):
     launcher = Launcher(pytestconfig)
     launcher.kind = "core"
     names = ["digits", "breast_cancer", "linear", "iris", "preprocess", *FORESTS]
-    yield launcher.start(names, f"--shared-memory-socket={memory_socket}", source=models)
+    yield launcher.start(names, f"--shared-memory-socket={memory_socket}", source=MODELS)
     launcher.stop_all(wait=True)
 
 
@@ -202,19 +187,19 @@ def test_photographs_are_normalised_like_numpy(server):
     np.testing.assert_allclose(found, expected.transpose(0, 3, 1, 2), atol=1e-5)
 
 
-def test_the_digits_model_matches_its_documentation(models):
+def test_the_digits_model_matches_its_documentation():
     data = datasets.load_digits()
-    session = onnxruntime.InferenceSession(models / "digits" / "1" / "model.onnx")
+    session = onnxruntime.InferenceSession(MODELS / "digits" / "1" / "model.onnx")
 
     (found,) = session.run(None, {"pixels": data.images[1500:].astype(np.float32)})
 
     assert (found.argmax(1) == data.target[1500:]).mean() > 0.85
 
 
-def test_the_checkpoint_holds_the_regression(models):
+def test_the_checkpoint_holds_the_regression():
     data = datasets.load_linnerud()
     regression = LinearRegression().fit(data.data, data.target)
-    version = models / "linear" / "1"
+    version = MODELS / "linear" / "1"
 
     reader = runpy.run_path(str(version / "checkpoint.py"))
     state = reader["read"](version / "linear" / "pytorch_model.bin")
@@ -223,9 +208,9 @@ def test_the_checkpoint_holds_the_regression(models):
     np.testing.assert_allclose(state["bias"], regression.intercept_, rtol=1e-6)
 
 
-def test_torch_reads_the_checkpoint(models):
+def test_torch_reads_the_checkpoint():
     torch = pytest.importorskip("torch", reason="torch is not needed, and not installed")
-    version = models / "linear" / "1"
+    version = MODELS / "linear" / "1"
 
     state = torch.load(version / "linear" / "pytorch_model.bin", weights_only=True)
 
@@ -235,14 +220,14 @@ def test_torch_reads_the_checkpoint(models):
     }
 
 
-def test_a_checkpoint_that_would_run_code_is_refused(models, tmp_path):
+def test_a_checkpoint_that_would_run_code_is_refused(tmp_path):
     class Harmful:
         def __reduce__(self):
             return (print, ("run",))
 
     with zipfile.ZipFile(tmp_path / "bad.bin", "w") as archive:
         archive.writestr("bad/data.pkl", pickle.dumps(Harmful(), 2))
-    reader = runpy.run_path(str(models / "linear" / "1" / "checkpoint.py"))
+    reader = runpy.run_path(str(MODELS / "linear" / "1" / "checkpoint.py"))
 
     with pytest.raises(pickle.UnpicklingError, match="print is more than plain tensors need"):
         reader["read"](tmp_path / "bad.bin")

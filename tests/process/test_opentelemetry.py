@@ -130,7 +130,7 @@ def test_without_the_plugin_the_server_names_the_package_to_install(launch, coll
         launch([], *flags(collector), f"--workers={workers}", environment=hidden)
 
     assert caught.value.returncode == 1
-    assert caught.value.log.count("pip install 'core[opentelemetry]'") == 1
+    assert caught.value.log.count("pip install --find-links wheels 'core[opentelemetry]'") == 1
 
 
 def test_a_server_without_that_mode_does_not_import_it(launch, tmp_path):

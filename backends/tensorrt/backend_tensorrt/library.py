@@ -20,8 +20,10 @@ RUNTIMES = {
     "dispatch": ("tensorrt_dispatch", "tensorrt_dispatch_bindings"),
 }
 _OLDEST = 10
-_PIP = 'pip install "backend-tensorrt[cu13]" (or [cu12], by the driver)'
-_LEAN = 'pip install "backend-tensorrt[lean]"'
+# The folder that `make wheels` makes: no index has the distributions of this project.
+_INSTALL = "pip install --find-links wheels 'backend-tensorrt[{}]'"
+PIP = f"{_INSTALL.format('cu13')} (or [cu12], by the driver)"
+_LEAN = _INSTALL.format("lean")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def cupy(model: str) -> Any:
         found = "is not installed" if missing else f"cannot be imported: {_line(error)}"
         raise unavailable(
             f"model '{model}': CuPy, which holds the memory of the GPU for TensorRT, {found}; "
-            f"install it with: {_PIP}"
+            f"install it with: {PIP}"
         ) from error
 
 
@@ -106,12 +108,12 @@ def _check_version(module: Any, name: str, model: str) -> None:
     if int(version.split(".")[0]) < _OLDEST:
         raise unavailable(
             f"model '{model}': {name} {version} is too old, this backend needs {_OLDEST} or newer; "
-            f"install it with: {_PIP}"
+            f"install it with: {PIP}"
         )
 
 
 def _no_tensorrt(model: str, wanted: str, reasons: list[str]) -> CoreError:
-    command = _LEAN if wanted == "lean" else _PIP
+    command = _LEAN if wanted == "lean" else PIP
     if wanted == "dispatch":
         command = "pip install tensorrt-dispatch-cu13-bindings tensorrt-dispatch-cu13-libs"
     what = "TensorRT" + (f" (its {wanted} runtime)" if wanted else "")

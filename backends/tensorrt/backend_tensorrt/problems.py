@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from backend_tensorrt.library import PIP
 from core.errors import CoreError, Fatal, internal, unavailable
 
 _LFS_POINTER = b"version https://git-lfs"
@@ -127,7 +128,7 @@ def _about_report(report: str, version: str, runtime: str, gpu: str) -> str:
     if runtime != "full" and (_NOT_COMPATIBLE.search(report) or "version" in report.lower()):
         return (
             f"TensorRT's {runtime} runtime {version} runs only engines that were built version-compatible; "
-            'build it so, or install all of TensorRT: pip install "backend-tensorrt[cu13]"'
+            f"build it so, or install all of TensorRT: {PIP}"
         )
     if _CORRUPT.search(report):
         return (

@@ -78,9 +78,13 @@ def test_modules_of_wheels_with_bindings_in_their_names(installed):
         (
             {},
             "",
-            r'"m": TensorRT is not installed; .*pip install "backend-tensorrt\[cu13\]".*\[lean\]',
+            r"\"m\": TensorRT is not installed; .*wheels 'backend-tensorrt\[cu13\]'.*\[lean\]",
         ),
-        ({}, "lean", r'its lean runtime.*pip install "backend-tensorrt\[lean\]"$'),
+        (
+            {},
+            "lean",
+            r"its lean runtime.*pip install --find-links wheels 'backend-tensorrt\[lean\]'$",
+        ),
         (
             {},
             "dispatch",
@@ -110,7 +114,7 @@ def test_an_error_for_a_missing_library_has_the_command(installed, modules, want
 @pytest.mark.parametrize(
     ("modules", "expected"),
     [
-        ({}, r'CuPy, .* is not installed; install it with: pip install "backend-tensorrt\[cu13\]"'),
+        ({}, r"CuPy, .* is not installed; install it with: .*wheels 'backend-tensorrt\[cu13\]'"),
         ({"cupy": ImportError("libcudart")}, "CuPy, .* cannot be imported: ImportError: libcudart"),
     ],
 )

@@ -1,6 +1,6 @@
 """Tokens of an external issuer: JWT, verified with the issuer's public keys (RFC 7519, RFC 7517).
 
-The only file that imports PyJWT; `pip install core[jwt]` brings it.
+The only file that imports PyJWT; core[jwt] brings it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ try:
     )
 except ImportError as error:
     raise unavailable(
-        f"--auth-jwks needs PyJWT and cryptography ({error}); try: pip install core[jwt]"
+        f"--auth-jwks needs PyJWT and cryptography ({error}); try: pip install 'pyjwt[crypto]'"
     ) from None
 
 

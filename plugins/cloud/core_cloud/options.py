@@ -214,9 +214,12 @@ def _import(place: Place, name: str) -> Any:
 
 def _missing(place: Place, error: ImportError) -> CoreError:
     extra = _EXTRAS.get(place.scheme)
-    hint = f"pip install core-cloud[{extra}]" if extra else "pip install fsspec, and what it names"
+    hint = "fsspec, and what it names"
+    if extra:  # the folder that `make wheels` makes: no index has core-cloud
+        hint = f"--find-links wheels 'core-cloud[{extra}]'"
     return unsupported(
-        f"model repository '{place.shown}' needs a package that is not here ({error}); try: {hint}"
+        f"model repository '{place.shown}' needs a package that is not here ({error}); "
+        f"try: pip install {hint}"
     )
 
 

@@ -195,10 +195,10 @@ def test_a_path_without_objects_is_no_place(memory, pauses):
 @pytest.mark.parametrize(
     ("url", "package", "extra"),
     [
-        ("s3://bucket", "s3fs", "core-cloud[s3]"),
-        ("gs://bucket", "gcsfs", "core-cloud[gcs]"),
-        ("as://account/container", "adlfs", "core-cloud[azure]"),
-        ("s3://bucket", "fsspec", "core-cloud[s3]"),
+        ("s3://bucket", "s3fs", "--find-links wheels 'core-cloud[s3]'"),
+        ("gs://bucket", "gcsfs", "--find-links wheels 'core-cloud[gcs]'"),
+        ("as://account/container", "adlfs", "--find-links wheels 'core-cloud[azure]'"),
+        ("s3://bucket", "fsspec", "--find-links wheels 'core-cloud[s3]'"),
         ("memory://models", "fsspec", "fsspec"),
     ],
 )

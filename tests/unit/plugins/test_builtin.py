@@ -84,31 +84,32 @@ def test_a_plugin_takes_precedence_over_a_built_in_part(opened, built_in, reques
             "core-redis",
             "from core.caches import open_cache; open_cache({'redis': {}})",
             "no cache named 'redis': it is not built in, and no plugin brings it; "
-            "try: pip install 'core[redis]'",
+            "try: pip install --find-links wheels 'core[redis]'",
         ),
         (
             "core-cloud",
             "from core.options import Options; from core.repository import open_repositories; "
             "open_repositories(Options.defaults(model_repository=['gs://bucket/models']))",
             "model repository 'gs://bucket/models': no plugin opens URLs of gs://; "
-            "try: pip install 'core[gs]'",
+            "try: pip install --find-links wheels 'core[gs]'",
         ),
         (
             "core-platforms",
             "from core import options, plugins; "
             "options.parse(['--allow-sagemaker=true'], plugins.flags())",
-            "unrecognized option '--allow-sagemaker=true'; try: pip install 'core[sagemaker]'",
+            "unrecognized option '--allow-sagemaker=true'; "
+            "try: pip install --find-links wheels 'core[sagemaker]'",
         ),
         (
             "core-platforms",
             "import core; core.Server(vertex_ai_port=1)",
-            "a server has no option 'vertex_ai_port'; try: pip install 'core[vertex-ai]'",
+            "a server has no option 'vertex_ai_port'; try: pip install --find-links wheels 'core[vertex-ai]'",
         ),
         (
             "core-encryption",
             "from core.repository.agents.known import find_agent; find_agent('decrypt')",
             "unable to find repository agent 'decrypt': it is not built in, no plugin brings it, and there "
-            "is no <name>/agent.py in ''; try: pip install 'core[decrypt]'",
+            "is no <name>/agent.py in ''; try: pip install --find-links wheels 'core[decrypt]'",
         ),
     ],
 )

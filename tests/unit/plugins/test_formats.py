@@ -95,7 +95,7 @@ def test_a_file_of_a_missing_backend_is_unknown_and_the_error_names_the_package(
         fill(parse_text("", "test"), "m", plugins.formats(), ["model.onnx"])
 
     assert "found model.onnx; known are model.savedmodel," in caught.value.message
-    assert caught.value.message.endswith("; `pip install core[onnx]` installs a backend for it")
+    assert caught.value.message.endswith("; try: pip install --find-links wheels 'core[onnx]'")
 
 
 def test_the_formats_of_this_project_are_searched_in_tritons_order():

@@ -117,11 +117,12 @@ def test_the_extras_of_core_name_every_backend_and_all_formats_of_this_project()
 @pytest.mark.parametrize(
     ("names", "text"),
     [
-        (["1.txt", "model.onnx"], "; `pip install core[onnx]` installs a backend for it"),
-        (["tensorrt_plan"], "; `pip install core[tensorrt]` installs a backend for it"),
+        (["1.txt", "model.onnx"], "; try: pip install --find-links wheels 'core[onnx]'"),
+        (["tensorrt_plan"], "; try: pip install --find-links wheels 'core[tensorrt]'"),
         (
             ["x.bin"],
-            "; not installed are backend-onnx, backend-tensorrt: `pip install core[formats]` installs all",
+            "; not installed are backend-onnx, backend-tensorrt; "
+            "try: pip install --find-links wheels 'core[formats]'",
         ),
     ],
 )

@@ -90,7 +90,7 @@ def test_a_url_that_no_plugin_opens_is_refused_by_name_without_its_password(monk
     assert error.kind is Kind.UNSUPPORTED
     assert error.message == (
         "model repository 'shelf://bucket/models': no plugin opens URLs of shelf://; "
-        "try: pip install 'core[plugins]'"
+        "try: pip install --find-links wheels 'core[plugins]'"
     )
 
 

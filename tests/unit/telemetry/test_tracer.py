@@ -336,7 +336,8 @@ def test_a_mode_without_its_plugin_is_refused_with_the_package_to_install(tracer
 
     assert caught.value.kind is Kind.INVALID
     assert caught.value.message == (
-        "--trace-config=mode=spans: no installed plugin has this mode; try: pip install 'core[spans]'"
+        "--trace-config=mode=spans: no installed plugin has this mode; "
+        "try: pip install --find-links wheels 'core[spans]'"
     )
 
 

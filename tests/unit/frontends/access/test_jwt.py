@@ -281,7 +281,7 @@ def test_without_pyjwt_the_start_fails_with_the_package_to_install(path, monkeyp
     monkeypatch.delitem(sys.modules, "frontends.shared.access.jwt", raising=False)
 
     with pytest.raises(
-        CoreError, match=r"--auth-jwks needs PyJWT .*pip install core\[jwt\]"
+        CoreError, match=r"--auth-jwks needs PyJWT .*pip install 'pyjwt\[crypto\]'"
     ) as error:
         AccessPolicy(options(path))
     assert error.value.kind is Kind.UNAVAILABLE
