@@ -20,6 +20,14 @@ from core_importers.unpacking import unpack
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 _API, _SERVICE = "bentoml.api", "bentoml.service"
+_STAND_IN = {
+    f"bentoml.{name}"
+    for name in (
+        "Context", "api", "asgi_app", "images", "importing", "lightgbm", "models", "on_deployment",
+        "on_shutdown", "on_startup", "onnx", "picklable_model", "service", "sklearn", "task", "torchscript",
+        "validators", "xgboost",
+    )
+}  # fmt: skip
 _STORED = ("bentoml.models.get", "bentoml.models.BentoModel")
 _REFUSED = {
     "bentoml.depends": "it depends on other services (bentoml.depends): import each of them, and call them by "
@@ -115,7 +123,8 @@ def read(
     draft.parameter("BENTOML_API", f"{module or file.path.stem}:{name}.{api.name}")
     _service(file, node, draft)
     _bring_models(file, models, draft)
-    draft.adapter("bentoml", "tensor_fields.py", "compat/bentoml")
+    draft.adapter("bentoml", "tensor_fields.py")
+    draft.stand_in("bentoml", "bentoml", file.uses("bentoml") - _STAND_IN)
     draft.need(*file.packages("bentoml"))
     unknown = [each.tensor.name for each in [*inputs, output] if each.kind in ("array", "tensor")]
     unknown = [n for n in unknown if _is_json(n, [*inputs, output], draft)]

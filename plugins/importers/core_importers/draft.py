@@ -75,6 +75,19 @@ class Draft:
     def parameter(self, key: str, value: str) -> None:
         self.config.parameters[key].string_value = value
 
+    def stand_in(self, package: str, distribution: str, missing: Iterable[str]) -> None:
+        """Copy the stand-in of a package; if it misses something, the installed package is used.
+
+        package   of adapters/compat, which is also its import name
+        missing   what the source imports and the stand-in has not
+        """
+        if left := sorted(missing):
+            self.parameter("USE_PACKAGE", distribution)
+            self.need(distribution)
+            self.notes.append(f"it uses {', '.join(left)}: the package {distribution} must be installed")
+        else:
+            self.copy(_ADAPTERS / "compat" / package, f"compat/{package}")
+
     def tensors(self, inputs: list[Declared], outputs: list[Declared]) -> None:
         """Write inputs and outputs into the configuration, with those of the command line."""
         for each in merged(inputs, self.wished_inputs):

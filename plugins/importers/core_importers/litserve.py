@@ -16,6 +16,7 @@ from core_importers.python_file import PythonFile, constant
 
 BASE = ("litserve.LitAPI", "litserve.api.LitAPI")
 _SERVER = "litserve.LitServer"
+_STAND_IN = {f"litserve.{name}" for name in ("LitAPI", "LitServer", "Callback", "Logger")}
 # Arguments of LitAPI and LitServer that become the configuration.
 _SETTINGS = {"max_batch_size": 1, "batch_timeout": 0.0, "stream": False, "enable_async": False}
 _LOST = {
@@ -71,7 +72,8 @@ def read(file: PythonFile, name: str, draft: Draft) -> None:
         draft.notes.append(
             "`request` is the JSON of LitServe's requests; --input NAME:TYPE[DIMS] makes tensors of its fields"
         )
-    draft.adapter("litserve", "tensor_fields.py", "compat/litserve")
+    draft.adapter("litserve", "tensor_fields.py")
+    draft.stand_in("litserve", "litserve", file.uses("litserve") - _STAND_IN)
     draft.need(*file.packages("litserve"))
     if others := {each for each in file.modules() if each in ("fastapi", "starlette")}:
         draft.notes.append(f"{', '.join(sorted(others))}: requests are dicts here, not HTTP requests")

@@ -95,6 +95,10 @@ class PythonFile:
                     left += map(PythonFile, package.rglob("*.py"))
         return found
 
+    def imports(self) -> set[str]:
+        """Return the dotted names that the file imports, such as torch.nn or ts.context.Context."""
+        return set(self._origins.values())
+
     def modules(self) -> set[str]:
         """Return the first names of the modules that the file imports."""
         found = set()
@@ -104,6 +108,17 @@ class PythonFile:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
         return found
+
+    def uses(self, package: str) -> set[str]:
+        """Return what the file names of a package, such as litserve.LitAPI: its first two words."""
+        found = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                words = self.origin(node).split(".")
+                if words[0] == package and len(words) > 1:
+                    found.add(".".join(words[:2]))
+        imported = {name for name in self._origins.values() if name.startswith(f"{package}.")}
+        return found | {".".join(name.split(".")[:2]) for name in imported}
 
     def packages(self, *without: str) -> list[str]:
         """Return the packages that the file and its neighbours import, by their names on an index."""

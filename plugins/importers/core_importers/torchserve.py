@@ -5,7 +5,6 @@ archive ─► 1/source ─► manifest, handler, model-config.yaml ─► confi
 
 from __future__ import annotations
 
-import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from core.errors import invalid
 from core_importers import documents
 from core_importers.declared import Declared
 from core_importers.draft import Draft
+from core_importers.python_file import PythonFile
 from core_importers.unpacking import unpack
 
 MANIFEST = "MAR-INF/MANIFEST.json"
@@ -38,6 +38,19 @@ _REFUSED = {
     "vllm_handler": "it starts vLLM itself",
     "trt_llm_handler": "it starts TensorRT-LLM itself",
 }
+# What adapters/compat/ts has.
+_STAND_IN = (
+    "ts.context",
+    "ts.handler_utils.timer",
+    "ts.handler_utils.utils",
+    "ts.protocol.otf_message_handler",
+    "ts.torch_handler.base_handler",
+    "ts.torch_handler.image_classifier",
+    "ts.torch_handler.image_segmenter",
+    "ts.torch_handler.object_detector",
+    "ts.torch_handler.vision_handler",
+    "ts.utils.util",
+)
 _STREAMS = "send_intermediate_predict_response"
 # Keys of model-config.yaml that this server takes.
 _TAKEN = {"minWorkers", "maxWorkers", "batchSize", "maxBatchDelay", "responseTimeout", "handler"}
@@ -62,14 +75,12 @@ def read(path: Path, draft: Draft) -> None:
     draft.kind = f"TorchServe archive, handler {handler}"
     settings = _settings(model, draft.source)
     own = _own_handler(handler, draft.source)
-    if own is None:
-        _builtin(handler, draft)
-    else:
-        _custom(own, draft)
+    missing = _builtin(handler, draft) if own is None else _custom(own, draft)
     draft.parameter("TORCHSERVE_HANDLER", handler)
     draft.tensors([Declared("data", "STRING", (1,))], [Declared("output", "STRING", (1,))])
     _configured(settings, draft)
-    draft.adapter("torchserve", "compat/ts")
+    draft.adapter("torchserve")
+    draft.stand_in("ts", "torchserve", missing)
     if settings:
         text = json.dumps(settings, indent=2, default=str)
         (draft.version / "model_config.json").write_text(text, "utf-8")
@@ -109,7 +120,8 @@ def _own_handler(handler: str, source: Path) -> Path | None:
     return file if name and file.is_file() else None
 
 
-def _builtin(handler: str, draft: Draft) -> None:
+def _builtin(handler: str, draft: Draft) -> set[str]:
+    """Take a handler of TorchServe; return what the stand-in misses. Raises CoreError(INVALID)."""
     if handler in _REFUSED:
         raise invalid(f"handler '{handler}' of TorchServe cannot be taken: {_REFUSED[handler]}")
     if handler not in _CONTENT:
@@ -125,58 +137,38 @@ def _builtin(handler: str, draft: Draft) -> None:
             "base_handler gets the JSON of each request as a tensor. A TorchScript file is faster with "
             'backend: "pytorch", which takes tensors'
         )
-    if handler == "text_classifier":
-        draft.notes.append(
-            "text_classifier runs with the code of TorchServe: install the package torchserve (no Java "
-            "needed), and torchtext if source_vocab.pt was made with it"
-        )
+    if handler != "text_classifier":
+        return set()
+    draft.notes.append("if source_vocab.pt was made by torchtext, torchtext must be installed too")
+    return {f"ts.torch_handler.{handler}"}
 
 
-def _custom(file: Path, draft: Draft) -> None:
-    text = file.read_text("utf-8")
-    try:
-        names = _names(ast.parse(text, str(file)))
-    except SyntaxError as error:
-        raise invalid(
-            f"handler '{file.name}' is no Python 3: {error.msg}, line {error.lineno}"
-        ) from error
+def _custom(path: Path, draft: Draft) -> set[str]:
+    """Take a handler of the archive; return what it imports of torchserve and the stand-in misses."""
+    file = PythonFile(path)
+    names = {each.rpartition(".")[2] for each in file.imports()}
     draft.need("torch")
-    base = next((each for each in _CONTENT if _class_of(each) in names), None)
+    base = next((each for each in _CONTENT if _class_of(each) in names - {"BaseHandler"}), None)
     if base is not None:
         _content(base, draft)
         draft.need(*_PACKAGES[base])
-    elif names & {"VisionHandler", "PIL", "Image"}:
-        draft.need("pillow")
-    else:
+    elif "VisionHandler" not in names and "PIL" not in file.modules():
         draft.notes.append(
             "the handler gets the bytes of each request. If its clients send JSON or text, set the parameter "
             "CONTENT_TYPE in config.pbtxt to application/json or text/plain"
         )
-    if names & {"TextHandler", "TextClassifier"}:
-        draft.need("torchserve")
-    if any(_STREAMS in each.read_text("utf-8", "replace") for each in file.parent.glob("*.py")):
+    archived = [PythonFile(each) for each in sorted(path.parent.glob("*.py"))]
+    draft.need(*(name for name in file.packages("ts")))
+    if any(_STREAMS in each.path.read_text("utf-8", "replace") for each in archived):
         draft.config.model_transaction_policy.decoupled = True
         draft.notes.append("the handler streams: clients ask by gRPC streams or generate_stream")
+    used = {name for each in archived for name in each.imports() if name.startswith("ts.")}
+    return {name for name in used if not name.startswith(_STAND_IN)}
 
 
 def _class_of(handler: str) -> str:
     """Return the class of a handler's module: ImageClassifier of image_classifier."""
     return "".join(word.title() for word in handler.split("_"))
-
-
-def _names(tree: ast.Module) -> set[str]:
-    """Return the names that a file imports and extends."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {each.name for each in node.names}
-            if isinstance(node, ast.ImportFrom) and node.module:
-                found.add(node.module.partition(".")[0])
-        elif isinstance(node, ast.ClassDef):
-            bases = node.bases
-            found |= {each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in bases}
-    # A base handler says nothing about the content of requests.
-    return found - {"BaseHandler"}
 
 
 def _content(handler: str, draft: Draft) -> None:

@@ -151,7 +151,7 @@ def test_a_python_model_with_columns_and_parameters(tmp_path, imported, served):
     report = imported(tmp_path / "scaled")
 
     assert "factor FP64[1] optional" in report
-    assert "needs    mlflow-skinny" in report
+    assert "needs    mlflow" in report
     inputs = {
         "a": np.array([[1.0], [2.0]]),
         "b": np.array([[3], [4]]),

@@ -3,8 +3,8 @@
 request ─► arguments of the method ─► the method ─► output
 
 Parameters of config.pbtxt: BENTOML_API (module:class.method), FIELDS (see tensor_fields.py). bentoml_store/ holds the models
-of the store that the service reads. compat/bentoml stands in for the package bentoml, which is used instead if
-it is installed.
+of the store that the service reads. compat/bentoml stands in for the package bentoml; with the parameter
+USE_PACKAGE, the installed one is used.
 """
 
 import asyncio
@@ -22,7 +22,6 @@ import triton_python_backend_utils as pb_utils
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "source")
 sys.path.insert(0, SOURCE)
-sys.path.append(os.path.join(HERE, "compat"))
 sys.path.append(HERE)
 
 from tensor_fields import error_of, kinds_of, tensor_of, value_of  # noqa: E402
@@ -34,6 +33,8 @@ class TritonPythonModel:
         if os.path.isdir(os.path.join(HERE, "bentoml_store")):
             os.environ["BENTOML_HOME"] = os.path.join(HERE, "bentoml_store")
         self.config = json.loads(args["model_config"])
+        if "USE_PACKAGE" not in self.config["parameters"]:
+            sys.path.insert(0, os.path.join(HERE, "compat"))
         self.kinds = kinds_of(self.config)
         self.spec = self.config["output"][0]
         self.batched = self.config["max_batch_size"] > 0

@@ -4,7 +4,7 @@ request ─► decode_request ─► batch ─► predict ─► unbatch ─► 
 
 Parameters of config.pbtxt: LITAPI (module:class), LITAPI_ARGUMENTS of its constructor, LITAPI_SETTINGS
 (max_batch_size, stream, enable_async), FIELDS (see tensor_fields.py). compat/litserve stands in for the package
-litserve, which is used instead if it is installed.
+litserve; with the parameter USE_PACKAGE, the installed one is used.
 """
 
 import asyncio
@@ -20,7 +20,6 @@ import triton_python_backend_utils as pb_utils
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "source")
 sys.path.insert(0, SOURCE)
-sys.path.append(os.path.join(HERE, "compat"))
 sys.path.append(HERE)
 
 from tensor_fields import error_of, kinds_of, plain, tensor_of, text_of, value_of  # noqa: E402
@@ -30,6 +29,8 @@ class TritonPythonModel:
     def initialize(self, args):
         os.chdir(SOURCE)  # it opens its files by relative paths
         self.config = json.loads(args["model_config"])
+        if "USE_PACKAGE" not in self.config["parameters"]:
+            sys.path.insert(0, os.path.join(HERE, "compat"))
         self.kinds = kinds_of(self.config)
         self.batched = self.config["max_batch_size"] > 0
         module, _, name = self.parameter("LITAPI").partition(":")

@@ -5,7 +5,7 @@ request ─► rows {"data": …, "body": …} ─► handler.handle(rows, conte
 Parameters of config.pbtxt: TORCHSERVE_HANDLER, CONTENT_TYPE of the requests (application/json, text/plain;
 else bytes), SERVICE_ENVELOPE (body). A request may have a parameter content_type of its own. Each input is a
 field of the rows; further inputs may be added to config.pbtxt. compat/ts stands in for the package
-torchserve, which is used instead if it is installed.
+torchserve; with the parameter USE_PACKAGE, the installed one is used.
 """
 
 import importlib
@@ -19,17 +19,18 @@ import triton_python_backend_utils as pb_utils
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "source")
 sys.path.insert(0, SOURCE)
-sys.path.append(os.path.join(HERE, "compat"))
 
 
 class TritonPythonModel:
     def initialize(self, args):
-        from ts.context import Context
-
         os.chdir(SOURCE)  # handlers open their files by relative paths
         self.config = json.loads(args["model_config"])
         parameters = self.config.get("parameters", {})
         self.parameters = {key: value["string_value"] for key, value in parameters.items()}
+        if "USE_PACKAGE" not in self.parameters:
+            sys.path.insert(0, os.path.join(HERE, "compat"))
+        from ts.context import Context
+
         self.batched = self.config["max_batch_size"] > 0
         self.decoupled = self.config.get("model_transaction_policy", {}).get("decoupled", False)
         gpu = int(args["model_instance_device_id"]) if args["model_instance_kind"] == "GPU" else None
