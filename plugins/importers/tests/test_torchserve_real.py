@@ -55,12 +55,13 @@ class Scorer(BaseHandler):
 
 # torchvision for GPUs beside a torch for CPUs cannot load its operators; its transforms need none.
 TORCHVISION = """
-import importlib.util, os, torch
+import importlib.util, os, sys, torch, types
 folder = importlib.util.find_spec("torchvision").submodule_search_locations[0]
 try:
     torch.ops.load_library(os.path.join(folder, "_C.so"))
 except OSError:
-    torch.library.define("torchvision::nms", "(Tensor a, Tensor b, float c) -> Tensor")
+    name = "torchvision._meta_registrations"
+    sys.modules[name] = types.ModuleType(name)
 """
 # Runs TorchServe's own code, which needs no Java: rows of a request in, answers out.
 TORCHSERVE = f"""{TORCHVISION}
@@ -96,7 +97,9 @@ def archived(tmp_path, name, *options, files=(), extension=".mar"):
     command = [program] if os.path.exists(program) else command
     more = ["--extra-files", ",".join(map(str, files))] if files else []
     common = ["--model-name", name, "--version", "1.0", "--export-path", str(tmp_path), "--force"]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    environment = {**os.environ, "TMPDIR": str(work)}
     subprocess.run([*command, *common, *map(str, options), *more], check=True, env=environment)
     return tmp_path / f"{name}{extension}"
 
