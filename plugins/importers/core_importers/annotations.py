@@ -84,7 +84,9 @@ def _list(file: PythonFile, name: str, inner: ast.expr, optional: bool) -> Field
     if found.kind in ("value", "text"):
         return Field(Declared(name, found.tensor.datatype, (-1,), optional), "list")
     if found.kind == "list":
-        return Field(Declared(name, found.tensor.datatype, (-1, *found.tensor.dims), optional), "list")
+        return Field(
+            Declared(name, found.tensor.datatype, (-1, *found.tensor.dims), optional), "list"
+        )
     return None
 
 
@@ -131,6 +133,8 @@ def _optional(file: PythonFile, node: ast.expr | None) -> ast.expr | None:
         return node.slice
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         sides = [node.left, node.right]
-        kept = [each for each in sides if not (isinstance(each, ast.Constant) and each.value is None)]
+        kept = [
+            each for each in sides if not (isinstance(each, ast.Constant) and each.value is None)
+        ]
         return kept[0] if len(kept) == 1 else None
     return None

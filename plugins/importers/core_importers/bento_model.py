@@ -39,11 +39,16 @@ def read(path: Path, draft: Draft) -> None:
     versions: dict[str, Any] = context.get("framework_versions") or {}
     reader = _READERS.get(module)
     if reader is None:
-        reason = _REASONS.get(module, "no backend of this server reads it; import the service that calls it")
+        reason = _REASONS.get(
+            module, "no backend of this server reads it; import the service that calls it"
+        )
         raise invalid(f"'{path}' is a model of bentoml.{module}: {reason}")
     reader(folder, draft, document)
     bentoml = context.get("bentoml_version", "unknown")
-    draft.kind = f"BentoML model of bentoml.{module}, version {document.get('version')}, written by BentoML {bentoml}"
+    version = document.get("version")
+    draft.kind = (
+        f"BentoML model of bentoml.{module}, version {version}, written by BentoML {bentoml}"
+    )
     wanted = [f"{name}=={version}" for name, version in versions.items()]
     draft.need(*wanted)
     if (folder / "custom_objects.pkl").is_file():
@@ -95,7 +100,7 @@ def _onnx(folder: Path, draft: Draft, document: dict[str, Any]) -> None:
 def _torchscript(folder: Path, draft: Draft, document: dict[str, Any]) -> None:
     if not (draft.wished_inputs and draft.wished_outputs):
         raise invalid(
-            f"'{folder}' is TorchScript, which says nothing of datatypes and shapes: give them by --input and "
+            f"'{folder}' is TorchScript, which has no datatypes and shapes: give them by --input and "
             "--output, such as --input INPUT__0:FP32[-1,4] --output OUTPUT__0:FP32[-1,3]"
         )
     draft.copy(_saved(folder), "model.pt")

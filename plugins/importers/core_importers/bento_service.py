@@ -30,9 +30,8 @@ _STAND_IN = {
 }  # fmt: skip
 _STORED = ("bentoml.models.get", "bentoml.models.BentoModel")
 _REFUSED = {
-    "bentoml.depends": "it depends on other services (bentoml.depends): import each of them, and call them by "
-    "an ensemble or BLS",
-    "bentoml.models.HuggingFaceModel": "",
+    "bentoml.depends": "it depends on other services (bentoml.depends): import each of them, and connect "
+    "them by an ensemble or BLS",
 }
 _LOST = {
     "bentoml.task": "tasks (@bentoml.task) are not taken",
@@ -67,13 +66,17 @@ def read_bento(path: Path, draft: Draft) -> None:
         folder = draft.folder.parent / "unpacked"
         unpack(path, folder)
     if not (folder / "bento.yaml").is_file():
-        raise invalid(f"'{path}' has no bento.yaml: it was not written by `bentoml build` or export")
+        raise invalid(
+            f"'{path}' has no bento.yaml: it was not written by `bentoml build` or export"
+        )
     document = documents.read_yaml(folder / "bento.yaml")
     service = str(document.get("service", ""))
     module, _, name = service.partition(":")
     file_path = folder / "src" / (module.replace(".", "/") + ".py")
     if not file_path.is_file():
-        raise invalid(f"'{path}': bento.yaml names the service '{service}', and src has no such module")
+        raise invalid(
+            f"'{path}': bento.yaml names the service '{service}', and src has no such module"
+        )
     file = PythonFile(file_path)
     found = classes(file)
     if name not in found:
@@ -130,8 +133,8 @@ def read(
     unknown = [n for n in unknown if _is_json(n, [*inputs, output], draft)]
     if unknown:
         draft.notes.append(
-            f"{', '.join(unknown)}: the annotation has no shape, so the array is JSON in a STRING; --input and "
-            "--output NAME:TYPE[DIMS] make tensors of them"
+            f"{', '.join(unknown)}: the annotation has no shape, so the array is JSON in a STRING; --input "
+            "and --output NAME:TYPE[DIMS] make tensors of them"
         )
 
 
@@ -199,10 +202,8 @@ def _inputs(file: PythonFile, api: Method) -> list[Field]:
         raise _unclear(file, api, f"*{arguments.vararg.arg}")
     given = [*arguments.posonlyargs, *arguments.args][1:]  # without self
     optional = len(given) - len(arguments.defaults)
-    found = [
-        field(file, each.arg, each.annotation, i >= optional) for i, each in enumerate(given)
-    ]
-    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults):
+    found = [field(file, each.arg, each.annotation, i >= optional) for i, each in enumerate(given)]
+    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         found.append(field(file, each.arg, each.annotation, default is not None))
     found = [each for each in found if each.tensor.name not in ("ctx", "context")]
     if not found:
@@ -224,17 +225,18 @@ def _batched(
     wished = {each.name: each for each in [*draft.wished_inputs, *draft.wished_outputs]}
     tensors = [wished.get(each.tensor.name, each.tensor) for each in fields]
     if options.get("batch_dim", 0) not in (0, (0, 0), [0, 0]) or any(
-        each.kind not in ("list", "array", "tensor") or (t.datatype == "STRING" and each.kind != "list")
-        for each, t in zip(fields, tensors)
+        each.kind not in ("list", "array", "tensor")
+        or (t.datatype == "STRING" and each.kind != "list")
+        for each, t in zip(fields, tensors, strict=True)
     ):
-        draft.notes.append("it is batchable, but its types have no batch dimension here: requests run alone")
+        draft.notes.append(
+            "it is batchable, but its types have no batch dimension here: requests run alone"
+        )
         return inputs, output
     draft.batched(int(options.get("max_batch_size", 100)), 0.0)
-    for each in fields:
-        if each.tensor.name in wished:
-            continue
     shrunk = [
-        each._replace(tensor=each.tensor._replace(dims=each.tensor.dims[1:] or (1,))) for each in fields
+        each._replace(tensor=each.tensor._replace(dims=each.tensor.dims[1:] or (1,)))
+        for each in fields
     ]
     return shrunk[:-1], shrunk[-1]
 

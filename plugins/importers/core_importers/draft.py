@@ -84,7 +84,9 @@ class Draft:
         if left := sorted(missing):
             self.parameter("USE_PACKAGE", distribution)
             self.need(distribution)
-            self.notes.append(f"it uses {', '.join(left)}: the package {distribution} must be installed")
+            self.notes.append(
+                f"it uses {', '.join(left)}: the package {distribution} must be installed"
+            )
         else:
             self.copy(_ADAPTERS / "compat" / package, f"compat/{package}")
 
@@ -175,7 +177,9 @@ def _text(config: ModelConfig) -> str:
             several = value if isinstance(value, Sequence) else [value]
             lines += [f"{field.name} {{ {_line(each)} }}" for each in several]
         else:
-            lines.append(f'{field.name}: "{value}"' if field.name == "backend" else f"{field.name}: {value}")
+            lines.append(
+                f'{field.name}: "{value}"' if field.name == "backend" else f"{field.name}: {value}"
+            )
     return "\n".join(lines) + "\n"
 
 

@@ -70,13 +70,15 @@ def read(file: PythonFile, name: str, draft: Draft) -> None:
     draft.parameter("FIELDS", json.dumps(fields))
     if inputs:
         draft.notes.append(
-            "`request` is the JSON of LitServe's requests; --input NAME:TYPE[DIMS] makes tensors of its fields"
+            "`request` is the JSON of LitServe's requests; --input NAME:TYPE[DIMS] makes a tensor of a field"
         )
     draft.adapter("litserve", "tensor_fields.py")
     draft.stand_in("litserve", "litserve", file.uses("litserve") - _STAND_IN)
     draft.need(*file.packages("litserve"))
     if others := {each for each in file.modules() if each in ("fastapi", "starlette")}:
-        draft.notes.append(f"{', '.join(sorted(others))}: requests are dicts here, not HTTP requests")
+        draft.notes.append(
+            f"{', '.join(sorted(others))}: requests are dicts here, not HTTP requests"
+        )
 
 
 def _methods(file: PythonFile, name: str) -> set[str]:
@@ -94,9 +96,7 @@ def _methods(file: PythonFile, name: str) -> set[str]:
     return found
 
 
-def _settings(
-    file: PythonFile, name: str, draft: Draft
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _settings(file: PythonFile, name: str, draft: Draft) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the constructor's arguments and the settings, from the calls in the file.
 
     Raises CoreError(INVALID) for arguments that are no literals, or that cannot be served.

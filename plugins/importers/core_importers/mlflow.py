@@ -35,11 +35,12 @@ def read(folder: Path, draft: Draft) -> None:
     if native is None:
         model.pyfunc()
     version = document.get("mlflow_version", "unknown")
-    kind = native or f"python_function of {', '.join(n for n in flavors if n != 'python_function') or 'Python'}"
+    others = ", ".join(name for name in flavors if name != "python_function")
+    kind = native or f"python_function of {others or 'Python'}"
     draft.kind = f"MLflow model, flavour {kind}, written by MLflow {version}"
-_BATCHES = (
-    "if the first dimension is dynamic, a request has at most 4 rows: set max_batch_size in config.pbtxt"
-)
+
+
+_BATCHES = "if the first dimension is dynamic, a request has at most 4 rows: set max_batch_size in config.pbtxt"
 
 
 class _Model:
@@ -48,7 +49,9 @@ class _Model:
     flavors   name → settings
     """
 
-    def __init__(self, folder: Path, document: dict[str, Any], flavors: dict[str, Any], draft: Draft):
+    def __init__(
+        self, folder: Path, document: dict[str, Any], flavors: dict[str, Any], draft: Draft
+    ):
         self._folder = folder
         self._document = document
         self._flavors = flavors
@@ -62,7 +65,9 @@ class _Model:
         form = str(flavor.get("serialization_format", "pickle"))
         if form not in _FORMS or self._predict not in _METHODS:
             return False
-        return self._estimator(flavor, str(flavor.get("pickled_model", "model.pkl")), "scikit-learn")
+        return self._estimator(
+            flavor, str(flavor.get("pickled_model", "model.pkl")), "scikit-learn"
+        )
 
     def xgboost(self) -> bool:
         """A file of xgboost, by core-adapters."""
@@ -128,7 +133,7 @@ class _Model:
 
     def pyfunc(self) -> None:
         """mlflow.pyfunc in a model.py. Raises CoreError(INVALID) without the flavour."""
-        if not self._pyfunc:
+        if "python_function" not in self._flavors:
             raise invalid(
                 f"'{self._folder}' has only the flavours {', '.join(self._flavors)}: MLflow itself serves it "
                 "only with python_function, and no backend of this server reads it"
@@ -145,8 +150,8 @@ class _Model:
         else:
             draft.tensors([Declared("input", "STRING", (1,))], [Declared("output", "STRING", (1,))])
             draft.notes.append(
-                "the model has no signature: `input` is JSON as for MLflow's /invocations (dataframe_split, "
-                "dataframe_records, instances or inputs), `output` is JSON"
+                "the model has no signature: `input` is JSON as for MLflow's /invocations "
+                "(dataframe_split, dataframe_records, instances or inputs), `output` is JSON"
             )
         requirements = documents.requirements_in(self._folder / "requirements.txt")
         named = [each.partition("==")[0].lower() for each in requirements]
@@ -157,7 +162,9 @@ class _Model:
             "mlflow.pyfunc loads the model, which runs code in it; mlflow-skinny is enough in place of mlflow"
         )
         if self._pyfunc.get("env"):
-            draft.notes.append("its conda environment (conda.yaml) is not made; requirements.txt says the same")
+            draft.notes.append(
+                "its conda.yaml is not used; requirements.txt names the same packages"
+            )
 
     def _estimator(self, flavor: dict[str, Any], name: str, package: str) -> bool:
         """Take an estimator in a pickle or a skops file; with modules of its own only MLflow loads it."""
@@ -175,8 +182,8 @@ class _Model:
             draft.parameter("TRUSTED", types)
         elif types:
             draft.notes.append(
-                f"{name} holds types that skops does not know to be harmless, which its author trusts: {types}. "
-                "If you do too, import again with --force --trust"
+                f"{name} holds types that skops does not know to be harmless, which its author trusts: "
+                f"{types}. If you do too, import again with --force --trust"
             )
         return True
 

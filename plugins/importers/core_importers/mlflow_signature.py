@@ -80,7 +80,9 @@ def _declared(spec: dict[str, Any], unnamed: str) -> Declared:
         dtype = str(tensor.get("dtype", ""))
         datatype = "STRING" if dtype.startswith("str") else _DTYPES.get(dtype)
         if datatype is None:
-            raise invalid(f"MLmodel: tensor '{name}' has the dtype '{dtype}', which no tensor can have")
+            raise invalid(
+                f"MLmodel: tensor '{name}' has the dtype '{dtype}', which no tensor can have"
+            )
         return Declared(name, datatype, tuple(map(int, tensor.get("shape") or [1])), optional)
     return Declared(name, _COLUMNS.get(str(spec.get("type")), "STRING"), (-1, 1), optional)
 

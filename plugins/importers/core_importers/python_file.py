@@ -40,7 +40,7 @@ class PythonFile:
         self._origins = dict(_imported(self.tree))
 
     def origin(self, node: ast.expr | None) -> str:
-        """Return the dotted name of an expression, with its import: litserve.LitAPI for ls.LitAPI; else ""."""
+        """Return the dotted name of an expression, such as litserve.LitAPI for ls.LitAPI; "" for another."""
         if isinstance(node, ast.Name):
             return self._origins.get(node.id, node.id)
         if isinstance(node, ast.Attribute) and (before := self.origin(node.value)):
@@ -48,7 +48,7 @@ class PythonFile:
         return ""
 
     def extends(self, name: str, base: str) -> bool:
-        """Return whether a class of the file extends `base`, a dotted name, directly or by another of them."""
+        """Return whether a class of the file extends `base`, a dotted name, directly or not."""
         seen: set[str] = set()
         left = [name]
         while left:

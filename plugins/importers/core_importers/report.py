@@ -12,7 +12,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 from core.config.messages import DataType
 from core_importers.draft import Draft
 
-
 # Distributions with the same modules.
 _SAME = {
     "mlflow": ("mlflow-skinny",),
@@ -56,7 +55,9 @@ def described(need: str) -> str:
         return need
     if wanted.marker is not None and not wanted.marker.evaluate():
         return f"{need} (not for this Python)"
-    there = next(filter(None, map(_version, (wanted.name, *_SAME.get(wanted.name.lower(), ())))), "")
+    there = next(
+        filter(None, map(_version, (wanted.name, *_SAME.get(wanted.name.lower(), ())))), ""
+    )
     if not there:
         return f"{need} (missing here: pip install '{need}')"
     if wanted.specifier.contains(there, prereleases=True):

@@ -17,14 +17,20 @@ class Handler:
             if number < 0:
                 from ts.utils.util import PredictionException
                 raise PredictionException("a number below 0", 400)
-            found.append({"word": self.words[number * self.factor], "unit": context.get_request_header(i, "unit")})
+            unit = context.get_request_header(i, "unit")
+            found.append({"word": self.words[number * self.factor], "unit": unit})
         return found
 """
 
 
 def mar(path, files, model=None, runtime="python", manifest=True):
     """Write an archive as torch-model-archiver does."""
-    settings = {"modelName": path.stem, "handler": "handler.py", "modelVersion": "1.0", **(model or {})}
+    settings = {
+        "modelName": path.stem,
+        "handler": "handler.py",
+        "modelVersion": "1.0",
+        **(model or {}),
+    }
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)

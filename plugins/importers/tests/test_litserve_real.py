@@ -211,7 +211,7 @@ def test_batches_are_formed_by_the_server(tmp_path, imported, served):
     answers = server.together([request_of(each, 2) for each in requests], name="squares")
     assert server.executions("squares") < 4
     with lit_server(file) as ask:
-        for answer, request in zip(answers, requests):
+        for answer, request in zip(answers, requests, strict=True):
             assert json.loads(answer["response"][0, 0]) == json.loads(ask(request))
 
 

@@ -35,7 +35,10 @@ def estimator():
 
 def test_an_estimator_by_core_adapters(tmp_path, imported, served, estimator):
     model, x = estimator
-    files = {"model.pkl": pickle.dumps(model), "requirements.txt": "mlflow==3.1.0\nscikit-learn>=1\n"}
+    files = {
+        "model.pkl": pickle.dumps(model),
+        "requirements.txt": "mlflow==3.1.0\nscikit-learn>=1\n",
+    }
     source = archives.mlmodel(tmp_path / "flowers" / "model", SKLEARN, TENSORS, files)
 
     report = imported(source, "--trust")
@@ -81,7 +84,9 @@ def test_columns_become_inputs_of_their_types(tmp_path, imported):
 
     report = imported(source)
 
-    assert "age FP64[-1,1], city STRING[-1,1] optional, when STRING[-1,1], list STRING[-1,1]" in report
+    assert (
+        "age FP64[-1,1], city STRING[-1,1] optional, when STRING[-1,1], list STRING[-1,1]" in report
+    )
     assert "the signature has no outputs" in report
     assert "needs    mlflow-skinny" in report
 

@@ -36,7 +36,9 @@ def test_the_text_of_a_prediction_exception_reaches_the_client(tmp_path, importe
 
 
 def test_settings_become_the_configuration(tmp_path, imported, served):
-    settings = "minWorkers: 2\nbatchSize: 8\nmaxBatchDelay: 20\nhandler: {factor: 2}\ndeviceType: cpu\n"
+    settings = (
+        "minWorkers: 2\nbatchSize: 8\nmaxBatchDelay: 20\nhandler: {factor: 2}\ndeviceType: cpu\n"
+    )
     files = {
         "handler.py": archives.HANDLER,
         "words.txt": "zero one two three four",
@@ -87,7 +89,10 @@ def handle(rows, context):
 
 
 def test_requirements_are_named_and_become_an_environment_if_asked(tmp_path, imported, repository):
-    files = {"handler.py": archives.HANDLER, "requirements.txt": "# of the model\nno-such-thing==1.5\n"}
+    files = {
+        "handler.py": archives.HANDLER,
+        "requirements.txt": "# of the model\nno-such-thing==1.5\n",
+    }
     model = {"requirementsFile": "requirements.txt"}
     source = archives.mar(tmp_path / "needy.mar", files, model)
 

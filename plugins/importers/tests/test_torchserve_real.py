@@ -167,7 +167,7 @@ def test_image_classifier_answers_as_torchserve(tmp_path, net, imported, served,
     needed("torchvision", "captum")
     rows = [each.hex() for each in pictures]
     expected = of_torchserve(archive, "image_classifier", "bytes", rows)
-    for answer, wanted in zip(answers, expected):
+    for answer, wanted in zip(answers, expected, strict=True):
         assert answer.keys() == wanted.keys()
         assert list(answer.values()) == pytest.approx(list(wanted.values()), abs=1e-6)
 
@@ -232,18 +232,14 @@ def test_a_handler_with_json_extra_files_and_batches(tmp_path, imported, served)
     assert [json.loads(each)["word"] for each in together] == [each["word"] for each in found]
     expected = of_torchserve(archive, "scorer", "json", rows)
     assert [each["word"] for each in found] == [each["word"] for each in expected]
-    for each, wanted in zip(found, expected):
+    for each, wanted in zip(found, expected, strict=True):
         assert each["scores"] == pytest.approx(wanted["scores"], rel=1e-6)
 
 
 def test_the_formats_tgz_and_folder(tmp_path, net, imported, served):
     options = ["--serialized-file", tmp_path / "net.pt", "--handler", "image_classifier"]
-    packed = archived(
-        tmp_path, "packed", *options, "--archive-format", "tgz", extension=".tar.gz"
-    )
-    folder = archived(
-        tmp_path, "folder", *options, "--archive-format", "no-archive", extension=""
-    )
+    packed = archived(tmp_path, "packed", *options, "--archive-format", "tgz", extension=".tar.gz")
+    folder = archived(tmp_path, "folder", *options, "--archive-format", "no-archive", extension="")
 
     for source, name in ((packed, "packed"), (folder, "folder")):
         imported(source)

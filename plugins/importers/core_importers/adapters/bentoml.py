@@ -2,9 +2,9 @@
 
 request ─► arguments of the method ─► the method ─► output
 
-Parameters of config.pbtxt: BENTOML_API (module:class.method), FIELDS (see tensor_fields.py). bentoml_store/ holds the models
-of the store that the service reads. compat/bentoml stands in for the package bentoml; with the parameter
-USE_PACKAGE, the installed one is used.
+Parameters of config.pbtxt: BENTOML_API (module:class.method), FIELDS (see tensor_fields.py). bentoml_store/
+holds the models of the store that the service reads. compat/bentoml stands in for the package bentoml; with
+the parameter USE_PACKAGE, the installed one is used.
 """
 
 import asyncio
@@ -48,7 +48,10 @@ class TritonPythonModel:
         self.method = getattr(self.service, method)
         function = inspect.unwrap(self.method)
         self.types = typing.get_type_hints(getattr(function, "__func__", function))
-        self.context = {name for name in inspect.signature(self.method).parameters} & {"ctx", "context"}
+        self.context = {name for name in inspect.signature(self.method).parameters} & {
+            "ctx",
+            "context",
+        }
 
     def finalize(self):
         self.hooks("__bentoml_shutdown_hook__")
@@ -79,12 +82,18 @@ class TritonPythonModel:
 
     def together(self, requests):
         """Answer requests by one call; more than one have a batch dimension."""
-        parts = [{each.name(): each.as_numpy() for each in request.inputs()} for request in requests]
+        parts = [
+            {each.name(): each.as_numpy() for each in request.inputs()} for request in requests
+        ]
         counts = [len(next(iter(part.values()))) for part in parts]
         whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         answer = self.awaited(self.call(whole if len(parts) > 1 else parts[0]))
         if not self.batched:
-            return [pb_utils.InferenceResponse([tensor_of(answer, self.spec, self.kinds[self.spec["name"]])])]
+            return [
+                pb_utils.InferenceResponse(
+                    [tensor_of(answer, self.spec, self.kinds[self.spec["name"]])]
+                )
+            ]
         if len(answer) != sum(counts):
             raise pb_utils.TritonModelException(
                 f"the API answered {sum(counts)} rows of a batch with {len(answer)}"
@@ -117,7 +126,9 @@ class TritonPythonModel:
                 array = array[:, 0]  # a list of single values
             value = value_of(array, kind, self.folder)
             wanted = self.types.get(name)
-            values[name] = wanted.model_validate(value) if hasattr(wanted, "model_validate") else value
+            values[name] = (
+                wanted.model_validate(value) if hasattr(wanted, "model_validate") else value
+            )
         values.update(dict.fromkeys(self.context))
         return self.method(**values)
 

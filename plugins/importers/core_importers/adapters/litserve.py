@@ -3,8 +3,8 @@
 request ─► decode_request ─► batch ─► predict ─► unbatch ─► encode_response ─► response
 
 Parameters of config.pbtxt: LITAPI (module:class), LITAPI_ARGUMENTS of its constructor, LITAPI_SETTINGS
-(max_batch_size, stream, enable_async), FIELDS (see tensor_fields.py). compat/litserve stands in for the package
-litserve; with the parameter USE_PACKAGE, the installed one is used.
+(max_batch_size, stream, enable_async), FIELDS (see tensor_fields.py). compat/litserve stands in for the
+package litserve; with the parameter USE_PACKAGE, the installed one is used.
 """
 
 import asyncio
@@ -85,7 +85,9 @@ class TritonPythonModel:
         encoded = [self.call(self.api.encode_response, a, c) for a, c in zip(answers, contexts)]
         responses, start = [], 0
         for count in counts:
-            responses.append(pb_utils.InferenceResponse(self.outputs(encoded[start : start + count])))
+            responses.append(
+                pb_utils.InferenceResponse(self.outputs(encoded[start : start + count]))
+            )
             start += count
         return responses
 
@@ -138,7 +140,10 @@ class TritonPythonModel:
         for spec in self.config["output"]:
             name, kind = spec["name"], self.kinds[spec["name"]]
             values = [getattr(each, "body", plain(each)) for each in encoded]
-            values = [v[name] if isinstance(v, dict) and name in v and kind != "json" else v for v in values]
+            values = [
+                v[name] if isinstance(v, dict) and name in v and kind != "json" else v
+                for v in values
+            ]
             if self.batched:
                 found.append(tensor_of(values, spec, kind, len(values)))
             else:

@@ -31,11 +31,15 @@ class TritonPythonModel:
     def respond(self, request):
         try:
             arrays = {each.name(): each.as_numpy() for each in request.inputs()}
-            params = {name: scalar(arrays.pop(name)) for name in list(arrays) if name in self.params}
+            params = {
+                name: scalar(arrays.pop(name)) for name in list(arrays) if name in self.params
+            }
             answer = self.model.predict(self.data(arrays), params=params or None)
             return pb_utils.InferenceResponse(self.outputs(answer))
         except Exception as error:
-            return pb_utils.InferenceResponse([], pb_utils.TritonError(f"{type(error).__name__}: {error}"))
+            return pb_utils.InferenceResponse(
+                [], pb_utils.TritonError(f"{type(error).__name__}: {error}")
+            )
 
     def data(self, arrays):
         """Return what predict takes."""
@@ -74,7 +78,9 @@ class TritonPythonModel:
 
 def scalar(array):
     """Return a parameter of predict: a value, or a list of several."""
-    values = [each.decode() if isinstance(each, bytes) else each for each in array.reshape(-1).tolist()]
+    values = [
+        each.decode() if isinstance(each, bytes) else each for each in array.reshape(-1).tolist()
+    ]
     return values[0] if len(values) == 1 else values
 
 
@@ -135,7 +141,9 @@ def tensor(spec, values):
         encoded = [each if isinstance(each, bytes) else text_of(each).encode() for each in flat]
         array = np.array(encoded, np.object_).reshape(array.shape)
     else:
-        array = array.astype(pb_utils.triton_string_to_numpy(spec["data_type"]), casting="same_kind")
+        array = array.astype(
+            pb_utils.triton_string_to_numpy(spec["data_type"]), casting="same_kind"
+        )
     rank = len(spec["dims"])
     while array.ndim < rank:
         array = array[..., np.newaxis]

@@ -6,8 +6,8 @@ The parameter FIELDS of config.pbtxt is JSON: name of an input or output → one
     text   str          bytes  bytes       json   anything, from JSON
     frame  a pandas data frame, from JSON  image  an image of pillow, from a file's bytes
     file   the path of a temporary file with the bytes
-A tensor that is not in FIELDS is a value if it has one element, else a list. An array or tensor in a STRING is
-JSON.
+A tensor that is not in FIELDS is a value if it has one element, else a list. An array or tensor in a STRING
+is JSON.
 """
 
 import io

@@ -33,7 +33,9 @@ class TritonPythonModel:
 
         self.batched = self.config["max_batch_size"] > 0
         self.decoupled = self.config.get("model_transaction_policy", {}).get("decoupled", False)
-        gpu = int(args["model_instance_device_id"]) if args["model_instance_kind"] == "GPU" else None
+        gpu = (
+            int(args["model_instance_device_id"]) if args["model_instance_kind"] == "GPU" else None
+        )
         manifest = read_json(os.path.join(SOURCE, "MAR-INF", "MANIFEST.json"))
         rows = max(1, self.config["max_batch_size"])
         self.context = Context(args["model_name"], SOURCE, manifest, rows, gpu, "0.12.0", True)

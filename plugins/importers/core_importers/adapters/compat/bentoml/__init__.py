@@ -1,13 +1,22 @@
 """Stands in for the package bentoml: what a service imports from it, without its server.
 
-Written for this project after BentoML's documented behaviour: the decorators, validators (which check nothing
-here), the models of the store in BENTOML_HOME, and load_model of sklearn, xgboost, lightgbm, onnx, torchscript
-and picklable_model.
+Written for this project after BentoML's documented behaviour: the decorators, validators (which check
+nothing here), the models of the store in BENTOML_HOME, and load_model of sklearn, xgboost, lightgbm, onnx,
+torchscript and picklable_model.
 """
 
 import contextlib
 
-from bentoml import lightgbm, models, onnx, picklable_model, sklearn, torchscript, validators, xgboost
+from bentoml import (
+    lightgbm,
+    models,
+    onnx,
+    picklable_model,
+    sklearn,
+    torchscript,
+    validators,
+    xgboost,
+)
 
 __all__ = [
     "lightgbm", "models", "onnx", "picklable_model", "sklearn", "torchscript", "validators", "xgboost",

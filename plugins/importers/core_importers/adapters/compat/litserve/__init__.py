@@ -11,7 +11,9 @@ class LitAPI:
     device = None
     spec = None
 
-    def __init__(self, max_batch_size=1, batch_timeout=0.0, stream=False, enable_async=False, **others):
+    def __init__(
+        self, max_batch_size=1, batch_timeout=0.0, stream=False, enable_async=False, **others
+    ):
         self.max_batch_size = max_batch_size
         self.batch_timeout = batch_timeout
         self.stream = stream

@@ -1,6 +1,5 @@
 """BaseHandler: loads a model, and answers by preprocess, inference, postprocess."""
 
-import abc
 import importlib
 import os
 
@@ -10,7 +9,7 @@ from ts.handler_utils.timer import timed
 from ts.utils.util import list_classes_from_module, load_label_mapping
 
 
-class BaseHandler(abc.ABC):
+class BaseHandler:
     def __init__(self):
         self.model = None
         self.mapping = None
@@ -46,8 +45,8 @@ class BaseHandler(abc.ABC):
             self.model = self._load_onnx(self.model_pt_path)
         else:
             raise RuntimeError(
-                f"BaseHandler reads no '{model.get('serializedFile')}': expected TorchScript (.pt), .onnx, or "
-                "a model file with weights"
+                f"BaseHandler reads no '{model.get('serializedFile')}': expected TorchScript (.pt), .onnx, "
+                "or a model file with weights"
             )
         self.mapping = load_label_mapping(os.path.join(folder, "index_to_name.json"))
         self.initialized = True

@@ -46,10 +46,8 @@ def prepare(image, short=256, side=224):
     Pixel for pixel what torchvision's Resize, CenterCrop, ToTensor and Normalize do for ImageNet.
     """
     width, height = image.size
-    if width <= height:
-        size = (short, int(short * height / width))
-    else:
-        size = (int(short * width / height), short)
+    upright = width <= height
+    size = (short, int(short * height / width)) if upright else (int(short * width / height), short)
     image = image if size == image.size else image.resize(size, Image.Resampling.BILINEAR)
     left = round((size[0] - side) / 2.0)
     top = round((size[1] - side) / 2.0)

@@ -46,6 +46,9 @@ def map_class_to_label(probs, mapping=None, lbl_classes=None):
     if lbl_classes is None:
         lbl_classes = [range(len(probs[0]))] * len(probs)
     return [
-        {str(number) if mapping is None else mapping[str(number)]: value for number, value in zip(*row)}
+        {
+            str(number) if mapping is None else mapping[str(number)]: value
+            for number, value in zip(*row)
+        }
         for row in zip(lbl_classes, probs)
     ]
