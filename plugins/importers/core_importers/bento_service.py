@@ -87,9 +87,9 @@ def read_bento(path: Path, draft: Draft) -> None:
     draft.name = str(document.get("name") or draft.name)
     requirements = folder / "env" / "python" / "requirements.txt"
     if requirements.is_file():
-        draft.copy(requirements, "requirements.txt")
+        draft.copy(requirements, "source-requirements.txt")
         draft.needs.clear()
-        draft.requirements("requirements.txt", documents.requirements_in(requirements))
+        draft.requirements(documents.requirements_in(requirements), "source-requirements.txt")
 
 
 def read(

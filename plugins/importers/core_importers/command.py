@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--environment",
         action="store_true",
-        help="let the server install the source's requirements into an environment of the model",
+        help="let the server install what the model needs into an environment of its own",
     )
     parser.add_argument(
         "--with",

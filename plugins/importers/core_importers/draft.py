@@ -17,6 +17,7 @@ from core.errors import invalid
 from core.repository.names import checked_name
 from core_importers import unpacking
 from core_importers.declared import Declared, merged, parsed
+from core_importers.documents import requirements_in
 from core_importers.wishes import Wishes
 
 _ADAPTERS = Path(__file__).parent / "adapters"
@@ -39,6 +40,7 @@ class Draft:
         self.needs: list[str] = []
         self.notes: list[str] = []
         self.wishes = wishes
+        self._requirements = ""
         self._repository = repository
         self._staging = _staging(repository)
         self.folder = self._staging / "new"
@@ -135,11 +137,24 @@ class Draft:
             "author, import again with --force --trust"
         )
 
-    def requirements(self, file: str, packages: Iterable[str]) -> None:
-        """Note the requirements of the source, in `file` of the version's folder."""
+    def requirements(self, packages: Iterable[str], file: str) -> None:
+        """Add the requirements of the source, which are in `file` of the version's folder."""
         self.need(*packages)
-        if self.wishes.environment:
-            self.parameter("REQUIREMENTS", file)
+        self._requirements = file if (self.version / file).is_file() else ""
+
+    def _environment(self) -> None:
+        """Let the server install the requirements for the model: numpy, those of the source, and needs."""
+        # Adapters and backends are the server's, not the model's.
+        needs = [each for each in self.needs if not each.startswith(("core-", "backend-"))]
+        if self.config.backend != "python" or not needs:
+            self.notes.append("--environment has no effect: the model needs no package of its own")
+            return
+        lines = [f"-r {self._requirements}"] if self._requirements else []
+        there = requirements_in(self.version / self._requirements) if self._requirements else []
+        lines += [each for each in needs if each not in there]
+        lines += [] if any(name_of(each) == "numpy" for each in needs) else ["numpy"]
+        (self.version / "requirements.txt").write_text("\n".join(lines) + "\n", "utf-8")
+        self.parameter("REQUIREMENTS", "requirements.txt")
 
     def finish(self) -> Path:
         """Write config.pbtxt and move the model into the repository; return its folder.
@@ -152,6 +167,8 @@ class Draft:
             raise invalid(
                 f"'{target}' exists already; --force replaces it, --name NAME imports beside it"
             )
+        if self.wishes.environment:
+            self._environment()
         (self.folder / "config.pbtxt").write_text(f"# {self.kind}\n{_text(self.config)}", "utf-8")
         self._repository.mkdir(parents=True, exist_ok=True)
         if target.exists():

@@ -40,7 +40,7 @@ def read(folder: Path, draft: Draft) -> None:
     draft.kind = f"MLflow model, flavour {kind}, written by MLflow {version}"
 
 
-_BATCHES = "if the first dimension is dynamic, a request has at most 4 rows: set max_batch_size in config.pbtxt"
+_BATCHES = "if the first dimension is dynamic, a request has at most 4 rows; set max_batch_size in config.pbtxt"
 
 
 class _Model:
@@ -157,7 +157,7 @@ class _Model:
         named = [each.partition("==")[0].lower() for each in requirements]
         if not any(each.startswith("mlflow") for each in named):
             draft.need("mlflow-skinny")
-        draft.requirements("source/requirements.txt", [*requirements, "pandas"])
+        draft.requirements([*requirements, "pandas"], "source/requirements.txt")
         draft.notes.append(
             "mlflow.pyfunc loads the model, which runs code in it; mlflow-skinny is enough in place of mlflow"
         )
@@ -196,7 +196,7 @@ class _Model:
         return signature
 
     def _adapted(self, signature: Signature, packages: list[str]) -> None:
-        """Let core-adapters serve the file; without a signature it reads inputs and outputs from the model."""
+        """Let core-adapters serve the file; without a signature it takes the tensors from the model."""
         draft = self._draft
         draft.config.backend = "python"
         outputs = signature.outputs
@@ -208,9 +208,7 @@ class _Model:
         heads = tuple(packages)
         found = [each for each in wanted if each.lower().startswith((*heads, "numpy", "pandas"))]
         missing = [p for p in packages if not any(each.lower().startswith(p) for each in found)]
-        if draft.wishes.environment:
-            draft.copy(self._folder / "requirements.txt", "requirements.txt")
-        draft.requirements("requirements.txt", [*found, *missing])
+        draft.need(*found, *missing)
 
     def _signature(self, unnamed_input: str, unnamed_output: str) -> Signature:
         return Signature(self._document, unnamed_input, unnamed_output)

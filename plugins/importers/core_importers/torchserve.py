@@ -86,7 +86,7 @@ def read(path: Path, draft: Draft) -> None:
         (draft.version / "model_config.json").write_text(text, "utf-8")
     if file := model.get("requirementsFile"):
         packages = documents.requirements_in(draft.source / str(file))
-        draft.requirements(f"source/{file}", packages)
+        draft.requirements(packages, f"source/{file}")
 
 
 def _unpacked(path: Path, draft: Draft) -> None:

@@ -14,7 +14,7 @@ class Wishes:
     name          of the model; "" for the name in the source
     force         replace a model of that name
     trusted       the configuration allows the server to read pickles
-    environment   the server installs the requirements of the source for the model
+    environment   the server installs the requirements for the model
     extras        files and folders that are copied beside a Python source
     inputs        such as "x:FP32[-1,4]": replace the inputs in the source of the same name, and add others
     outputs       likewise

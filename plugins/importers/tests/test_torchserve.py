@@ -100,7 +100,9 @@ def test_requirements_are_named_and_become_an_environment_if_asked(tmp_path, imp
     assert "REQUIREMENTS" not in (repository / "needy/config.pbtxt").read_text()
     assert "the server installs these" in imported(source, "--force", "--environment")
     text = (repository / "needy/config.pbtxt").read_text()
-    assert 'key: "REQUIREMENTS" value { string_value: "source/requirements.txt" }' in text
+    assert 'key: "REQUIREMENTS" value { string_value: "requirements.txt" }' in text
+    lines = (repository / "needy/1/requirements.txt").read_text().splitlines()
+    assert lines == ["-r source/requirements.txt", "torch", "numpy"]
 
 
 def test_what_the_stand_in_misses_needs_torchserve(tmp_path, imported, repository):
