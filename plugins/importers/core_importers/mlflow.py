@@ -40,7 +40,10 @@ def read(folder: Path, draft: Draft) -> None:
     draft.kind = f"MLflow model, flavour {kind}, written by MLflow {version}"
 
 
-_BATCHES = "if the first dimension is dynamic, a request has at most 4 rows; set max_batch_size in config.pbtxt"
+# Of a completed configuration.
+_BATCHES = (
+    "if the first dimension is dynamic, a request has at most 4 rows; max_batch_size allows more"
+)
 
 
 class _Model:

@@ -44,6 +44,7 @@ class Context:
         gpu,
         mms_version,
         limit_max_image_pixels=True,
+        *,
         metrics=None,
         model_yaml_config=None,
     ):
