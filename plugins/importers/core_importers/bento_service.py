@@ -126,6 +126,8 @@ def read(
     draft.parameter("BENTOML_API", f"{module or file.path.stem}:{name}.{api.name}")
     _service(file, node, draft)
     _bring_models(file, models, draft)
+    if file.uses("bentoml") & {"bentoml.sklearn", "bentoml.picklable_model"}:
+        draft.trust("what the service loads from the store")
     draft.adapter("bentoml", "tensor_fields.py")
     draft.stand_in("bentoml", "bentoml", file.uses("bentoml") - _STAND_IN)
     draft.need(*file.packages("bentoml"))

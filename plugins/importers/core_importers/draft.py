@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from core.config import ModelConfig
 from core.errors import invalid
-from core.repository.names import checked_name
+from core.repository import is_folder_name
 from core_importers import unpacking
 from core_importers.declared import Declared, merged, parsed
 from core_importers.documents import requirements_in
@@ -161,7 +161,9 @@ class Draft:
 
         Raises CoreError(INVALID) for an invalid name, or a model of that name without `force`.
         """
-        self.name = checked_name(self.wishes.name or self.name)
+        self.name = (self.wishes.name or self.name).strip()
+        if not is_folder_name(self.name) or ".." in self.name:
+            raise invalid(f"invalid model name '{self.name}'; --name NAME sets another")
         target = self._repository / self.name
         if target.exists() and not self.wishes.force:
             raise invalid(

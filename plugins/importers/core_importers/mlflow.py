@@ -65,7 +65,7 @@ class _Model:
     def sklearn(self) -> bool:
         """An estimator, by core-adapters: methods are outputs."""
         flavor = self._flavors["sklearn"]
-        form = str(flavor.get("serialization_format", "pickle"))
+        form = str(flavor.get("serialization_format") or _FORMS[0])
         if form not in _FORMS or self._predict not in _METHODS:
             return False
         return self._estimator(

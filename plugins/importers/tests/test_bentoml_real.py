@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("bentoml", reason="bentoml is not installed: dependency group importers")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
+from core import CoreError
+
 X = np.random.default_rng(0).normal(size=(40, 4))
 Y = (X[:, 0] > 0).astype(int)
 
@@ -148,7 +150,9 @@ def test_a_tag_of_the_store(home, imported, served, kind):
 
     imported("flowers:latest", "--trust")
 
-    answer = served("flowers").ask({"X": X}, outputs=["predict"], name="flowers")["predict"]
+    server = served("flowers")
+    rows = X.astype(np.float32 if kind == "xgboost" else np.float64)
+    answer = server.ask({"X": rows}, outputs=["predict"], name="flowers")["predict"]
     expected = np.array(run_python(PREDICT, kind))
     np.testing.assert_allclose(answer.ravel(), expected, rtol=1e-6)
 
@@ -187,13 +191,37 @@ def service(home, tmp_path):
     return folder / "flowers.py"
 
 
+def test_a_bento_that_bentoml_built(service, home, tmp_path, imported, served):
+    code = """
+import sys, bentoml
+python = {"packages": ["scikit-learn"], "lock_packages": False}
+bento = bentoml.build("flowers:Flowers", name="garden", include=["*.py"], python=python)
+bento.export(sys.argv[1])
+"""
+    run_python(code, tmp_path / "garden.bento", folder=service.parent)
+
+    report = imported(tmp_path / "garden.bento", "--output", "output:FP64[-1,2]", "--trust")
+    home.rename(home.parent / "elsewhere")
+
+    assert "needs    scikit-learn" in report
+    answer = served("garden").ask({"x": X[:3]}, name="garden")["output"]
+    assert answer.shape == (3, 2)
+    np.testing.assert_allclose(answer.sum(axis=1), 1)
+
+
+def test_a_service_reads_no_pickle_without_trust(service, imported, served):
+    assert "--force --trust" in imported(service)
+    with pytest.raises(CoreError, match="is a pickle, and reading it runs the code"):
+        served("flowers")
+
+
 @pytest.mark.parametrize("installed", [False, True], ids=["stand-in", "bentoml"])
 def test_a_service_answers_as_bentoml(service, imported, served, repository, installed, home):
     texts = ["a", "four", "words", "here"]
-    imported(service, "--output", "output:FP64[-1,2]")
-    imported(f"{service}:Flowers.label", "--name", "label")
-    imported(f"{service}:Flowers.lengths", "--name", "lengths")
-    imported(f"{service}:Flowers.count", "--name", "count")
+    imported(service, "--output", "output:FP64[-1,2]", "--trust")
+    imported(f"{service}:Flowers.label", "--name", "label", "--trust")
+    imported(f"{service}:Flowers.lengths", "--name", "lengths", "--trust")
+    imported(f"{service}:Flowers.count", "--name", "count", "--trust")
     asked = [
         ("/predict", {"x": X[:3].tolist()}),
         ("/label", {"row": X[0].tolist()}),

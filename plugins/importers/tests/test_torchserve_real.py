@@ -247,3 +247,44 @@ def test_the_formats_tgz_and_folder(tmp_path, net, imported, served):
         answer = json.loads(served(name).ask({"data": data}, name=name)["output"][0])
         assert len(answer) == 5
         assert sum(answer.values()) <= 1.0
+
+
+TEXT = """
+import torch
+
+
+class Text(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.EmbeddingBag(8, 4, mode="mean")
+        self.last = torch.nn.Linear(4, 2)
+
+    def forward(self, text, offsets):
+        return self.last(self.embedding(text, offsets))
+"""
+
+
+def test_text_classifier_runs_with_torchserve(tmp_path, imported, served, repository):
+    needed("ts", "captum")
+    (tmp_path / "text.py").write_text(TEXT)
+    namespace = {"__name__": "text"}
+    exec(TEXT, namespace)
+    torch.manual_seed(0)
+    torch.save(namespace["Text"]().state_dict(), tmp_path / "text.pth")
+    words = ["good", "film", "good film", "film good"]
+    torch.save({word: i for i, word in enumerate(words)}, tmp_path / "source_vocab.pt")
+    archive = archived(
+        tmp_path,
+        "reviews",
+        *("--model-file", tmp_path / "text.py", "--serialized-file", tmp_path / "text.pth"),
+        *("--handler", "text_classifier"),
+        files=[tmp_path / "source_vocab.pt"],
+    )
+
+    report = imported(archive)
+
+    assert "needs    torchserve" in report
+    text = np.array([b"Good film!"], object)
+    answer = json.loads(served("reviews").ask({"data": text}, name="reviews")["output"][0])
+    (expected,) = of_torchserve(archive, "text_classifier", "text", ["Good film!"])
+    assert answer == pytest.approx(expected, rel=1e-6)

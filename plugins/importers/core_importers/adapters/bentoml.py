@@ -4,7 +4,7 @@ request ─► arguments of the method ─► the method ─► output
 
 Parameters of config.pbtxt: BENTOML_API (module:class.method), FIELDS (see tensor_fields.py). bentoml_store/
 holds the models of the store that the service reads. compat/bentoml stands in for the package bentoml; with
-the parameter USE_PACKAGE, the installed one is used.
+the parameter USE_PACKAGE, the installed one is used. The stand-in reads pickles only if TRUSTED is true.
 """
 
 import asyncio
@@ -35,6 +35,8 @@ class TritonPythonModel:
         self.config = json.loads(args["model_config"])
         if "USE_PACKAGE" not in self.config["parameters"]:
             sys.path.insert(0, os.path.join(HERE, "compat"))
+            trusted = self.config["parameters"].get("TRUSTED", {}).get("string_value", "")
+            importlib.import_module("bentoml.models").TRUSTED = trusted.lower() == "true"
         self.kinds = kinds_of(self.config)
         self.spec = self.config["output"][0]
         self.batched = self.config["max_batch_size"] > 0

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+TRUSTED = False  # set by model.py: whether config.pbtxt lets pickles be read
+
 
 class Model:
     """A stored model. `path_of` returns the path of a file in it."""
@@ -55,6 +57,16 @@ class HuggingFaceModel:
         from huggingface_hub import snapshot_download
 
         return snapshot_download(self.model_id, revision=self.revision)
+
+
+def check_trust(model):
+    """Return the file of a model. Raises PermissionError unless config.pbtxt trusts pickles."""
+    if not TRUSTED:
+        raise PermissionError(
+            f"'{saved(model)}' is a pickle, and reading it runs the code in it; if you trust its author, import "
+            'with --trust, or set parameters { key: "TRUSTED" value { string_value: "true" } }'
+        )
+    return saved(model)
 
 
 def saved(model):

@@ -1,6 +1,6 @@
 """Pickled objects in the store."""
 
-from bentoml.models import get, saved
+from bentoml.models import check_trust, get
 
 __all__ = ["get", "load_model"]
 
@@ -8,5 +8,5 @@ __all__ = ["get", "load_model"]
 def load_model(bento_model):
     import cloudpickle
 
-    with open(saved(bento_model), "rb") as file:
+    with open(check_trust(bento_model), "rb") as file:
         return cloudpickle.load(file)

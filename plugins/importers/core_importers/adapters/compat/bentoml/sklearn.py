@@ -1,6 +1,6 @@
 """Estimators of scikit-learn in the store."""
 
-from bentoml.models import get, saved
+from bentoml.models import check_trust, get
 
 __all__ = ["get", "load_model"]
 
@@ -8,4 +8,4 @@ __all__ = ["get", "load_model"]
 def load_model(bento_model):
     import joblib
 
-    return joblib.load(saved(bento_model))
+    return joblib.load(check_trust(bento_model))

@@ -5,8 +5,8 @@ import os
 
 import torch
 
-from ts.handler_utils.timer import timed
-from ts.utils.util import list_classes_from_module, load_label_mapping
+from ts.labels import list_classes_from_module, load_label_mapping
+from ts.timing import timed
 
 
 class BaseHandler:
@@ -66,7 +66,9 @@ class BaseHandler:
             raise ValueError(f"'{model_file}': expected one class, found {classes}")
         model = classes[0]()
         if model_pt_path:
-            model.load_state_dict(torch.load(model_pt_path, map_location=self.device))
+            model.load_state_dict(
+                torch.load(model_pt_path, map_location=self.device, weights_only=True)
+            )
         return model
 
     @timed

@@ -2,9 +2,9 @@
 
 import torch
 
-from ts.handler_utils.timer import timed
+from ts.labels import map_class_to_label
+from ts.timing import timed
 from ts.torch_handler.vision_handler import VisionHandler, prepare
-from ts.utils.util import map_class_to_label
 
 
 class ImageClassifier(VisionHandler):

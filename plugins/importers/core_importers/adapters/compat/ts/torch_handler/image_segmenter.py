@@ -2,7 +2,7 @@
 
 import torch
 
-from ts.handler_utils.timer import timed
+from ts.timing import timed
 from ts.torch_handler.vision_handler import VisionHandler, prepare
 
 

@@ -1,8 +1,8 @@
 """ObjectDetector: boxes with their labels and scores."""
 
-from ts.handler_utils.timer import timed
+from ts.labels import map_class_to_label
+from ts.timing import timed
 from ts.torch_handler.vision_handler import VisionHandler, to_tensor
-from ts.utils.util import map_class_to_label
 
 
 class ObjectDetector(VisionHandler):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from ts.handler_utils.timer import timed
+from ts.timing import timed
 from ts.torch_handler.base_handler import BaseHandler
 
 _MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)

@@ -1,4 +1,4 @@
-"""Functions that handlers import from ts.utils.util."""
+"""Classes, labels and errors: ts.utils.util of torchserve."""
 
 import inspect
 import json
