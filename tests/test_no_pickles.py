@@ -1,7 +1,7 @@
 """Clients cannot make the server run code: no pickles, no libraries that use them, no eval.
 
-The test reads the source of core, frontends, backends and plugins, without their tests. The only place that
-reads pickles reads files of the repository, and only if the configuration of a model trusts
+The test reads the source of core, frontends, backends and plugins, without their tests. The only places that
+read pickles read files of the repository, and only if the configuration of a model trusts
 them.
 """
 
@@ -24,8 +24,14 @@ MODULES = {
     "multiprocessing",  # its connections, queues and managers unpickle what comes
     "shelve",
 }
+BENTOML = "plugins/importers/core_importers/adapters/compat/bentoml"
 # file → modules that it may name, and what has to stand there too
-TRUSTED = {"plugins/adapters/core_adapters/scikit.py": ({"joblib"}, "trust.check_pickle(")}
+TRUSTED = {
+    "plugins/adapters/core_adapters/scikit.py": ({"joblib"}, "trust.check_pickle("),
+    # Of models that `core import` writes.
+    f"{BENTOML}/picklable_model.py": ({"cloudpickle"}, "check_trust("),
+    f"{BENTOML}/sklearn.py": ({"joblib"}, "check_trust("),
+}
 
 
 def sources(*endings):
