@@ -18,6 +18,7 @@ from core import plugins
 from core.errors import CoreError
 from core.native.callbacks import ABI_VERSION
 from core.plugins.commands import run_command
+from core.plugins.installed import HOOKS
 
 Row = tuple[str, str, str]
 
@@ -63,7 +64,9 @@ def _commands() -> list[Row]:
 
 def _health(plugin: plugins.Plugin) -> str:
     try:
-        plugin.load()
+        found = plugin.load()
+        if plugin.group == HOOKS:
+            plugins.check_hooks(found, plugin.name)
     except CoreError as error:
         return error.message
     return "ok"

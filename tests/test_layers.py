@@ -17,6 +17,7 @@ LONGEST = 450
 # core's layers, from the bottom. A package may import those above it in this list, and itself.
 ROOMS = (
     (
+        "core.backend_checks",
         "core.cmake",
         "core.devices.visible",
         "core.errors",
