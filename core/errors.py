@@ -123,7 +123,7 @@ def cancelled(message: str = "request was cancelled") -> CoreError:
 
 
 class AuthorError(CoreError):
-    """What a step of a backend's own code has raised, with its file and line; `__cause__` is the exception."""
+    """An exception of a backend's own code, which is its `__cause__`, with the file and line."""
 
 
 def call_author(backend: str, step: str, function: Callable[..., T], *args: Any) -> T:
@@ -154,7 +154,7 @@ def raised_at(error: BaseException) -> str:
             "__tracebackhide__" in frame.f_code.co_varnames
         ):  # a wrapper of a test, as pytest marks it
             continue
-        if top == package or not package and top not in _NOT_AUTHORS:
+        if top == package or (not package and top not in _NOT_AUTHORS):
             package, parts = top, Path(frame.f_code.co_filename).parts
             start = max((i for i, part in enumerate(parts) if part == package), default=-1)
             found = f" at {'/'.join(parts[start:])}:{line}"

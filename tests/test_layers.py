@@ -36,7 +36,6 @@ ROOMS = (
     ("core.output_memory", "core.request"),
     ("core.backlog", "core.v2"),
     ("core.response",),
-    ("core.deadline",),
     ("core.config",),
     ("core.batch", "core.layout", "core.ragged"),
     ("core.backend",),

@@ -69,7 +69,7 @@ def test_an_invalid_backend_is_an_error_with_the_reason(given, words):
 
 
 def test_a_misspelt_method_of_the_backend_itself_is_an_error():
-    with pytest.raises(TypeError, match="Mine has a method 'colse', .* did you mean 'close'"):
+    with pytest.raises(TypeError, match=r"Mine has a method 'colse', .* did you mean 'close'"):
         derived(core.Backend, "colse")(instance=Instance)
 
 

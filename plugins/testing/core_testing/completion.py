@@ -52,8 +52,8 @@ def _loaded(serve: Serve, example: Example, left_out: Sequence[str]) -> Served:
     except CoreError as error:
         pytest.fail(
             f"the model does not load if config.pbtxt has no {' and no '.join(left_out)}: "
-            f"{error.message.rstrip()}\ncomplete must write what its files say. If they do not say enough, give the "
-            "example described=False"
+            f"{error.message.rstrip()}\ncomplete must write what its files say. If they do not say enough, "
+            "give the example described=False"
         )
     return served
 

@@ -47,7 +47,10 @@ EXTRA = {
         "Internal: complete() at broken_backends/completion.py:",
     ),
     "completion.py::TestWritesAnotherRank": (DESCRIBED, "with dims [3, 1] and max_batch_size 8"),
-    "completion.py::TestWritesAnotherName": (DESCRIBED, "the inputs ['X'], the example also has ['x']"),
+    "completion.py::TestWritesAnotherName": (
+        DESCRIBED,
+        "the inputs ['X'], the example also has ['x']",
+    ),
     "answers.py::TestGivesNoNames": (
         "test_a_request_gets_its_answer",
         "execute of model 'example' returned a ndarray, it must return outputs by their names",

@@ -1,11 +1,12 @@
-"""A small model and its expected answers, for the contract of every backend: python -m core_testing scaler_cpp"""
+"""A small model and its expected answers: python -m core_testing scaler_cpp"""
 
 import json
 
 import numpy as np
 import pytest
-from backend_scaler_cpp import backend
 from core_testing import BackendConformance, Example
+
+from backend_scaler_cpp import backend
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 MEAN, DEVIATION = np.float32([1, 0, -2]), np.float32([2, 1, 0.5])

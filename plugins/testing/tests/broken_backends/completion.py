@@ -1,7 +1,6 @@
 """Backends whose `complete` is wrong where the configuration says nothing, or only a part."""
 
-import core
-from broken_backends.contract import Contract, Well, caught_by
+from broken_backends.contract import Contract, caught_by
 from core.dtypes import FP32, INT32
 
 
