@@ -14,6 +14,7 @@ from core import config as configuration
 from core import plugins
 from core.backend import Backend, Device
 from core.config import ModelConfig
+from core.errors import call_author
 from core.pipeline.instances.runner import open_instance
 from core.pipeline.instances.specs import instance_specs
 from core.system.host_policy import HostPolicies
@@ -29,7 +30,7 @@ def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str])
     backend = _opened(config, settings)
     try:
         if backend.complete is not None:
-            backend.complete(config, path, backend)
+            call_author(backend.name, "complete", backend.complete, config, path, backend)
     finally:
         backend.close()
 
@@ -66,7 +67,7 @@ class ModelAlone:
             model = self.backend.model()
             model.name, model.version, model.path, model.directory = name, version, path, directory
             model.config, model.backend, model.server = config, self.backend, None
-            model.load()
+            call_author(self.backend.name, "load", model.load)
             opened.callback(model.unload)
             # The process that made this one has bound it to its cores already.
             specs = instance_specs(config, HostPolicies({}))
@@ -85,5 +86,5 @@ class ModelAlone:
 def _opened(config: ModelConfig, settings: Mapping[str, str]) -> Backend:
     backend = plugins.backend(config.backend)
     backend.config = dict(settings)
-    backend.open()
+    call_author(backend.name, "open", backend.open)
     return backend

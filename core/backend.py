@@ -24,13 +24,13 @@ ModelInstance.close → Model.unload → Backend.close.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.backend_checks import check_arguments, check_class, names, refuse_misspelt
 from core.system.host_policy import HostPolicy
 
 if TYPE_CHECKING:
@@ -249,30 +249,6 @@ def implements(found: object, base: type, method: str) -> bool:
     return own is not None and getattr(own, "__func__", own) is not getattr(base, method)
 
 
-_WORDS = {"placement": ("thread", "inline", "auto", "callback"), "memory": ("host", "device")}
-
-
-def _check(found: Any, what: str, base: type[Any], steps: tuple[str, ...]) -> None:
-    """Refuse a class that cannot work when its author imports it."""
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise TypeError(
-            f"core.Backend({what}={found!r}): expected a class that inherits core.{base.__name__}, and not "
-            "an object of it"
-        )
-    for step in steps:
-        if inspect.iscoroutinefunction(getattr(found, step)):
-            raise TypeError(
-                f"{found.__name__}.{step} is a coroutine function, but core calls it on a worker thread, "
-                f"where it may block; write `def {step}`"
-            )
-
-
-def _names(what: str, found: Iterable[str] | None) -> tuple[str, ...] | None:
-    if isinstance(found, str):  # its letters would be taken for names
-        raise TypeError(f"core.Backend({what}={found!r}): expected names, such as ({found!r},)")
-    return None if found is None else tuple(found)
-
-
 class Backend:
     """One per process and name. Make it when the backend's package is imported.
 
@@ -288,6 +264,11 @@ class Backend:
     config             the settings from --backend-config: key → value; core sets it before open
     """
 
+    def __new__(cls, *args: Any, **given: Any) -> Any:
+        """Refuse arguments that are misspelt, with the nearest name."""
+        check_arguments(cls, given)
+        return super().__new__(cls)
+
     def __init__(
         self,
         *,
@@ -298,20 +279,15 @@ class Backend:
         known_parameters: Iterable[str] | None = None,
         known_settings: Iterable[str] | None = None,
     ):
-        _check(model, "model", Model, ("load", "unload"))
-        _check(instance, "instance", ModelInstance, ("open", "close"))
-        for name, words in _WORDS.items():
-            found = getattr(instance, name)
-            if isinstance(found, str) and found not in words:  # it may also be a property
-                raise TypeError(
-                    f"{instance.__name__}.{name} is {found!r}, it must be one of {', '.join(words)}"
-                )
+        refuse_misspelt(type(self), Backend)
+        check_class(model, "model", Model, ("load", "unload"))
+        check_class(instance, "instance", ModelInstance, ("open", "close"))
         self.model = model
         self.instance = instance
         self.complete = complete
         self.instances = dict(instances or {})
-        self.known_parameters = _names("known_parameters", known_parameters)
-        self.known_settings = _names("known_settings", known_settings)
+        self.known_parameters = names("known_parameters", known_parameters)
+        self.known_settings = names("known_settings", known_settings)
         self.name = ""
         self.config: dict[str, str] = {}
 

@@ -5,8 +5,21 @@ The kinds up to 7 are those of Triton's TRITONSERVER_Error_Code, so a model's `T
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import enum
+import re
+import sys
+import traceback
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_NOT_AUTHORS = sys.stdlib_module_names | {"core", "frontends", "pluggy"}
+_MOST_NAMES = 500  # of an object, in a search for the nearest
 
 
 class Kind(enum.Enum):
@@ -107,3 +120,53 @@ already_exists = partial(CoreError, Kind.ALREADY_EXISTS)
 
 def cancelled(message: str = "request was cancelled") -> CoreError:
     return CoreError(Kind.CANCELLED, message)
+
+
+class AuthorError(CoreError):
+    """An exception of a backend's own code, which is its `__cause__`, with the file and line."""
+
+
+def call_author(backend: str, step: str, function: Callable[..., T], *args: Any) -> T:
+    """Call a backend's own code. Raises AuthorError for an exception that is no CoreError.
+
+    step   the name of the call in core.backend, such as "load"
+    """
+    try:
+        return function(*args)
+    except CoreError:
+        raise
+    except Exception as error:
+        where = f"backend '{backend}', " if backend else ""
+        text = f"{where}{step}(){raised_at(error)}: {described(error)}"
+        raise AuthorError(Kind.INTERNAL, text) from error
+
+
+def raised_at(error: BaseException) -> str:
+    """Return " at FILE:LINE" of an exception, "" if only core and Python were running.
+
+    That is the innermost line of the outermost package that is not one of theirs: a framework below it only
+    says what its author passed. FILE begins with the package.
+    """
+    package, found = "", ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        top = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if (
+            "__tracebackhide__" in frame.f_code.co_varnames
+        ):  # a wrapper of a test, as pytest marks it
+            continue
+        if top == package or (not package and top not in _NOT_AUTHORS):
+            package, parts = top, Path(frame.f_code.co_filename).parts
+            start = max((i for i, part in enumerate(parts) if part == package), default=-1)
+            found = f" at {'/'.join(parts[start:])}:{line}"
+    return found
+
+
+def described(error: BaseException) -> str:
+    """Return the type and text of an exception of an author's code, with the nearest name for a wrong one."""
+    text, near = f"{type(error).__name__}: {error}", []
+    if isinstance(error, AttributeError) and error.name:
+        with contextlib.suppress(Exception):  # any object of the author
+            near = difflib.get_close_matches(error.name, dir(error.obj)[:_MOST_NAMES], 1)
+    elif label := re.fullmatch(r'unknown enum label "(?!TYPE_)(\w+)"', str(error)):  # of protobuf
+        near = [f"TYPE_{label[1]}"]
+    return f"{text}; did you mean '{near[0]}'?" if near else text

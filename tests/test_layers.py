@@ -17,6 +17,7 @@ LONGEST = 450
 # core's layers, from the bottom. A package may import those above it in this list, and itself.
 ROOMS = (
     (
+        "core.backend_checks",
         "core.cmake",
         "core.devices.visible",
         "core.errors",
@@ -36,7 +37,6 @@ ROOMS = (
     ("core.output_memory", "core.request"),
     ("core.backlog", "core.v2"),
     ("core.response",),
-    ("core.deadline",),
     ("core.config",),
     ("core.batch", "core.layout", "core.ragged"),
     ("core.backend",),

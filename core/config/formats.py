@@ -101,8 +101,8 @@ class Formats:
         if len({each.backend for each in best}) > 1:
             names = ", ".join(f"{each.file} ('{each.backend}')" for each in best)
             raise invalid(
-                f"the files of the model are for several backends: {names}; name one with 'backend' in "
-                "config.pbtxt"
+                f"the files of the model are for several backends of the same precedence: {names}; name "
+                "one with 'backend' in config.pbtxt"
             )
         if best and best[0].order == math.inf:  # the backend may have a default file
             return self.of_backend(best[0].backend, "", "", entries)

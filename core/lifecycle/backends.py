@@ -9,6 +9,7 @@ from typing import Any
 
 from core import plugins
 from core.backend import Backend
+from core.errors import call_author
 from core.lifecycle.parameters import warn_of_settings
 
 logger = logging.getLogger("core")
@@ -68,7 +69,7 @@ class BackendPool:
                     if (runs := plugins.isolated_by(backend)) is not None:
                         runs.config = self._config(name, runs)
                     warn_of_settings(self._own(name, backend), backend)
-                    await self._run(backend.open)
+                    await self._run(call_author, backend.name, "open", backend.open)
                     opened.open = True
         except BaseException:
             await self.release(backend)

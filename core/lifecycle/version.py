@@ -20,7 +20,7 @@ from core import config as configuration
 from core import plugins
 from core.backend import Backend, Model, ModelInstance, implements
 from core.config import ModelConfig, Signature
-from core.errors import CoreError, internal
+from core.errors import AuthorError, CoreError, call_author, described, internal
 from core.lifecycle import policy
 from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host
@@ -212,7 +212,7 @@ class ModelVersion:
                 file = plugins.file_of(backend)
                 beside = await host.run(stamp_of, file.parent) if file else ""
                 if implements(model, Model, "load"):
-                    await host.run(model.load)
+                    await host.run(call_author, backend.name, "load", model.load)
                 if implements(model, Model, "unload"):
                     undo.push_async_callback(host.run, model.unload)
                 self.progress.step = OPENS_INSTANCES
@@ -262,14 +262,19 @@ class ModelVersion:
 
     def _fail(self, error: Exception, attempt: str) -> None:
         self.become("UNAVAILABLE", reason_of(error))
+        cause, hint = error, ""
+        if isinstance(error, AuthorError):
+            cause = error.__cause__
+            hint = f"; `python -m core config {self.directory}` loads it without a server"
         logger.error(
-            "failed to load '%s' version %d%s: %s",
+            "failed to load '%s' version %d%s: %s%s",
             self.key,
             self.version,
             attempt,
             self.reason,
+            hint,
             # An exception of a model's own code needs its traceback.
-            exc_info=None if isinstance(error, CoreError) else error,
+            exc_info=None if isinstance(cause, CoreError) else cause,
         )
 
 
@@ -319,12 +324,12 @@ def _complete(config: ModelConfig, path: Path, backend: Backend) -> None:
             configuration.complete(config, found)
     if backend.complete:
         completed = deepcopy(config)
-        backend.complete(completed, path, backend)
+        call_author(backend.name, "complete", backend.complete, completed, path, backend)
         configuration.complete(config, completed)
 
 
 def reason_of(error: Exception) -> str:
     """Return the text of an error in the form of Triton's index and logs: kind, colon, text."""
     if not isinstance(error, CoreError):
-        error = internal(f"{type(error).__name__}: {error}")
+        error = internal(described(error))
     return f"{error.kind.title}: {error.message}"

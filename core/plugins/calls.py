@@ -10,14 +10,14 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import pluggy
 
-from core.errors import CoreError, internal, invalid
+from core.errors import CoreError, described, internal, invalid, raised_at
 from core.options import Flags
 from core.plugins.extras import flag_hint
 from core.plugins.installed import with_hooks
@@ -43,45 +43,56 @@ def load_hooks(*, quiet: bool = False) -> None:
     """Import and register the remaining modules of group core.plugins. Main or loop thread.
 
     quiet   do not report plugins that cannot be imported; a later call does, when the log exists
-    A plugin that cannot be imported is left out with an error in the log. Raises CoreError(INVALID)
-    for a function that looks like a hook but matches none.
+    A plugin that cannot be imported is left out with an error in the log. Raises the errors of `check_hooks`.
     """
     for name, plugin in with_hooks().items():
         if hooks().has_plugin(name):
             continue
         try:
-            hooks().register(plugin.load(), name=name)
-        except Exception as error:
+            found = plugin.load()
+        except CoreError as error:
             if not quiet:
                 logger.error("plugin '%s' is left out: %s", name, error)
-    _refuse_unknown_hooks()
+        else:
+            register(found, name)
     if listens("core_failed"):
         for name in ("core", "asyncio"):
             logging.getLogger(name).addHandler(_failures)
 
 
 def register(plugin: object, name: str) -> None:
-    """Register, once, a backend that may have hooks. Raises CoreError(INVALID) for an unknown hook."""
-    if hooks().is_registered(plugin):
-        return
-    hooks().register(plugin, name=name)
-    try:
-        _refuse_unknown_hooks()
-    except CoreError:
-        hooks().unregister(plugin)
-        raise
+    """Register, once, an object that may have hooks. Raises the errors of `check_hooks`."""
+    if not hooks().is_registered(plugin):
+        check_hooks(plugin, name)
+        hooks().register(plugin, name=name)
 
 
-def _refuse_unknown_hooks() -> None:
-    """Check like pluggy's check_pending; the error names the plugin and suggests a hook."""
-    relay = hooks().hook
-    known = [name for name in vars(relay) if getattr(relay, name).has_spec()]
-    for name, caller in vars(relay).items():
-        for found in () if caller.has_spec() else caller.get_hookimpls():
-            hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
-            raise invalid(
-                f"plugin '{found.plugin_name}' has a hook that does not exist: '{name}'{hint}"
-            )
+def check_hooks(plugin: object, name: str) -> None:
+    """Raise CoreError(INVALID) for a hook, or an argument of one, that does not exist, with the nearest name.
+
+    Also for a function that has the name of a hook and is not marked: core would never call it.
+    """
+    specs = {each: caller.spec for each, caller in vars(hooks().hook).items() if caller.spec}
+    for method in dir(plugin):
+        marked = hooks().parse_hookimpl_opts(plugin, method)
+        if marked is None:
+            if method in specs and inspect.isroutine(getattr(plugin, method)):
+                raise invalid(
+                    f"plugin '{name}': {method} is no hook without @core.hookimpl above it"
+                )
+            continue
+        hook = marked["specname"] or method
+        if hook not in specs:
+            hint = _nearest(hook, specs)
+            raise invalid(f"plugin '{name}' has a hook that does not exist: '{hook}'{hint}")
+        for argument in pluggy.HookImpl(plugin, name, getattr(plugin, method), marked).argnames:
+            if argument not in (known := specs[hook].argnames):
+                hint = _nearest(argument, known)
+                raise invalid(f"plugin '{name}': hook {hook} has no argument '{argument}'{hint}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    return did_you_mean(name, known) or f"; there are {', '.join(sorted(known)) or 'none'}"
 
 
 def listens(hook: str) -> bool:
@@ -155,7 +166,7 @@ def _callers(hook: str) -> list[tuple[str, Callable[..., Any]]]:
 
 
 def _failed(plugin: str, hook: str, error: Exception) -> CoreError:
-    return internal(f"plugin '{plugin}' failed in {hook}: {type(error).__name__}: {error}")
+    return internal(f"plugin '{plugin}' failed in {hook}{raised_at(error)}: {described(error)}")
 
 
 def _culprit(caller: pluggy.HookCaller, error: Exception) -> str:

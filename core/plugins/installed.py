@@ -12,7 +12,7 @@ from functools import cache, partial
 from importlib import metadata
 from typing import Any
 
-from core.errors import internal, invalid
+from core.errors import described, internal, invalid, raised_at
 
 API = "core.api"
 BACKENDS = "core.backends"
@@ -66,8 +66,8 @@ class Plugin:
             return self.entries[0].load()
         except Exception as error:
             raise internal(
-                f"{kind} '{self.name}' of {self.distribution} cannot be imported: "
-                f"{type(error).__name__}: {error}"
+                f"{kind} '{self.name}' of {self.distribution} cannot be imported{raised_at(error)}: "
+                f"{described(error)}"
             ) from error
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from core_testing import BackendConformance, Example
+from core_testing import Example
 from core_testing.example import write_model
 from core_testing.served import Served
 
@@ -22,11 +22,12 @@ from core.errors import CoreError
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "native-backends.md"
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
+SUPPORTS = {"batching", "cpu"}
 MEAN, DEVIATION = [1.0, 0.0, -2.0], [2.0, 1.0, 0.5]
 
 
 def built(kind, folder):
-    """The backend of examples/backends/native_<kind>, from a wheel in `folder`."""
+    """Build the wheel of examples/backends/native_<kind> in `folder`; return the folder where it is installed."""
     command = [
         *(
             sys.executable,
@@ -49,72 +50,71 @@ def built(kind, folder):
     assert done.returncode == 0, done.stderr[-5000:]
     (wheel,) = folder.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(folder / "site")
-    sys.path.insert(0, str(folder / "site"))
+    return folder / "site"
+
+
+def backend_in(site, kind):
+    sys.path.insert(0, str(site))
     try:
         return importlib.import_module(f"backend_scaler_{kind}").backend
     finally:
-        sys.path.remove(str(folder / "site"))
+        sys.path.remove(str(site))
 
 
-class Scaler(BackendConformance):
-    supports = {"batching", "cpu"}
-
-    @pytest.fixture
-    def example(self, tmp_path, backend):
-        (tmp_path / "scaler.json").write_text(json.dumps({"mean": MEAN, "deviation": DEVIATION}))
-        return Example(
-            backend,
-            tmp_path,
-            inputs={"x": X},
-            expected={"y": (X - np.float32(MEAN)) / np.float32(DEVIATION)},
-        )
-
-    def test_a_file_for_another_number_of_columns_is_an_error_of_the_request(
-        self, example, tmp_path, tmp_path_factory
-    ):
-        (tmp_path / "scaler.json").write_text('{"mean": [0.0], "deviation": [1.0]}')
-        repository = tmp_path_factory.mktemp("models")
-        write_model(example, repository, self.supports)
-
-        with Served(example.backend, repository) as served:
-            served.load()
-            with pytest.raises(CoreError, match=r"scaler\.json has 1 columns, x has 3"):
-                served.ask({"x": X})
-
-    def test_a_file_with_half_of_the_numbers_fails_the_load(
-        self, example, tmp_path, tmp_path_factory
-    ):
-        (tmp_path / "scaler.json").write_text('{"mean": [0.0, 1.0], "deviation": [1.0]}')
-        repository = tmp_path_factory.mktemp("models")
-        write_model(example, repository, self.supports)
-
-        with (
-            Served(example.backend, repository) as served,
-            pytest.raises(CoreError, match=r"scaler\.json has"),
-        ):
-            served.load()
+@pytest.fixture(scope="module", params=["cython", "cpp"])
+def kind(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def in_cython(tmp_path_factory):
-    return built("cython", tmp_path_factory.mktemp("cython"))
+def site(kind, tmp_path_factory):
+    return built(kind, tmp_path_factory.mktemp(kind))
 
 
-@pytest.fixture(scope="module")
-def in_cpp(tmp_path_factory):
-    return built("cpp", tmp_path_factory.mktemp("cpp"))
+@pytest.fixture
+def example(kind, site, tmp_path):
+    (tmp_path / "scaler.json").write_text(json.dumps({"mean": MEAN, "deviation": DEVIATION}))
+    expected = (X - np.float32(MEAN)) / np.float32(DEVIATION)
+    return Example(backend_in(site, kind), tmp_path, inputs={"x": X}, expected={"y": expected})
 
 
-class TestCython(Scaler):
-    @pytest.fixture
-    def backend(self, in_cython):
-        return in_cython
+def test_the_kit_accepts_an_installed_example(kind, site):
+    done = subprocess.run(
+        [sys.executable, "-m", "core_testing", f"scaler_{kind}", "-q"],
+        env={**os.environ, "PYTHONPATH": str(site), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=site,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
 
 
-class TestCpp(Scaler):
-    @pytest.fixture
-    def backend(self, in_cpp):
-        return in_cpp
+def test_a_file_for_another_number_of_columns_is_an_error_of_the_request(
+    example, tmp_path, tmp_path_factory
+):
+    (tmp_path / "scaler.json").write_text('{"mean": [0.0], "deviation": [1.0]}')
+    repository = tmp_path_factory.mktemp("models")
+    write_model(example, repository, SUPPORTS)
+
+    with Served(example.backend, repository) as served:
+        served.load()
+        with pytest.raises(CoreError, match=r"scaler\.json has 1 columns, x has 3"):
+            served.ask({"x": X})
+
+
+def test_a_file_with_half_of_the_numbers_fails_the_load(example, tmp_path, tmp_path_factory):
+    (tmp_path / "scaler.json").write_text('{"mean": [0.0, 1.0], "deviation": [1.0]}')
+    repository = tmp_path_factory.mktemp("models")
+    write_model(example, repository, SUPPORTS)
+
+    with (
+        Served(example.backend, repository) as served,
+        pytest.raises(CoreError, match=r"scaler\.json has"),
+    ):
+        served.load()
 
 
 def files():
@@ -143,7 +143,7 @@ def test_an_example_is_short_enough_to_read(kind):
     lines = [
         len((ROOT / name).read_text().splitlines())
         for name in files()
-        if f"native_{kind}/" in name and not name.endswith((".md", ".toml"))
+        if f"native_{kind}/" in name and not name.endswith((".md", ".toml", "conformance.py"))
     ]
 
     assert 20 < sum(lines) < 100

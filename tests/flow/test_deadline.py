@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import core
-from core.deadline import infer_with_deadline
 from core.errors import CoreError, DeadlineExceeded
 from core.request import InferenceRequest
 from core.tensor import Tensor
+from frontends.shared.deadline import infer_with_deadline
 
 DECOUPLED = {"decoupled": True, "max_batch_size": 0}
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import core
-from core.deadline import infer_with_deadline
 from core.errors import DeadlineExceeded, Kind
 from core.request import InferenceRequest
 from core.tensor import Tensor
+from frontends.shared.deadline import infer_with_deadline
 
 TAKES_S = 0.010
 

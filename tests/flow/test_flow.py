@@ -344,7 +344,7 @@ async def test_an_instance_that_does_not_open_closes_the_others_and_fails_the_lo
         def close(self):
             closed.append(self.name)
 
-    with pytest.raises(RuntimeError, match="no memory for the third"):
+    with pytest.raises(CoreError, match="RuntimeError: no memory for the third"):
         await serve(Third, 'instance_group [ { name: "g" count: 3 kind: KIND_CPU } ]')
     assert sorted(closed) == ["g_0", "g_1"]
 

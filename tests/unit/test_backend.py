@@ -23,9 +23,24 @@ class LaterInstance(core.ModelInstance):
         pass
 
 
+def derived(base, *names):
+    """Return a class with methods of these names."""
+    return type("Mine", (base,), dict.fromkeys(names, lambda self, *given: None))
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        (
+            {"instance": derived(core.ModelInstance, "excute")},
+            "Mine has a method 'excute', which core never calls; did you mean 'execute'.* call it '_excute'",
+        ),
+        ({"instance": derived(core.ModelInstance, "executes")}, "did you mean 'execute'"),
+        ({"instance": derived(core.ModelInstance, "execute", "opne")}, "did you mean 'open'"),
+        ({"instance": derived(core.ModelInstance, "execute", "canceled")}, "mean 'cancelled'"),
+        ({"model": derived(core.Model, "laod")}, "did you mean 'load'"),
+        ({"model": derived(core.Model, "memory_usge")}, "did you mean 'memory_usage'"),
+        ({"completes": None}, "Backend has no argument 'completes'; did you mean 'complete'?"),
         (
             {"instance": Instance()},
             "expected a class that inherits core.ModelInstance, and not an obj",
@@ -51,3 +66,37 @@ class LaterInstance(core.ModelInstance):
 def test_an_invalid_backend_is_an_error_with_the_reason(given, words):
     with pytest.raises(TypeError, match=words):
         core.Backend(**{"instance": Instance, **given})
+
+
+def test_a_misspelt_method_of_the_backend_itself_is_an_error():
+    with pytest.raises(TypeError, match=r"Mine has a method 'colse', .* did you mean 'close'"):
+        derived(core.Backend, "colse")(instance=Instance)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"instance": derived(core.ModelInstance, "execute", "executed", "excute")},
+        {"instance": derived(core.ModelInstance, "stream", "execution")},
+        {"instance": derived(core.ModelInstance, "open", "execute_on_cpu")},  # native
+        {"instance": derived(core.ModelInstance, "execute", "closed", "read", "checks", "_opne")},
+        {
+            "model": derived(
+                core.Model, "loads", "loader", "reload", "upload", "files", "parameters"
+            )
+        },
+        {"model": derived(core.Model, "batch_rules", "memory_used")},
+        {"model": derived(core.Model, "load", "laod")},
+    ],
+)
+def test_methods_that_are_merely_similar_are_the_authors_own(given):
+    core.Backend(**{"instance": Instance, **given})
+
+
+def test_a_class_with_its_own_arguments_takes_them():
+    class Mine(core.Backend):
+        def __init__(self, completes, **more):
+            super().__init__(**more)
+            self.completes = completes
+
+    assert Mine(completes=1, instance=Instance).completes == 1

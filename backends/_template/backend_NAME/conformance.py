@@ -1,7 +1,4 @@
-"""A small model and its true answers, for the contract that every backend keeps.
-
-python -m core_testing NAME
-"""
+"""A small model and its expected answers, for the contract of every backend: python -m core_testing NAME"""
 
 from pathlib import Path
 
@@ -9,7 +6,7 @@ import numpy as np
 import pytest
 from core_testing import BackendConformance, Example
 
-from backend_NAME import backend
+from backend_NAME import FILE, backend
 
 X = np.array([[1, 2], [3, 4]], np.float32)
 
@@ -19,5 +16,5 @@ class TestContract(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        (tmp_path / "model.json").write_text('{"factor": 3}')
+        (tmp_path / FILE).write_text('{"factor": 3}')
         return Example(backend, tmp_path, inputs={"x": X}, expected={"y": X * 3})

@@ -69,6 +69,7 @@ def example_of(
 ) -> Example:
     """An example whose version folder holds a model.py with that code."""
     (folder / "model.py").write_text(code)
+    more["described"] = False  # these models have no auto_complete_config
     return Example(backend, folder, inputs=inputs, expected=expected, config=config, **more)
 
 

@@ -54,12 +54,17 @@ class Echo(nn.Module):  # type: ignore[misc]  # types of torch are not read
         return words
 
 
-def example_of(folder: Path, config: str, y: str = "y", picked: str = "picked") -> Example:
-    """Return the example of a folder with Pick, whose outputs have these names."""
+def example_of(
+    folder: Path, config: str, y: str = "y", picked: str = "picked", *, described: bool = False
+) -> Example:
+    """Return the example of a folder with Pick, whose outputs have these names.
+
+    described   whether its file says datatypes and shapes
+    """
     inputs: dict[str, Any] = {"x": X, "index": INDEX}
     failing = inputs | {"index": INDEX + 100}
     expected = {y: 2 * X, picked: np.take_along_axis(X, INDEX, 1)}
-    return Example(backend, folder, inputs, expected, config, failing)
+    return Example(backend, folder, inputs, expected, config, failing, described=described)
 
 
 def script(module: nn.Module, path: Path) -> None:
@@ -129,4 +134,4 @@ class TestExported(BackendConformance):
         (tmp_path / "model.pt2").write_bytes(exported())
         config = PICK.replace('"y"', '"OUTPUT__0"').replace('"picked"', '"OUTPUT__1"')
         config = 'default_model_filename: "model.pt2" ' + config
-        return example_of(tmp_path, config, "OUTPUT__0", "OUTPUT__1")
+        return example_of(tmp_path, config, "OUTPUT__0", "OUTPUT__1", described=True)

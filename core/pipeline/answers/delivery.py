@@ -15,7 +15,7 @@ import cython
 
 from core.batch import new_batch
 from core.config.signature import Signature
-from core.errors import CoreError, Kind, internal
+from core.errors import CoreError, described, internal, raised_at
 from core.pipeline.answers.context import DeliveryContext, OutstandingBatches
 from core.pipeline.answers.split import (
     misfit,
@@ -234,7 +234,8 @@ class BatchDelivery:
                     i,
                     internal(
                         f"the instance of model '{self.context.name}' returned without an "
-                        f"answer to request {i} of a batch of {len(self._waiting)}"
+                        f"answer to request {i} of a batch of {len(self._waiting)}; did execute forget to "
+                        "return its outputs by their names, {'y': array}?"
                     ),
                     True,
                     True,
@@ -330,6 +331,5 @@ def _no_outputs(found: Any, model: str) -> CoreError:
 def _as_core_error(error: BaseException, signature: Signature) -> CoreError:
     if isinstance(error, CoreError):
         return error
-    return CoreError(
-        Kind.INTERNAL, f"model '{signature.name}' failed: {type(error).__name__}: {error}"
-    )
+    at = raised_at(error)
+    return internal(f"model '{signature.name}' failed{at}: {described(error)}")

@@ -17,7 +17,7 @@ from core.backend import ModelInstance, implements
 from core.backlog import Pace
 from core.batch import Batch
 from core.devices.batch import DeviceBatch
-from core.errors import Fatal, cancelled, internal
+from core.errors import Fatal, call_author, cancelled, internal
 from core.future_setter import FutureSetter
 from core.native.thread_queue import ThreadQueue
 from core.pipeline.answers.context import OutstandingBatches
@@ -267,7 +267,8 @@ def open_instance(instance: ModelInstance) -> Callable[[Batch], Any]:
 
     Close the instance again and raise CoreError if core cannot use the capsule.
     """
-    instance.open()
+    backend = getattr(getattr(instance, "model", None), "backend", None)
+    call_author(getattr(backend, "name", ""), "open", instance.open)
     if instance.native is None:
         return instance.execute
     from core.native.callbacks import new_executor  # late: few servers have native backends

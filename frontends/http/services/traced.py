@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from core.deadline import infer_with_deadline
 from core.errors import CoreError
 from core.request import InferenceRequest
 from core.response import Reply
@@ -12,6 +11,7 @@ from core.server import InferenceServer
 from core.telemetry.tracing import Trace
 from frontends.http.errors import error_answer
 from frontends.http.message import HttpRequest, HttpResponse
+from frontends.shared.deadline import infer_with_deadline
 
 
 def submit(server: InferenceServer, call: HttpRequest, request: InferenceRequest) -> Reply:

@@ -18,8 +18,24 @@ from collections.abc import Sequence
 import pytest
 
 from core import plugins
+from core.errors import CoreError
 
 NOTHING_TO_RUN = 2
+
+_MODULE = """
+    import numpy as np
+    import pytest
+    from core_testing import BackendConformance, Example
+    from {package} import backend
+
+    class TestContract(BackendConformance):
+        supports = {{"batching", "cpu"}}
+
+        @pytest.fixture
+        def example(self, tmp_path):
+            # write the files of a small model into tmp_path
+            return Example(backend, tmp_path, inputs={{"x": …}}, expected={{"y": …}})
+"""
 
 
 class NothingToRun(Exception):
@@ -57,10 +73,14 @@ def conformance_of(name: str) -> str:
     """
     package = _package_of(name)
     try:
+        if (plugin := plugins.available_backends().get(name)) is not None:
+            plugin.load()  # its error names the file and line of a mistake
         if (whole := importlib.util.find_spec(package)) is None:
             raise NothingToRun(_not_installed(name, package))
         folders = whole.submodule_search_locations  # None for a module that is no package
         found = None if folders is None else importlib.util.find_spec(f"{package}.conformance")
+    except CoreError as error:
+        raise NothingToRun(error.message) from error
     except ImportError as error:
         raise NothingToRun(f"'{package}' cannot be imported: {error}") from error
     except ValueError as error:
@@ -68,7 +88,8 @@ def conformance_of(name: str) -> str:
     if found is None or found.origin is None:
         raise NothingToRun(
             f"'{package}' brings no examples: there is no module {package}.conformance with a class that "
-            "inherits core_testing.BackendConformance; docs/write-a-backend.md has one"
+            "inherits core_testing.BackendConformance. Add one to the package, and install it again:\n"
+            + _MODULE.format(package=package)
         )
     return found.origin
 

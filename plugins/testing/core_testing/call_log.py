@@ -107,6 +107,7 @@ def _recorded(function: Callable[..., Any], calls: CallLog, event: str) -> Calla
 
         @functools.wraps(function)
         async def later(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True  # errors name the code of the backend
             calls.record(event)
             return await function(*args, **kwargs)
 
@@ -114,6 +115,7 @@ def _recorded(function: Callable[..., Any], calls: CallLog, event: str) -> Calla
 
     @functools.wraps(function)
     def now(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         calls.record(event)
         return function(*args, **kwargs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core_testing.answers import Answers
 from core_testing.batches import Batches
+from core_testing.completion import Completion
 from core_testing.concurrency import Concurrency
 from core_testing.devices import Devices
 from core_testing.failures import Failures
@@ -17,6 +18,7 @@ from core_testing.streams import Streams
 class BackendConformance(
     Answers,
     Batches,
+    Completion,
     Refusals,
     Failures,
     Lifecycle,

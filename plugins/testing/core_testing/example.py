@@ -6,7 +6,7 @@ author ─► [Example] ─► write_model ─► a model repository ─► Serv
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,6 +39,8 @@ class Example:
     config      text of config.pbtxt. None: the kit derives it from the arrays. The kit sets name and
                 instance_group, and adds dynamic_batching for a backend that supports "batching"
     failing     inputs that fit the configuration and make the model raise; None if there are none
+    described   whether the files say enough for `complete`: the kit then also loads the model without inputs,
+                outputs and max_batch_size in its configuration
     tolerance   relative and absolute tolerance of floating-point outputs
     """
 
@@ -49,6 +51,7 @@ class Example:
     config: str | None = None
     failing: Arrays | None = None
     tolerance: float = 1e-5
+    described: bool = True
 
     @property
     def answer(self) -> Arrays:
@@ -137,6 +140,7 @@ def write_model(
     gpu: bool = False,
     name: str = MODEL,
     backend: str = "",
+    left_out: Collection[str] = (),
 ) -> Path:
     """Write a model folder with version 1 and a config.pbtxt, and return the folder.
 
@@ -144,10 +148,18 @@ def write_model(
     instances   number of instances; used for GPUs and for backends that support "cpu"
     gpu         put the instances on GPU 0
     backend     name of the backend in config.pbtxt; "" for the backend of the example
+    left_out    fields of the configuration that are not written
     """
     folder = repository / name
     shutil.copytree(example.files, folder / "1", ignore=shutil.ignore_patterns("__pycache__"))
     config = _config(example, "batching" in supports)
+    for field in left_out:
+        config.ClearField(field)
+    if (
+        "max_batch_size" in left_out
+        and config.WhichOneof("scheduling_choice") == "dynamic_batching"
+    ):
+        config.ClearField("dynamic_batching")  # it needs a batch size
     config.name = name
     config.backend = backend or config.backend
     if gpu:

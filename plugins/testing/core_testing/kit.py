@@ -87,6 +87,7 @@ class Kit:
         load        whether to load the model
         gpu         put the instances on GPU 0
         copies      names of several models, all of the example; they are loaded at the same time
+        left_out    fields that config.pbtxt does not have
         apart       name under which the example's backend is installed: each instance runs in a child process
         """
         with ExitStack() as running:
@@ -99,6 +100,7 @@ class Kit:
                 gpu: bool = False,
                 copies: Sequence[str] = (MODEL,),
                 apart: str = "",
+                left_out: Sequence[str] = (),
             ) -> Served:
                 repository = tmp_path_factory.mktemp("repository")
                 for name in copies:
@@ -110,6 +112,7 @@ class Kit:
                         gpu=gpu,
                         name=name,
                         backend=apart,
+                        left_out=left_out,
                     )
                     with (folder / "config.pbtxt").open("a", encoding="utf-8") as config:
                         config.write(self.more_config + (IN_A_PROCESS if apart else ""))

@@ -20,6 +20,8 @@ from core.errors import internal
 # Correct backends, each with a pattern of the tests that run for it; "" for all.
 WELL = {
     "well.py::TestWell": "",
+    "completion.py::TestCompletesWell": "configuration",
+    "completion.py::TestKnowsNothing": "configuration",
     "well.py::TestWellOnTheLoop": "execution|row|order",
     "well.py::TestWellAsCoroutine": "execution|row|order",
     "well.py::TestWellInAll": "stream|sequence|text|shape",
@@ -37,7 +39,18 @@ for file in BACKENDS.glob("[!_]*.py"):
 
 TESTS = sorted(name for name in dir(BackendConformance) if name.startswith("test_"))
 # Further mistakes: class → the test that must fail, and a part of the failure's text.
+DESCRIBED = "test_a_model_without_a_configuration_is_described_by_its_files"
 EXTRA = {
+    "completion.py::TestWritesAnUnknownDatatype": (
+        DESCRIBED,
+        "and no max_batch_size: load failed for model 'example': version 1 is at UNAVAILABLE state: "
+        "Internal: complete() at broken_backends/completion.py:",
+    ),
+    "completion.py::TestWritesAnotherRank": (DESCRIBED, "with dims [3, 1] and max_batch_size 8"),
+    "completion.py::TestWritesAnotherName": (
+        DESCRIBED,
+        "the inputs ['X'], the example also has ['x']",
+    ),
     "answers.py::TestGivesNoNames": (
         "test_a_request_gets_its_answer",
         "execute of model 'example' returned a ndarray, it must return outputs by their names",

@@ -1,5 +1,7 @@
 """python -m core config: exit status 1 and the load's error for a model that a load refuses."""
 
+import re
+
 import pytest
 
 import core
@@ -74,7 +76,10 @@ def test_a_model_is_loaded_and_given_back(write, backend, capsys):
 def test_a_refused_load_prints_its_error(write, capsys):
     text = refused(write("refused"), capsys)
 
-    assert text == "error: ValueError: its file is of another kind\n"
+    assert re.fullmatch(
+        r"error: load\(\) at \S+/test_config\.py:\d+: ValueError: its file is of another kind\n",
+        text,
+    )
 
 
 def test_explain_loads_no_model(write, backend, capsys):
@@ -98,7 +103,7 @@ def test_the_models_of_an_ensemble_are_in_its_folder(write, backend, capsys):
         (ensemble("../m"), "'../m' is no name of a model"),
         (
             ensemble("refused"),
-            "model 'refused': Internal: ValueError: its file is of another kind",
+            "model 'refused': Internal: load() at tests/unit/commands/test_config.py:",
         ),
         (ensemble("m", 7), "depends on 'm' whose required version 7 is not loaded: step 0"),
         (ensemble("m", 1), "depends on 'm' whose required version 1 is not loaded: step 0"),

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 import core
+from core.errors import CoreError
 from core.lifecycle.backends import BackendPool
 
 
@@ -73,7 +74,7 @@ async def test_a_backend_that_does_not_open_is_tried_again_by_the_next():
     backend = Noting(fails=1)
     pool = pool_of(backend)
 
-    with pytest.raises(RuntimeError, match="no device"):
+    with pytest.raises(CoreError, match="RuntimeError: no device"):
         await pool.acquire("noting")
     await pool.acquire("noting")
     await pool.release(backend)

@@ -1,6 +1,7 @@
 """Explicit load: effects, responses and the index."""
 
 import asyncio
+import re
 import threading
 
 import pytest
@@ -100,14 +101,17 @@ async def test_a_failed_load_gives_its_reason_to_the_caller_and_the_index(
 
     error = await refusal(manager.load("m", {}))
 
-    reason = "Internal: RuntimeError: fail: no weights"
+    [entry] = manager.index(False)
+    reason = entry["reason"]
+    assert re.fullmatch(
+        r"Internal: backend 'test', load\(\) at \S+/conftest\.py:\d+: RuntimeError: fail: no weights",
+        reason,
+    )
     assert error.kind is Kind.INVALID
     assert error.message == (
         f"load failed for model 'm': version 1 is at UNAVAILABLE state: {reason};\n"
     )
-    assert manager.index(False) == [
-        {"name": "m", "version": "1", "state": "UNAVAILABLE", "reason": reason}
-    ]
+    assert entry == {"name": "m", "version": "1", "state": "UNAVAILABLE", "reason": reason}
     assert not manager.all_ready()
 
 

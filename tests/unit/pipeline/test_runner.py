@@ -296,7 +296,9 @@ async def test_a_failing_open_leaves_no_thread():
             raise MemoryError("no")
 
     before = set(threading.enumerate())
-    with pytest.raises(MemoryError):
+    with pytest.raises(
+        core.CoreError, match=r"open\(\) at \S+test_runner\.py:\d+: MemoryError: no"
+    ):
         await open_model(Failing)
     gc.collect()
 

@@ -147,7 +147,7 @@ def test_a_backend_that_cannot_be_imported_names_its_distribution_and_the_reason
     )
 
     assert refused("plug").message == (
-        "backend 'plug' of backend-plug 1.0 cannot be imported: "
+        "backend 'plug' of backend-plug 1.0 cannot be imported at plug_e.py:1: "
         "ModuleNotFoundError: No module named 'no_such_thing'"
     )
 
@@ -216,6 +216,66 @@ def test_a_misspelled_hook_is_an_error(install):
     assert caught.value.message == (
         "plugin 'plug' has a hook that does not exist: 'core_server_startign'; "
         "did you mean 'core_server_starting'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "@core.hookimpl\ndef core_layers(modle): ...\n",
+            "plugin 'plug': hook core_layers has no argument 'modle'; did you mean 'model'?",
+        ),
+        (
+            "@core.hookimpl\ndef core_batch_done(timing, xyz): ...\n",
+            "plugin 'plug': hook core_batch_done has no argument 'xyz'; there are model, timing",
+        ),
+        (
+            "def core_layers(model): ...\n",
+            "plugin 'plug': core_layers is no hook without @core.hookimpl above it",
+        ),
+    ],
+)
+def test_a_hook_that_core_cannot_call_is_an_error_and_nothing_of_it_is_active(
+    install, text, message, capsys
+):
+    adds = "@core.hookimpl\ndef core_add_options(parser): ...\n"
+    install(
+        "hooks-plug", "[core.plugins]\nplug = plug_q\n", {"plug_q": f"import core\n{adds}{text}"}
+    )
+
+    for _ in range(2):  # not only the first time
+        with pytest.raises(CoreError) as caught:
+            plugins.load_hooks()
+        assert caught.value.message == message
+    assert not plugins.hooks().has_plugin("plug")
+    assert listing.main() == 1
+    assert message in capsys.readouterr().out
+
+
+def test_a_hook_takes_the_arguments_that_it_needs(install):
+    text = (
+        "import core\n\n"
+        "@core.hookimpl\ndef core_batch_done(timing, *, seen=[]): ...\n"
+        "@core.hookimpl(specname='core_failed')\ndef noted(error): ...\n"
+    )
+    install("hooks-plug", "[core.plugins]\nplug = plug_r\n", {"plug_r": text})
+
+    plugins.load_hooks()
+
+    assert plugins.listens("core_batch_done")
+    assert plugins.listens("core_failed")
+
+
+def test_a_missing_object_of_an_entry_point_is_named_with_the_nearest(install):
+    install(
+        "backend-plug",
+        "[core.backends]\nplug = plug_s:backend\n",
+        {"plug_s": BACKEND.replace("backend =", "bakend =")},
+    )
+
+    assert refused("plug").message.endswith(
+        "AttributeError: module 'plug_s' has no attribute 'backend'; did you mean 'bakend'?"
     )
 
 

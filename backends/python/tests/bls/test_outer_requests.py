@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from backend_python.server import bls
 
-from core.deadline import infer_with_deadline
 from core.errors import DeadlineExceeded
 from core.request import InferenceRequest
 from core.tensor import Tensor
+from frontends.shared.deadline import infer_with_deadline
 
 MODES = ["process", "shared", "thread"]
 CANCELLED = "7 the request that this call belongs to was cancelled"

@@ -9,6 +9,7 @@ import numpy as np
 import core
 from core.backend import BatchRule
 from core.config import ModelConfig
+from core.dtypes import FP32
 from core.errors import invalid
 
 FILE = "affine.npz"
@@ -27,7 +28,7 @@ class Affine(core.Model):
         self.most = most_numbers(self)
 
     def batch_rule(self) -> BatchRule:
-        """No more numbers in a batch than the parameter allows."""
+        """Return a rule that limits the numbers of a batch to those that the parameter allows."""
         left = self.most
 
         def fits(request: core.InferenceRequest) -> bool:
@@ -39,7 +40,7 @@ class Affine(core.Model):
 
 
 class Multiply(core.ModelInstance):
-    """One worker of a model."""
+    """One execution slot of a model."""
 
     model: Affine
 
@@ -49,7 +50,7 @@ class Multiply(core.ModelInstance):
 
 
 def most_numbers(model: core.Model) -> int:
-    """What the parameter says. Raises CoreError(INVALID) for what is no number."""
+    """Return the value of the parameter. Raises CoreError(INVALID) if it is not a number."""
     text = model.parameter(MOST, "1000000")
     if not text.isdecimal():
         raise invalid(f"model '{model.name}': parameter '{MOST}' is '{text}', it must be a number")
@@ -57,7 +58,7 @@ def most_numbers(model: core.Model) -> int:
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """weights FP32[n, m] and bias FP32[m]. Raises CoreError(INVALID) that names the file."""
+    """Return weights FP32[n, m] and bias FP32[m]. Raises CoreError(INVALID) that names the file."""
     with np.load(path) as arrays:
         if missing := {"weights", "bias"} - set(arrays):
             raise invalid(
@@ -73,17 +74,15 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def complete(config: ModelConfig, path: Path, backend: core.Backend) -> None:
-    """Write into the configuration what the file knows."""
+    """Write into the configuration what the file says and config.pbtxt does not."""
     weights, _ = read(path / (config.default_model_filename or FILE))
     if not config.max_batch_size:
         config.max_batch_size = 64
     if not config.input:
-        config.input.add(name="x", data_type=FP32, dims=[weights.shape[0]])
+        config.input.add(name="x", data_type=FP32.number, dims=[weights.shape[0]])
     if not config.output:
-        config.output.add(name="y", data_type=FP32, dims=[weights.shape[1]])
+        config.output.add(name="y", data_type=FP32.number, dims=[weights.shape[1]])
 
-
-FP32 = 11  # DataType.TYPE_FP32 of model_config.proto
 
 backend = core.Backend(
     model=Affine, instance=Multiply, complete=complete, known_parameters=(MOST,), known_settings=()
