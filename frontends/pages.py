@@ -1,11 +1,12 @@
 """The pages of docs that are made from code: python -m frontends.pages docs
 
-docs/options.md lists the flags of core and of the frontends. The tables at the end of docs/metrics.md list
-the metrics of core and of the installed plugins.
+operate/options.md lists the flags of core and of the frontends. The tables at the end of operate/metrics.md
+list the metrics of core and of the installed plugins.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from itertools import groupby
@@ -29,6 +30,7 @@ Triton's. Flags of plugins are on the pages of the plugins.
 `0`, in any case. The beginning of a name is enough where only one flag begins so. A wrong command line
 shows all flags and the reason on stderr; the exit status is 1.
 """
+_LINKED = re.compile(r"docs/(\w+)/([\w-]+)\.md")
 _INSTEAD = {
     "strict-model-config": "`--disable-auto-complete-config`",
     "response-cache-byte-size": "`--cache-config=local,size=<bytes>`",
@@ -36,7 +38,7 @@ _INSTEAD = {
 
 
 def options_page() -> str:
-    """Return docs/options.md: every flag, in a table for each group."""
+    """Return docs/operate/options.md: every flag, in a table for each group."""
     flags = Flags()
     core_add_options(flags)
     parts = [_HEAD]
@@ -56,12 +58,13 @@ def _flag_row(flag: Flag) -> str:
     default = f"`{shown(flag.default)}`" if flag.default not in ("", None, [], {}) else ""
     idle = f" **No effect:** {flag.idle}." if flag.idle else ""
     text = flag.help + repeats(flag)
-    cell = text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
+    cell = _LINKED.sub(r"[\2](../\1/\2.md)", text)
+    cell = cell.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
     return f"| `--{flag.name}{form}` | {default} | {cell}{idle} |\n"
 
 
 def metrics_page(text: str) -> str:
-    """Return docs/metrics.md, whose text is `text`, with the current tables at its end."""
+    """Return docs/operate/metrics.md, whose text is `text`, with the current tables at its end."""
     tables = [_metrics_table(title, entries) for title, entries in metric_parts().items()]
     return text.partition(f"### {next(iter(PARTS))}\n")[0] + "\n".join(tables)
 
@@ -91,7 +94,7 @@ def _metrics_table(title: str, entries: Sequence[Entry]) -> str:
 
 
 if __name__ == "__main__":
-    docs = Path(sys.argv[1])
+    docs = Path(sys.argv[1]) / "operate"
     (docs / "options.md").write_text(options_page())
     metrics = docs / "metrics.md"
     metrics.write_text(metrics_page(metrics.read_text()))

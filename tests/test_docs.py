@@ -17,7 +17,9 @@ MODELS = ROOT / "examples" / "models"
 
 
 def test_the_page_of_options_is_made_from_the_table_of_flags():
-    assert (ROOT / "docs" / "options.md").read_text() == options_page(), "run `make docs`"
+    assert (ROOT / "docs" / "operate" / "options.md").read_text() == options_page(), (
+        "run `make docs`"
+    )
 
 
 @pytest.mark.parametrize("flag", plugins.flags().rows, ids=lambda flag: flag.name)
@@ -64,7 +66,7 @@ def digits():
 
 
 def test_the_page_about_models_in_your_own_process_runs(tmp_path, digits):
-    page = (ROOT / "docs" / "in-process.md").read_text()
+    page = (ROOT / "docs" / "serve" / "in-process.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     shutil.copytree(digits, tmp_path / "models" / "digits")
     (tmp_path / "page.py").write_text("\n".join(blocks))

@@ -1,4 +1,4 @@
-"""Refuse requests of a model that has enough to do. An example of a plugin, told in docs/plugins.md."""
+"""Refuse requests of a model that has enough to do. An example of a plugin, told in docs/write/plugins.md."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What docs/model-repository.md shows, done."""
+"""What docs/serve/model-repository.md shows, done."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from core.repository.agents import AgentModel, known
 from frontends.commands.offline import offline_model
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "model-repository.md").read_text()
+PAGE = (ROOT / "docs" / "serve" / "model-repository.md").read_text()
 AGENTS = ROOT / "examples" / "folder_agent" / "agents"
 
 LINEAR = """

@@ -68,7 +68,7 @@ def conformance_of(name: str) -> str:
     if found is None or found.origin is None:
         raise NothingToRun(
             f"'{package}' brings no examples: there is no module {package}.conformance with a class that "
-            "inherits core_testing.BackendConformance; docs/write-a-backend.md has one"
+            "inherits core_testing.BackendConformance; docs/write/write-a-backend.md has one"
         )
     return found.origin
 
