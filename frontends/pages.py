@@ -21,6 +21,8 @@ from core.telemetry.metrics.catalog import PARTS, Entry
 from frontends.flags import core_add_options
 
 _HEAD = """\
+[Documentation](../index.md) / Operate
+
 # Options of `core-serve`
 
 Made by `make docs` from `core/options/table.py` and the `options.py` of each frontend. Names and defaults are
