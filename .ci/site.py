@@ -10,6 +10,7 @@ links. A link to another file of this repository leads to a copy of that file.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import shutil
@@ -104,7 +105,9 @@ def _name(path: Path) -> str:
 def main(site: Path) -> int:
     pages(PAGES)
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site.resolve())]
-    return subprocess.run(build, cwd=ROOT, check=False).returncode
+    # Without the theme's advice to change to another program: mkdocs.yml says what to do, and when.
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(build, cwd=ROOT, env=quiet, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Draw seven.png, a handwritten 7 of 64 x 64 pixels, from digit.json: python examples/clients/make_seven.py [FILE]
+"""Draw seven.png, a handwritten 7, from digit.json: python examples/clients/make_seven.py [FILE]
 
-Black on white, as a scanner gives it. Needs pillow and numpy.
+64 x 64 pixels, black on white as a scanner gives them. Needs pillow and numpy.
 """
 
 import json

@@ -1,12 +1,13 @@
 """The code blocks of a page, and the marks that say how each is tested.
 
-A block of sh, console or python is run, in the order of the page, unless a line directly above it says otherwise:
+test_tutorials.py runs some pages from top to bottom. On any other page, a block of commands or Python is text
+of a file, or only starts servers (their flags are checked), or has a mark in the line above it:
 
-    `path`:                           for text of that file: a page that is run writes it; other pages are
-                                      compared with the file of this repository
+    `path`:                           (and an empty line) text of that file: a page that is run writes it, the
+                                      block of another page is compared with that file of this repository
     <!-- not run: REASON -->          cannot run here
     <!-- tested by: FILE -->          this test runs it
-    <!-- the test runs: COMMAND -->   instead of it, because it would change the checkout or take minutes
+    <!-- the test runs: COMMAND -->   instead of the block, which would change the checkout or take minutes
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SHELL = ("sh", "console")
+SHELL = ("sh", "bash", "console")
 RUN = (*SHELL, "python")
 
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -71,6 +72,15 @@ def blocks(page: str) -> list[Block]:
             )
         )
     return found
+
+
+def commands(block: Block) -> list[str]:
+    """Return the commands of a block of shell text, without comments and answers."""
+    text = re.sub(r"\\\n\s*", "", block.text)
+    if block.language == "console":
+        return re.findall(r"^\$ (.*)", text, re.MULTILINE)
+    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
+    return [line for line in lines if line]
 
 
 def without_blocks(page: str) -> str:

@@ -1,4 +1,4 @@
-"""Does what a page says, block by block, in an empty folder: writes its files, runs its commands and servers."""
+"""Do what a page says, block by block, in an empty folder: write its files, run its commands and servers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reader:
             path = self._folder / block.file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self._here(block.text))
-        elif block.language == "sh":
+        elif block.language in ("sh", "bash"):
             self._commands(block)
         elif block.language == "console":
             self._exchanges(block)

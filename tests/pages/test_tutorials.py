@@ -1,7 +1,6 @@
 """Each tutorial works as it says: its files are written and its commands run, in a folder of their own."""
 
 import pytest
-
 from pages.blocks import blocks
 from pages.reader import Reader, have_curl
 
