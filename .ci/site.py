@@ -34,6 +34,7 @@ _OTHERS = {
     "backends/testing/README.md": "write/test-backends.md",
     "plugins/testing/README.md": "write/contract-tests.md",
 }
+_SCRIPTS = shutil.ignore_patterns("*.py", "__pycache__")
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCE = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 _WAY_BACK = re.compile(r"\A\[Documentation\]\([^)]*\) / [^\n]*\n\n")
@@ -63,7 +64,8 @@ def pages(folder: Path) -> None:
         parts = _FENCE.split(text)
         parts[::2] = [_with_links(part, name, known, folder) for part in parts[::2]]
         target.write_text("".join(parts))
-    shutil.copytree(ROOT / "docs" / "pictures", folder / "pictures", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "docs" / "pictures", folder / "pictures", ignore=_SCRIPTS)
+    shutil.copy(ROOT / "docs" / "site.css", folder)
 
 
 def _with_links(text: str, name: str, known: dict[str, str], folder: Path) -> str:
