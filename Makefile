@@ -16,7 +16,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto)
 
-.PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels sdists models new-backend new-plugin docs proto clean
+.PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -78,6 +78,12 @@ new-plugin: .venv/.author  ## a plugin to start from: make new-plugin NAME=audit
 
 docs: .venv/.installed  ## the pages that are made from the code
 	$(BIN)/python -m frontends.pages docs
+	$(BIN)/python .ci/reference.py docs
+	$(BIN)/python docs/pictures/draw.py
+
+docs-site: .venv/.installed  ## the pages as a site, in build/site
+	$(PIP) install --group docs
+	$(BIN)/python .ci/site.py build/site
 
 proto: .venv/.test  ## compile the .proto files to descriptors, which are committed
 	for each in $(PROTOS); do $(BIN)/python -m grpc_tools.protoc -I$$(dirname $$each) -Icore/config \

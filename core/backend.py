@@ -151,11 +151,11 @@ class ModelInstance:
     changed     call it on the loop when the result of `ready` has changed; core sets it before open. While an
                 instance is not ready, requests go to the ready instances of its model, if there are any
     native      capsule of a native backend (core/include/core_abi.h), set by open(): core calls it without
-                the GIL in place of `execute`; docs/native-backends.md
+                the GIL in place of `execute`; docs/write/native-backends.md
     ahead       with "callback": how many batches may be begun before the first of them is done. The instance
                 executes them one by one, in order. May change at any time, on the loop
     memory      "host": inputs are numpy arrays (default); "device": inputs that another model has made on a
-                device stay there, docs/device-tensors.md. Set it on the class, or in open()
+                device stay there, docs/serve/device-tensors.md. Set it on the class, or in open()
     """
 
     model: Model

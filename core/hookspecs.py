@@ -12,8 +12,8 @@ they are active from the first load of one of its models. The plugin registered 
 
 With --workers=N each worker is a separate process and calls every hook.
 
-docs/plugins.md is the page for authors. core.plugins calls the hooks: `ask` raises the exception of a hook,
-`tell` logs it with the plugin's name and calls the other plugins.
+docs/write/plugins.md is the page for authors. core.plugins calls the hooks: `ask` raises the exception of a
+hook, `tell` logs it with the plugin's name and calls the other plugins.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ def core_open_metric_source(options: Options) -> MetricSource | None:
     """Open a source of metrics.
 
     Called once per server, on the loop thread, when the server is created; also to generate the tables of
-    docs/metrics.md. Return a core.telemetry.metrics.source.MetricSource, or None for no metrics with these
-    options. Each scrape calls its `families`. An exception ends the start.
+    docs/operate/metrics.md. Return a core.telemetry.metrics.source.MetricSource, or None for no metrics with
+    these options. Each scrape calls its `families`. An exception ends the start.
     """
 
 

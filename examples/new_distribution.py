@@ -2,7 +2,7 @@
 
 Copies backends/_template or plugins/_template to FOLDER/NAME under the new name. `make new-backend NAME=x`
 and `make new-plugin NAME=x` also install it; then change its code and run its tests.
-docs/write-a-backend.md and docs/plugins.md go on from there.
+docs/write/write-a-backend.md and docs/write/plugins.md go on from there.
 """
 
 import re

@@ -1,11 +1,13 @@
 """The pages of docs that are made from code: python -m frontends.pages docs
 
-docs/options.md lists the flags of core and of the frontends. The tables at the end of docs/metrics.md list
-the metrics of core and of the installed plugins. The table at the end of docs/commands.md lists the commands.
+operate/options.md lists the flags of core and of the frontends. The tables at the end of operate/metrics.md
+list the metrics of core and of the installed plugins. The table at the end of operate/commands.md lists the
+commands.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from itertools import groupby
@@ -20,6 +22,8 @@ from core.telemetry.metrics.catalog import PARTS, Entry
 from frontends.flags import core_add_options
 
 _HEAD = """\
+[Documentation](../index.md) / Operate
+
 # Options of `core-serve`
 
 Made by `make docs` from `core/options/table.py` and the `options.py` of each frontend. Names and defaults are
@@ -30,6 +34,7 @@ Triton's. Flags of plugins are on the pages of the plugins.
 flag begins so. A wrong command line of `core-serve` shows all flags and the reason on stderr; the
 exit status is 1. `core serve` takes the same flags (commands.md).
 """
+_LINKED = re.compile(r"docs/(\w+)/([\w-]+)\.md")
 _INSTEAD = {
     "strict-model-config": "`--disable-auto-complete-config`",
     "response-cache-byte-size": "`--cache-config=local,size=<bytes>`",
@@ -37,7 +42,7 @@ _INSTEAD = {
 
 
 def options_page() -> str:
-    """Return docs/options.md: every flag, in a table for each group."""
+    """Return docs/operate/options.md: every flag, in a table for each group."""
     flags = Flags()
     core_add_options(flags)
     parts = [_HEAD]
@@ -57,12 +62,13 @@ def _flag_row(flag: Flag) -> str:
     default = f"`{shown(flag.default)}`" if flag.default not in ("", None, [], {}, ()) else ""
     idle = f" **No effect:** {flag.idle}." if flag.idle else ""
     text = flag.help + repeats(flag)
-    cell = text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
+    cell = _LINKED.sub(r"[\2](../\1/\2.md)", text)
+    cell = cell.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
     return f"| `--{flag.name}{form}` | {default} | {cell}{idle} |\n"
 
 
 def metrics_page(text: str) -> str:
-    """Return docs/metrics.md, whose text is `text`, with the current tables at its end."""
+    """Return docs/operate/metrics.md, whose text is `text`, with the current tables at its end."""
     tables = [_metrics_table(title, entries) for title, entries in metric_parts().items()]
     return text.partition(f"### {next(iter(PARTS))}\n")[0] + "\n".join(tables)
 
@@ -92,7 +98,7 @@ def _metrics_table(title: str, entries: Sequence[Entry]) -> str:
 
 
 def commands_page(text: str) -> str:
-    """Return docs/commands.md, whose text is `text`, with the current table at its end."""
+    """Return docs/operate/commands.md, whose text is `text`, with the current table at its end."""
     rows = "".join(
         f"| `core {name}` | {plugin.load().summary} | {_extra(name, plugin)} |\n"
         for name, plugin in plugins.available_commands().items()
@@ -108,7 +114,7 @@ def _extra(name: str, plugin: plugins.Plugin) -> str:
 
 
 if __name__ == "__main__":
-    docs = Path(sys.argv[1])
+    docs = Path(sys.argv[1]) / "operate"
     (docs / "options.md").write_text(options_page())
     metrics = docs / "metrics.md"
     metrics.write_text(metrics_page(metrics.read_text()))

@@ -17,11 +17,13 @@ MODELS = ROOT / "examples" / "models"
 
 
 def test_the_page_of_options_is_made_from_the_table_of_flags():
-    assert (ROOT / "docs" / "options.md").read_text() == options_page(), "run `make docs`"
+    assert (ROOT / "docs" / "operate" / "options.md").read_text() == options_page(), (
+        "run `make docs`"
+    )
 
 
 def test_the_page_of_commands_has_the_current_table():
-    text = (ROOT / "docs" / "commands.md").read_text()
+    text = (ROOT / "docs" / "operate" / "commands.md").read_text()
 
     assert text == commands_page(text), "run `make docs`"
 
@@ -62,7 +64,7 @@ def test_the_contributors_page_has_every_verb():
 
 
 def test_the_page_about_models_in_your_own_process_runs(tmp_path):
-    page = (ROOT / "docs" / "in-process.md").read_text()
+    page = (ROOT / "docs" / "serve" / "in-process.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     shutil.copytree(MODELS / "digits", tmp_path / "models" / "digits")
     (tmp_path / "page.py").write_text("\n".join(blocks))

@@ -12,7 +12,7 @@ from core_testing.kit import CAPABILITIES
 from core import hookspecs
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("write-a-backend.md", "plugins.md", "model-repository.md")
+PAGES = ("write/write-a-backend.md", "write/plugins.md", "serve/model-repository.md")
 
 
 def blocks():
@@ -40,14 +40,14 @@ def test_every_block_of_python_is_cut_from_a_file(page):
 
 
 def test_the_page_has_every_hook():
-    text = (ROOT / "docs" / "plugins.md").read_text()
+    text = (ROOT / "docs" / "write" / "plugins.md").read_text()
     hooks = {name for name in vars(hookspecs) if name.startswith("core_")}
 
     assert set(re.findall(r"^\| `(core_\w+)\(", text, re.M)) == hooks
 
 
 def test_the_page_has_every_capability():
-    text = (ROOT / "docs" / "write-a-backend.md").read_text()
+    text = (ROOT / "docs" / "write" / "write-a-backend.md").read_text()
 
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == set(CAPABILITIES)
 
@@ -69,7 +69,7 @@ print(json.dumps([*backend.known_parameters, *backend.known_settings]))
 @pytest.mark.parametrize("name", ["fil", "onnx", "openvino", "python", "pytorch", "tensorrt"])
 def test_the_page_of_a_backend_has_every_parameter_and_setting_that_it_knows(name):
     known = known_by(name)
-    pages = [ROOT / "backends" / name / "README.md", *(ROOT / "docs").glob("environments.md")]
+    pages = [ROOT / "backends" / name / "README.md", ROOT / "docs" / "serve" / "environments.md"]
     text = "".join(page.read_text() for page in pages)
     assert known
     assert {each for each in known if each not in text} == set()

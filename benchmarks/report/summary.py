@@ -1,4 +1,4 @@
-"""Result → the summary of a page: python -m benchmarks.report.summary RESULT.json [docs/performance.md]
+"""Result → the summary of a page: python -m benchmarks.report.summary RESULT.json [PAGE]
 
 It compares requests of mixed rows, which are typical of clients, with Triton and with requests of equal rows.
 The text between the lines `<!-- summary -->` and `<!-- /summary -->` of the page is replaced.
@@ -72,7 +72,7 @@ def _of_equal_rows(result: Result, row: Row) -> str:
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report.summary")
     parser.add_argument("result", type=Path, help="JSON file of a run")
-    parser.add_argument("page", type=Path, nargs="?", default=Path("docs/performance.md"))
+    parser.add_argument("page", type=Path, nargs="?", default=Path("docs/operate/performance.md"))
     chosen = parser.parse_args(arguments)
     try:
         text = markdown(read(chosen.result))

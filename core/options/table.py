@@ -56,10 +56,10 @@ class Options:
     exit_timeout_secs: int = _server(integer(), 30,
         "Seconds that the server waits for running requests when it ends.")
     early_refusal: bool = _server(BOOL, True,
-        "Refuse a request at once if it cannot meet its deadline because of the queue (docs/deadlines.md).")
+        "Refuse a request at once if the queue is too long for its deadline (docs/serve/deadlines.md).")
     workers: int = _server(integer(1, 1024), 1,
         "Number of processes that act as one server. Each has its own event loop and its own copy of all "
-        "models (docs/workers.md).")
+        "models (docs/operate/workers.md).")
 
     log_verbose: int = _logging(VERBOSITY, 0, "Level of verbose messages. 0 disables them.")
     log_info: bool = _logging(BOOL, True, "Log messages of level info.")
@@ -103,14 +103,14 @@ class Options:
 
     allow_metrics: bool = _metrics(BOOL, True, "Serve metrics.")
     allow_gpu_metrics: bool = _metrics(BOOL, True, "Include GPUs in the metrics.",
-        idle="core itself has no metrics of GPUs, a plugin brings them (docs/metrics.md)")
+        idle="core itself has no metrics of GPUs, a plugin brings them (docs/operate/metrics.md)")
     allow_cpu_metrics: bool = _metrics(BOOL, True,
         "Include CPU and memory of the machine in the metrics.")
     metrics_interval_ms: float = _metrics(FLOAT, 2000.0,
         "Shortest time in milliseconds between two measurements of CPU, memory and GPUs.")
     metrics_config: dict[str, str] = _metrics(SETTING, {},
         "Setting of the metrics: counter_latencies=false, histogram_latencies=true, summary_latencies=true "
-        "or summary_quantiles=<quantile>:<error>,… (docs/metrics.md).")
+        "or summary_quantiles=<quantile>:<error>,… (docs/operate/metrics.md).")
 
     trace_config: dict[str, list[tuple[str, str]]] = _tracing(TRACE, {},
         "Setting of tracing, for mode triton, for the mode of a plugin, or without a mode for all.")
@@ -156,10 +156,10 @@ class Options:
         "divide it.")
     unpaid_memory_byte_size: int = _memory(integer(), 48 * 2**20,
         "Largest size in bytes of decompressed data beyond the limit that the compressed sizes permit "
-        "(docs/limits.md). Workers divide it.")
+        "(docs/operate/limits.md). Workers divide it.")
     allow_client_shm: bool = _memory(BOOL, False,
         "Permit clients to register shared memory by its name. Trusted clients only: each can register the "
-        "memory of others (docs/shared-memory.md).")
+        "memory of others (docs/serve/shared-memory.md).")
 
     allow_remote_settings: bool = _security(BOOL, True,
         "Permit clients to change settings of log and traces.")

@@ -1,4 +1,4 @@
-"""Refuse requests of a model that has enough to do. An example of a plugin, explained in docs/plugins.md."""
+"""Refuse requests of a model that has enough to do. docs/write/plugins.md explains it."""
 
 import logging
 

@@ -42,7 +42,7 @@ def options_of(settings: Mapping[str, Any]) -> Options:
 def _flag(name: str, known: Mapping[str, Flag], flags: Flags) -> Flag:
     if (flag := known.get(name)) is None:
         near = difflib.get_close_matches(name, known, 1)
-        similar = f"; did you mean '{near[0]}'?" if near else "; docs/options.md lists them"
+        similar = f"; did you mean '{near[0]}'?" if near else "; docs/operate/options.md lists them"
         hint = flags.hint(name.replace("_", "-")) or similar
         raise invalid(f"a server has no option '{name}'{hint}")
     return flag

@@ -21,7 +21,7 @@ class MemoryOptions(Section):
     # fmt: off
     shared_memory_socket: str = _memory(STRING, "",
         "Path of a Unix domain socket on which clients send descriptors of shared memory. It is released "
-        "when they disconnect (docs/shared-memory.md).")
+        "when they disconnect (docs/serve/shared-memory.md).")
     shared_memory_socket_uid: list[int] = _memory(_NUMBERS, [],
         "User that may use --shared-memory-socket, in addition to the server's user and root.")
     # fmt: on

@@ -29,12 +29,12 @@ class SharedOptions(Section):
     unix_socket_mode: str = _server(MODE, "0600",
         "Permissions of the Unix domain sockets on which the server listens.")
     access_log: str = _logging(STRING, "",
-        "Append a line of JSON to this file for each request; - writes to standard output (docs/logging.md).")
+        "Append a JSON line to this file for each request; - is standard output (docs/operate/logging.md).")
     access_log_rate: int = _logging(integer(1), 1,
         "Log one of N requests to the access log, and every request that fails.")
     secure: bool = _security(SWITCH, False,
         "Use secure defaults: identified callers only, no changes of the server, other machines only over "
-        "TLS (docs/security.md).")
+        "TLS (docs/operate/security.md).")
     secure_without_tls: bool = _security(SWITCH, False,
         "With --secure, serve other machines without TLS, for example behind a proxy with TLS.")
     auth_tokens: str = _security(STRING, "",

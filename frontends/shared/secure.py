@@ -62,7 +62,7 @@ def check(options: SharedOptions, listeners: Sequence[Listener]) -> None:
             "  python -m core token NAME --role infer --file tokens.txt\n"
             "  core-serve --secure --auth-tokens=tokens.txt ...\n"
             "or name the keys of who issues JWT with --auth-jwks, or ask every client for a certificate "
-            "with --http-use-ssl-mutual=true and --grpc-use-ssl-mutual=true (docs/security.md)"
+            "with --http-use-ssl-mutual=true and --grpc-use-ssl-mutual=true (docs/operate/security.md)"
         )
     if options.secure_without_tls:
         return

@@ -21,7 +21,7 @@ class TerminalOptions(Section):
     # fmt: off
     terminal: str = _logging(choice(AUTO, ALWAYS, NEVER), NEVER,
         "Write lines for a person instead of log lines to the console: auto if stderr is a terminal "
-        "(docs/terminal.md).")
+        "(docs/operate/terminal.md).")
     # fmt: on
 
     @property

@@ -73,7 +73,7 @@ def test_a_client_with_a_pool_gets_digits_right(server, memory_socket, by):
     assert len(lines) == 10
 
 
-@pytest.mark.parametrize("page", ["clients/python/README.md", "docs/shared-memory.md"])
+@pytest.mark.parametrize("page", ["clients/python/README.md", "docs/serve/shared-memory.md"])
 def test_the_block_of_a_page_about_shared_memory_runs(server, memory_socket, page):
     text = (EXAMPLES.parent / page).read_text()
     (block,) = re.findall(r"^```python\n(.*?)```$", text, re.MULTILINE | re.DOTALL)

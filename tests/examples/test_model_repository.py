@@ -1,4 +1,4 @@
-"""What docs/model-repository.md shows, done."""
+"""What docs/serve/model-repository.md shows, done."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from core.repository.agents import AgentModel, known
 from frontends.commands.offline import offline_model
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "model-repository.md").read_text()
+PAGE = (ROOT / "docs" / "serve" / "model-repository.md").read_text()
 AGENTS = ROOT / "examples" / "folder_agent" / "agents"
 
 LINEAR = """
@@ -94,7 +94,7 @@ def test_the_agent_of_the_page_has_a_bound(archived):
 def test_the_layout_of_the_page_is_read(tmp_path):
     from core.repository import Catalog, FolderRepository
 
-    for line in blocks("")[0].splitlines()[2:]:
+    for line in blocks("text")[0].splitlines()[2:]:
         path = line[4:30].split()[0]
         (tmp_path / "digits" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "digits" / path).write_text("")

@@ -1,4 +1,4 @@
-"""docs/security.md as a person follows it, and files that are read again on SIGHUP."""
+"""docs/operate/security.md as a person follows it, and files that are read again on SIGHUP."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ import pytest
 
 from frontends.shared.access.tokens import line_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+PAGE = Path(__file__).parents[2] / "docs" / "operate" / "security.md"
 
 
 def free_ports(count):

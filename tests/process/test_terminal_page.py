@@ -1,4 +1,4 @@
-"""The example of docs/terminal.md is what a server shows."""
+"""The example of docs/operate/terminal.md is what a server shows."""
 
 import re
 import shutil
@@ -50,7 +50,7 @@ def shown(tmp_path):
 
 
 def test_the_example_of_the_page_is_what_a_server_shows(shown):
-    page = (ROOT / "docs/terminal.md").read_text()
+    page = (ROOT / "docs/operate/terminal.md").read_text()
     block = re.search(r"^```\n\$ core serve models[^\n]*\n(.*?)^```", page, re.M | re.S)
 
     assert comparable(shown) == comparable(block[1])

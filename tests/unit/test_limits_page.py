@@ -1,4 +1,4 @@
-"""docs/limits.md has the limits that are in effect."""
+"""docs/operate/limits.md has the limits that are in effect."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ from frontends.http.codec import json_tensor, limits
 from frontends.shared import access_log
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "limits.md").read_text()
+PAGE = (ROOT / "docs" / "operate" / "limits.md").read_text()
 DEFAULTS = {flag.name: flag.default for flag in plugins.flags().rows}
 
 

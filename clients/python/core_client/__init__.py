@@ -1,6 +1,7 @@
 """Shared memory for clients on the server's machine: requests name the location of tensors, not their bytes.
 
-It needs numpy and no part of the server. It uses tritonclient if the program does. See docs/shared-memory.md.
+It needs numpy and no part of the server, and uses tritonclient if the program does:
+docs/serve/shared-memory.md.
 """
 
 from core_client.async_pool import AsyncSharedMemoryPool

@@ -57,7 +57,7 @@ def warn_of_library(config: ModelConfig, path: Path) -> None:
         logger.warning(
             "model '%s': the rule for batches in '%s' is not asked, libraries of Triton's custom batching "
             "cannot be loaded; write core.Model.batch_rule, or a plugin with core_batch_rule "
-            "(docs/write-a-backend.md)",
+            "(docs/write/write-a-backend.md)",
             config.name,
             named or there[0],
         )

@@ -1,1 +1,1 @@
-"""Metrics of the server. `docs/metrics.md` is the page for users, core/control/metrics collects them."""
+"""Metrics of the server, for users in docs/operate/metrics.md. core/control/metrics collects them."""

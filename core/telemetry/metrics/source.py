@@ -17,7 +17,7 @@ class MetricSource:
 
     A source that queries a driver, a disk or a network must do so in its own thread, from `start` to `stop`.
 
-    catalog   title → metric families of the source: a section of docs/metrics.md
+    catalog   title → metric families of the source: a section of docs/operate/metrics.md
     """
 
     catalog: Mapping[str, Sequence[Entry]] = {}

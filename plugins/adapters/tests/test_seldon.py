@@ -57,7 +57,7 @@ def test_a_class_without_any_configuration_takes_x_and_returns_the_result_of_pre
 
 
 def test_the_class_of_the_documentation_is_served(serve):
-    page = Path(__file__).parents[3] / "docs" / "other-classes.md"
+    page = Path(__file__).parents[3] / "docs" / "serve" / "other-classes.md"
     server = serve(re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[1])
 
     answer = server.ask({"X": np.array([[1, 1], [0.5, 0.5]])})

@@ -196,4 +196,4 @@ def _advice(place: Place, failure: Failure, anonymous: bool) -> str:
         case Failure.LOCAL:
             return "make room, or let --cloud-cache-directory name a folder with more of it"
         case _:
-            return "docs/cloud-repositories.md tells of URLs and credentials"
+            return "docs/serve/cloud-repositories.md tells of URLs and credentials"

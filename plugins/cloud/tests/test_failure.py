@@ -69,7 +69,7 @@ def test_errors_that_lead_to_each_other_end():
         (PermissionError("x"), "AWS_SECRET_ACCESS_KEY"),
         (ConnectionRefusedError("x"), "check that http://h:1 can be reached"),
         (OSError(errno.ENOSPC, "x"), "--cloud-cache-directory"),
-        (ValueError("x"), "docs/cloud-repositories.md"),
+        (ValueError("x"), "docs/serve/cloud-repositories.md"),
     ],
 )
 def test_an_error_names_the_operation_and_the_advice(error, text):

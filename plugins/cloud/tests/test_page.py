@@ -1,4 +1,4 @@
-"""docs/cloud-repositories.md matches the code."""
+"""docs/serve/cloud-repositories.md matches the code."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from core_cloud.address import place_of
 from core_cloud.credentials import _VARIABLES, FILE, credentials_of
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "cloud-repositories.md").read_text()
+PAGE = (ROOT / "docs" / "serve" / "cloud-repositories.md").read_text()
 URLS = re.findall(r"^\| `((?:s3|gs|as)://[^`]+)`", PAGE, re.MULTILINE)
 
 

@@ -1,7 +1,7 @@
 """Platforms that run containers and send them requests over HTTP, each with paths of its own.
 
 Their paths lead to the services of the v2 protocol in frontends.http. Their contracts are Triton's
-(docs/platforms.md).
+(docs/operate/platforms.md).
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class SageMakerOptions(Section):
 
     # fmt: off
     allow_sagemaker: bool = _sagemaker(BOOL, False,
-        "Serve the endpoints of Amazon SageMaker (docs/platforms.md).")
+        "Serve the endpoints of Amazon SageMaker (docs/operate/platforms.md).")
     sagemaker_port: int = _sagemaker(PORT, 8080,
         "Port of SageMaker's endpoints.")
     sagemaker_safe_port_range: tuple[int, int] | None = _sagemaker(_PORT_RANGE, None,
@@ -83,8 +83,8 @@ class VertexAIOptions(Section):
 
     # fmt: off
     allow_vertex_ai: bool = _vertex(BOOL, False,
-        "Serve the endpoints of Vertex AI (docs/platforms.md). The default is true if AIP_MODE=PREDICTION; "
-        "those of --allow-http and --allow-grpc are then false.")
+        "Serve the endpoints of Vertex AI (docs/operate/platforms.md). The default is true if "
+        "AIP_MODE=PREDICTION; those of --allow-http and --allow-grpc are then false.")
     vertex_ai_port: int = _vertex(PORT, _PORT,
         "Port of Vertex AI's endpoints. AIP_HTTP_PORT sets the default.")
     vertex_ai_thread_count: int = _vertex(integer(1), 8,

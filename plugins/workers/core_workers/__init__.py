@@ -4,7 +4,7 @@
         │     └─► worker 2 (event loop, models, frontends)
         └── a channel to each: all workers run an operation that one of them receives
 
-docs/workers.md is the page for users.
+docs/operate/workers.md is the page for users.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ class TestProcesses:
         assert self.run(site, by, "kill") == (-signal.SIGKILL, [])
         assert site.nothing_lent()
 
-        # Only a client that knows the name can unregister a region by name: docs/shared-memory.md.
+        # Only a client that knows the name can unregister a region by name: docs/serve/shared-memory.md.
         site.run(site.memory.unregister())
 
     def test_a_forked_process_closes_no_object_of_its_parent(self, site, by):

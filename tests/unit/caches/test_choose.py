@@ -55,7 +55,7 @@ def test_an_unknown_cache_is_refused(plugin):
 
 
 def test_the_cache_of_the_manual_keeps_its_entries():
-    page = (Path(__file__).parents[3] / "docs" / "cache.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "serve" / "cache.md").read_text()
     names = {}
     exec(re.search(r"```python\n(.*?)```", page, re.S)[1], names)
 

@@ -123,9 +123,11 @@ def test_a_condition_that_cannot_be_is_refused(refusal, more, message):
 
 
 def test_the_ensembles_of_the_manual_are_valid(settled):
-    page = (Path(__file__).parents[3] / "docs" / "ensembles.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "serve" / "ensembles.md").read_text()
 
-    found = [block for block in re.findall(r"```\n(.*?)```", page, re.S) if "platform:" in block]
+    found = [
+        block for block in re.findall(r"```protobuf\n(.*?)```", page, re.S) if "platform:" in block
+    ]
 
     assert len(found) == 2
     for block in found:

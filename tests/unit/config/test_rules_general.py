@@ -167,8 +167,8 @@ def test_a_backend_is_named_in_any_of_its_ways(settled, text):
 
 
 def test_the_page_about_configurations_is_up_to_date(settled, refusal, caplog):
-    page = (Path(__file__).parents[3] / "docs" / "model-configuration.md").read_text()
-    model, warning, texts = re.findall(r"```\n(.*?)```", page, re.S)
+    page = (Path(__file__).parents[3] / "docs" / "serve" / "model-configuration.md").read_text()
+    model, warning, texts = re.findall(r"```(?:protobuf|text)\n(.*?)```", page, re.S)
 
     assert settled('name: "classifier" ' + model)["version_policy"] == {
         "latest": {"num_versions": 2}

@@ -71,7 +71,7 @@ def test_a_misspelled_option_is_refused_with_the_nearest():
     assert refused(model_repositry="a") == (
         "a server has no option 'model_repositry'; did you mean 'model_repository'?"
     )
-    assert "docs/options.md" in refused(qqqqqq=1)
+    assert "docs/operate/options.md" in refused(qqqqqq=1)
 
 
 def test_values_that_an_option_cannot_have_are_refused_by_its_name():

@@ -174,7 +174,7 @@ class TestDashboards:
 
 class TestRules:
     def test_the_page_has_advice_for_every_alert(self):
-        page = (ROOT / "docs" / "metrics.md").read_text()
+        page = (ROOT / "docs" / "operate" / "metrics.md").read_text()
 
         assert [name for name in ALERTS if f"| `{name}` |" not in page] == []
 

@@ -88,7 +88,7 @@ def test_le_and_quantile_are_the_last_labels(exposition):
 
 
 def test_the_page_of_metrics_has_the_catalog(catalog):
-    text = (ROOT / "docs" / "metrics.md").read_text()
+    text = (ROOT / "docs" / "operate" / "metrics.md").read_text()
 
     assert metrics_page(text) == text, "run `make docs`"
     assert all(f"| `{name}` |" in text for name in catalog)

@@ -14,7 +14,7 @@ from frontends.shared.options import SharedOptions
 from frontends.shared.secure import PROFILE, is_local
 
 NEEDED = ["--model-repository=models", "--auth-tokens=tokens"]
-PAGE = Path(__file__).parents[3] / "docs" / "security.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operate" / "security.md"
 
 
 def parse(arguments):

@@ -1,4 +1,4 @@
-"""Affine models: y = x · weights + bias. The example of docs/write-a-backend.md."""
+"""Affine models: y = x · weights + bias. The example of docs/write/write-a-backend.md."""
 
 from collections.abc import Mapping
 from pathlib import Path

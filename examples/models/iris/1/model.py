@@ -2,7 +2,7 @@
 
     X FP64[n, 4] → predict FP64[n, 1], predict_proba FP64[n, 3]
 
-Its configuration is completed from its methods. docs/other-classes.md says what such a class may have.
+Its configuration is completed from its methods. docs/serve/other-classes.md says what such a class may have.
 """
 
 import numpy as np

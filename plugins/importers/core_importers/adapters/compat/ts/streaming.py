@@ -1,4 +1,4 @@
-"""Streaming, ts.handler_utils.utils of torchserve; model.py replaces the function before it imports the handler."""
+"""Streaming, ts.handler_utils.utils of torchserve; model.py replaces its function first."""
 
 
 def send_intermediate_predict_response(ret, req_id_map, message, code, context=None):

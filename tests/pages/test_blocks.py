@@ -1,0 +1,100 @@
+"""Every block of every page is run or says why not. Commands, flags and files that pages name exist."""
+
+import re
+import shlex
+
+import pytest
+from pages.blocks import ROOT, RUN, SHELL, blocks, commands, pages, without_blocks
+from pages.test_tutorials import PAGES as TUTORIALS
+
+from core import plugins
+from core.options.command_line import parse
+from core.options.deprecated import ALIASES, DEPRECATED
+
+LANGUAGES = {
+    *RUN, "text", "py", "protobuf", "json", "toml", "yaml", "cpp", "cython", "cmake", "dockerfile",
+    "js",
+}  # fmt: skip
+FLAGS = {*(flag.name for flag in plugins.flags().rows), *ALIASES, *DEPRECATED}
+"""Of core, of the frontends and of the installed plugins."""
+SERVERS = (["core-serve"], ["core", "serve"], ["python", "-m", "core.serve"])
+ALL = [block for page in pages() for block in blocks(page)]
+OTHERS_FLAGS = {
+    *("burst", "concurrent", "dev", "find-links", "help", "help-all", "json", "name", "rate"),
+    *("shm-size", "version", "volumes"),
+}
+"""Flags of other programs, and of the commands of `python -m core`, that pages name."""
+
+
+def served(command):
+    """Return the arguments of a command that starts a server, or None."""
+    words = shlex.split(re.sub(r"\$\([^)]*\)", "text", command))
+    for start in SERVERS:
+        if words[: len(start)] == start:
+            return words[len(start) :]
+    return None
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_block_names_its_language(page):
+    assert [str(each) for each in blocks(page) if each.language not in LANGUAGES] == []
+    text = without_blocks(page)
+    indented = re.findall(r"(?<=\n\n)    +(?![-*\d ]).*", text)
+    assert indented == [] or page == "README.md", "write ```sh or ```text around them"
+
+
+@pytest.mark.parametrize("block", [each for each in ALL if each.language in RUN], ids=str)
+def test_a_block_is_run_or_says_why_not(block):
+    if block.mark == "not run":
+        assert len(block.said.split()) >= 2
+    elif block.mark == "tested by":
+        test = ROOT / block.said
+        assert test.is_file() and block.page.rpartition("/")[2] in test.read_text()
+    elif block.page in TUTORIALS or block.page == "README.md":  # test_docs.py asks the README
+        pass
+    elif block.file:
+        assert block.text in (ROOT / block.file).read_text()
+    else:
+        assert block.language in SHELL, (
+            "run it, or say why not: tests/pages/blocks.py has the marks"
+        )
+        other = [each for each in commands(block) if served(each) is None]
+        assert other == [], "run them, or say why not: tests/pages/blocks.py has the marks"
+
+
+STARTS = [
+    pytest.param(command, id=f"{block}-{command[:30]}")
+    for block in ALL
+    if block.language in SHELL
+    for command in commands(block)
+    if served(command) is not None
+]
+
+
+@pytest.mark.parametrize("command", STARTS)
+def test_a_server_takes_the_flags_that_a_page_gives_it(command):
+    known = plugins.flags()
+    if "--tally=requests" in command:  # the plugin of a tutorial
+        known.add("tally", "", "Word.")
+
+    parse(served(command), known)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_flag_that_a_page_names_exists(page):
+    named = set(re.findall(r"`--([a-z][a-z0-9-]+)", without_blocks(page)))
+
+    unknown = {name for name in named - FLAGS - OTHERS_FLAGS if not is_part(name)}
+    assert unknown == set()
+
+
+def is_part(name):
+    """Whether it is the beginning of flags, as in `--http-restricted-…`."""
+    return name.endswith("-") and any(flag.startswith(name) for flag in FLAGS)
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.count("/") == 2])
+def test_every_page_has_a_way_back(page):
+    part = page.split("/")[1].capitalize()
+
+    assert (ROOT / page).read_text().startswith(f"[Documentation](../index.md) / {part}\n\n# ")
