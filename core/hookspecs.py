@@ -160,6 +160,14 @@ def core_server_starting(server: InferenceServer) -> None:
 
 
 @hookspec
+def core_models_loaded(server: InferenceServer) -> None:
+    """Handle that the models of the start are loaded or have failed. Only in the first of several workers.
+
+    Called once per server program, on the loop thread. An exception is logged.
+    """
+
+
+@hookspec
 def core_server_stopping(server: InferenceServer) -> None:
     """Handle that the server has stopped: after the last response, with all models unloaded.
 

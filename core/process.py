@@ -17,20 +17,16 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Coroutine, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from core import plugins
-from core.backend import Backend
 from core.control import Exchange
 from core.errors import CoreError
 from core.frontend import Frontend
 from core.options import Options, check_server, reads_again
-from core.repository.agents.known import agents_in_use
 from core.repository.private import leave_nothing
 from core.server import InferenceServer
 from core.system import heap, service_manager
-from core.telemetry import tables
 
 logger = logging.getLogger("core")
 
@@ -63,8 +59,8 @@ class OnlyProcess:
         await work
 
     def loaded(self, server: InferenceServer) -> None:
-        """Log the startup tables, after the models are loaded or have failed."""
-        show_tables(server)
+        """Report that the models are loaded, or have failed."""
+        plugins.tell("core_models_loaded", server=server)
 
     async def admitted(self) -> None:
         """Wait until the frontends may open. Called only if `last` is True."""
@@ -236,35 +232,6 @@ def _leave_at_once(text: str) -> NoReturn:
     logging.shutdown()
     leave_nothing()
     os._exit(1)
-
-
-def show_tables(server: InferenceServer, *, with_options: bool = True) -> None:
-    """Log tables of agents, backends, models with their state, and, by default, options."""
-    identity = server.metadata()
-    complete = not server.options.disable_auto_complete_config
-    defaults = {"auto-complete-config": str(complete).lower(), "default-max-batch-size": "4"}
-    tables.show(
-        server.options,
-        [
-            ("server_id", identity["name"]),
-            ("server_version", identity["version"]),
-            ("server_extensions", " ".join(identity["extensions"])),
-        ],
-        agents_in_use(),
-        [
-            (name, _file_of(plugin, found), {**defaults, **found.config})
-            for name, (plugin, found) in sorted(plugins.imported().items())
-        ],
-        server.manager.table(),
-        with_options,
-    )
-
-
-def _file_of(plugin: plugins.Plugin, backend: Backend) -> str:
-    if (file := plugins.file_of(backend)) is not None:
-        return str(file)
-    module = sys.modules.get(plugin.entries[0].module)
-    return str(Path(getattr(module, "__file__", None) or ""))
 
 
 def run_on_loop(service: Coroutine[Any, Any, int]) -> int:

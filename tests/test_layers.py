@@ -66,6 +66,7 @@ STARTS_A_SERVER = {
     "frontends.in_process": {"core.plugins", "core.repository"},
     "frontends.layouts": {"core.plugins"},
     "frontends.pages": {"core.plugins"},
+    "frontends.tables": {"core.plugins", "core.repository"},
 }
 # Commands show how core would load and run a model, so they read every part of it.
 READS_ALL = "frontends.commands"

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from core.hookspecs import hookimpl
-from frontends.terminal.options import NEVER, TerminalOptions
+from frontends.terminal.options import TerminalOptions
 
 if TYPE_CHECKING:
     from core.lifecycle import ModelVersion
@@ -37,8 +37,8 @@ def core_open_log(options: Options, worker: int) -> logging.Handler | None:
 
 @hookimpl(trylast=True)  # several workers have roles of their own
 def core_run_server(options: Options) -> int | None:
-    """Serve with a role that reports to a person, or leaves out the table of options; not by default."""
-    if TerminalOptions.of(options).terminal == NEVER or options.workers > 1:
+    """Serve with a role that reports to a person, if the console is for one."""
+    if _screen is None or options.workers > 1:
         return None
     from frontends.terminal.process import run
 

@@ -1,4 +1,4 @@
-"""Roles of the only process of a server: for a person at a terminal, and for a pipe without the options.
+"""The role of the only process of a server for a person at a terminal.
 
 core.process.serve ─► [TerminalProcess] ─► Screen
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from core.process import OnlyProcess, run_on_loop, serve, show_tables
+from core.process import OnlyProcess, run_on_loop, serve
 from core.version import __version__
 from frontends.terminal.summary import places, summary
 
@@ -19,25 +19,13 @@ if TYPE_CHECKING:
     from frontends.terminal.screen import Screen
 
 
-def run(options: Options, screen: Screen | None) -> int:
-    """Serve until a signal comes; return the exit status.
-
-    screen   shows the log to a person; None for log lines
-    """
-    if screen is None:
-        return run_on_loop(serve(options, PipedProcess()))
+def run(options: Options, screen: Screen) -> int:
+    """Serve until a signal comes; return the exit status."""
     screen.say(f"core {__version__} loads models from {', '.join(options.model_repository)}")
     role = TerminalProcess(screen)
     status = run_on_loop(serve(options, role))
     role.ended(status)
     return status
-
-
-class PipedProcess(OnlyProcess):
-    """The role of a server whose lines go to a file or a pipe: Triton's, and the options only if verbose."""
-
-    def loaded(self, server: InferenceServer) -> None:
-        show_tables(server, with_options=server.options.log_verbose > 0)
 
 
 class TerminalProcess(OnlyProcess):
@@ -50,9 +38,8 @@ class TerminalProcess(OnlyProcess):
         self._signalled_s = 0.0
 
     def loaded(self, server: InferenceServer) -> None:
+        super().loaded(server)
         self._server = server
-        if self._screen.is_verbose:
-            show_tables(server)
 
     def ready(self) -> None:
         super().ready()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from core import plugins
 from core.errors import CoreError
 from core.options import Options, parse
-from core.process import OnlyProcess, run_on_loop, serve, show_tables
+from core.process import OnlyProcess, run_on_loop, serve
 from core.telemetry import log
 from core_workers.channel import open_channel
 from core_workers.member import Member
@@ -49,7 +49,7 @@ class Worker(OnlyProcess):
 
     def loaded(self, server: InferenceServer) -> None:
         if self._member.number == 1 and not self.last:  # one table for all workers
-            show_tables(server)
+            super().loaded(server)
 
     async def admitted(self) -> None:
         await self._member.admitted.wait()

@@ -48,7 +48,7 @@ def test_the_hooks_are_those_of_the_page():
     assert sorted(HOOKS) == [
         *("core_add_options", "core_batch_done", "core_batch_rule", "core_complete_config"),
         *("core_explain_layout", "core_failed", "core_layers", "core_model_changed"),
-        *("core_open_cache", "core_open_log"),
+        *("core_models_loaded", "core_open_cache", "core_open_log"),
         *("core_open_metric_source", "core_open_repository", "core_open_repository_agent"),
         "core_open_trace_exporter",
         *("core_run_server", "core_server_starting", "core_server_stopping"),

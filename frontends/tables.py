@@ -1,4 +1,7 @@
-"""Startup tables of the log, written after the models are loaded: agents, backends, models, options."""
+"""Triton's startup tables in the log: agents, backends, models with their state, options.
+
+models are loaded ─► [core_models_loaded] ─► log
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,60 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from core import plugins
+from core.hookspecs import hookimpl
 from core.options import Options
+from core.repository.agents.known import agents_in_use
 from core.telemetry import log
+from frontends.terminal.options import NEVER, TerminalOptions
+
+if TYPE_CHECKING:
+    from core.backend import Backend
+    from core.server import InferenceServer
 
 Row = Sequence[str]
 
 _PIPE_WIDTH = 100  # characters; a longer word makes a table wider
+
+
+@hookimpl
+def core_models_loaded(server: InferenceServer) -> None:
+    """Log the tables. Unless verbose: no options in a pipe, and nothing on a person's terminal."""
+    terminal = TerminalOptions.of(server.options)
+    complete = terminal.terminal == NEVER or server.options.log_verbose > 0
+    if complete or not terminal.is_readable:
+        _show_of(server, with_options=complete)
+
+
+def _show_of(server: InferenceServer, *, with_options: bool) -> None:
+    identity = server.metadata()
+    completes = not server.options.disable_auto_complete_config
+    defaults = {"auto-complete-config": str(completes).lower(), "default-max-batch-size": "4"}
+    show(
+        server.options,
+        [
+            ("server_id", identity["name"]),
+            ("server_version", identity["version"]),
+            ("server_extensions", " ".join(identity["extensions"])),
+        ],
+        agents_in_use(),
+        [
+            (name, _file_of(plugin, found), {**defaults, **found.config})
+            for name, (plugin, found) in sorted(plugins.imported().items())
+        ],
+        server.manager.table(),
+        with_options,
+    )
+
+
+def _file_of(plugin: plugins.Plugin, backend: Backend) -> str:
+    if (file := plugins.file_of(backend)) is not None:
+        return str(file)
+    module = sys.modules.get(plugin.entries[0].module)
+    return str(Path(getattr(module, "__file__", None) or ""))
 
 
 def show(
