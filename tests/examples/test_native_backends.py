@@ -27,7 +27,7 @@ MEAN, DEVIATION = [1.0, 0.0, -2.0], [2.0, 1.0, 0.5]
 
 
 def built(kind, folder):
-    """Build the wheel of examples/backends/native_<kind> in `folder`; return the folder where it is installed."""
+    """Build the wheel of examples/backends/native_<kind>; return the folder where it is installed."""
     command = [
         *(
             sys.executable,
