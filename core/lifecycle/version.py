@@ -262,7 +262,8 @@ class ModelVersion:
 
     def _fail(self, error: Exception, attempt: str) -> None:
         self.become("UNAVAILABLE", reason_of(error))
-        cause, hint = error, ""
+        cause: BaseException | None = error
+        hint = ""
         if isinstance(error, AuthorError):
             cause = error.__cause__
             hint = f"; `python -m core config {self.directory}` loads it without a server"

@@ -20,14 +20,14 @@ from core_testing.served import Served
 from core.errors import CoreError
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "write" / "native-backends.md"
+PAGE = ROOT / "docs" / "native-backends.md"
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 SUPPORTS = {"batching", "cpu"}
 MEAN, DEVIATION = [1.0, 0.0, -2.0], [2.0, 1.0, 0.5]
 
 
 def built(kind, folder):
-    """Install the wheel of examples/backends/native_<kind> below `folder`; return where it is."""
+    """Build the wheel of examples/backends/native_<kind>; return the folder where it is installed."""
     command = [
         *(
             sys.executable,

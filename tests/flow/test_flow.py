@@ -175,7 +175,9 @@ async def test_an_exception_fails_its_batch_and_not_the_next(serve):
 
     bad, good = ask(chain, -1), ask(chain, 1)
 
-    with pytest.raises(CoreError, match="ValueError: below zero") as error:
+    with pytest.raises(
+        CoreError, match=r"failed at \S+test_flow\.py:\d+: ValueError: below zero"
+    ) as error:
         await bad
     assert error.value.kind is Kind.INTERNAL
     assert y(await good) == [[2]]
@@ -207,7 +209,10 @@ async def test_a_fatal_error_takes_the_instance_out_of_service(serve):
         ({"z": np.zeros((1, 1), np.float32)}, "unexpected inference output 'z'"),
         ({"y": np.zeros((1, 1), np.int8)}, "output 'y' as INT8, its configuration says FP32"),
         ({"y": np.zeros((2, 1), np.float32)}, "for a batch of 1 rows"),
-        (None, "without an answer to request 0"),
+        (
+            None,
+            "without an answer to request 0 of a batch of 1; did execute forget to return its outputs",
+        ),
     ],
 )
 async def test_errors_name_wrong_outputs(serve, outputs, text):
