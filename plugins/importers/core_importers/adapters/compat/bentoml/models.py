@@ -63,8 +63,8 @@ def check_trust(model):
     """Return the file of a model. Raises PermissionError unless config.pbtxt trusts pickles."""
     if not TRUSTED:
         raise PermissionError(
-            f"'{saved(model)}' is a pickle, and reading it runs the code in it; if you trust its author, import "
-            'with --trust, or set parameters { key: "TRUSTED" value { string_value: "true" } }'
+            f"'{saved(model)}' is a pickle, and reading it runs the code in it; if you trust its author, "
+            'import with --trust, or set parameters { key: "TRUSTED" value { string_value: "true" } }'
         )
     return saved(model)
 
