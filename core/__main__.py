@@ -9,6 +9,7 @@ Entry points name the commands (core/plugins/commands.py).
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,6 +17,8 @@ from core.plugins.commands import run_command
 
 INTERRUPTED = 130
 """Exit status of a command that Ctrl-C ends, as of a shell."""
+CLOSED = 141
+"""Exit status of a command whose output the reader has closed, as of a shell."""
 
 _COMMANDS = {"-h": "help", "--help": "help", "--version": "version"}
 
@@ -27,9 +30,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        return run_command(_COMMANDS.get(name, name), rest)
+        status = run_command(_COMMANDS.get(name, name), rest)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # such as `core plugins | head -1`
+        # The interpreter flushes again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED
+    return status
 
 
 if __name__ == "__main__":

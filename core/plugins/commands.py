@@ -8,13 +8,11 @@ Only the command that is asked for is imported.
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from core.errors import CoreError
-from core.plugins.extras import install_hint, missing_commands
 from core.plugins.installed import available_commands
 
 if TYPE_CHECKING:
@@ -48,13 +46,12 @@ class Program(Protocol):
 def run_command(name: str, arguments: Sequence[str]) -> int:
     """Run the command of that name; return its exit status.
 
-    Prints an error and returns 2 if no distribution brings it, 1 if it cannot be imported.
-    Raises SystemExit for arguments that do not fit, and after --help.
+    If no distribution brings it, runs `help` for it, which says so. Prints an error and returns 1 if it
+    cannot be imported. Raises SystemExit for arguments that do not fit, and after --help.
     """
     installed = available_commands()
     if name not in installed:
-        print(f"error: {_unknown(name, installed)}", file=sys.stderr)
-        return 2
+        name, arguments = "help", ["--", name]
     try:
         command = installed[name].load()
         if hasattr(command, "main"):
@@ -67,17 +64,3 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
     except CoreError as error:
         print(f"error: {error.message}", file=sys.stderr)
         return 1
-
-
-def _unknown(name: str, installed: Collection[str]) -> str:
-    """Return the error text for a command that is not installed."""
-    import difflib  # slow to import, and only errors need it
-
-    missing = missing_commands()
-    if name in missing:
-        return f"the command '{name}' is not installed{install_hint(name)}"
-    if os.path.exists(name):
-        return f"no command named '{name}'; to serve it: core serve {name}"
-    near = difflib.get_close_matches(name, [*installed, *missing], 1)
-    meant = f"; did you mean '{near[0]}'?" if near else ""
-    return f"no command named '{name}'{meant} (installed: {', '.join(installed) or 'none'})"

@@ -44,19 +44,6 @@ def flag_hint(name: str) -> str:
     return install_hint(max(found, key=len, default=""))
 
 
-def missing_commands() -> list[str]:
-    """Return the commands of distributions that are not installed; each has an extra of its name.
-
-    The extra "commands" requires all distributions that bring commands.
-    """
-    bring = set(extras().get("commands", ()))
-    return [
-        extra
-        for extra, needs in extras().items()
-        if extra != "commands" and bring.issuperset(needs) and not all(map(is_installed, needs))
-    ]
-
-
 def is_installed(distribution: str) -> bool:
     """Return whether a distribution is there, and CORE_BLOCK does not hide it."""
     try:

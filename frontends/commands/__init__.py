@@ -2,5 +2,4 @@
 
 paths, model_file   PATH on a command line ─► repositories
 offline, trial      the folder of a model ─► a model that is loaded without a server
-layout              what is wrong with the folder of a model
 """

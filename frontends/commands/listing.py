@@ -1,21 +1,57 @@
-"""`core help`: a line for each command. `core` without arguments and `core --help` are the same."""
+"""`core help`: a line for each command, or the arguments of one, or why it is missing.
+
+`core` without arguments and `core --help` are `core help`; an unknown command NAME is `core help NAME`.
+"""
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import os
+import sys
 
 from core import plugins
 from core.errors import CoreError
-from core.plugins.extras import missing_commands
+from core.plugins.commands import run_command
+from core.plugins.extras import is_installed
 
 summary = "list the commands"
 
+UNKNOWN = 2
+"""Exit status for a command that is not installed."""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare no arguments."""
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help="show its arguments")
 
 
 def run(namespace: argparse.Namespace) -> int:
+    """Print the list, or the arguments of a command; return the exit status."""
+    name = namespace.command
+    if name is None:
+        _list()
+        return 0
+    if name in plugins.available_commands():
+        return run_command(name, ["--help"])
+    print(f"error: {_unknown(name)}", file=sys.stderr)
+    return UNKNOWN
+
+
+def missing_commands() -> list[str]:
+    """Return the commands of distributions that are not installed; each has an extra of its name.
+
+    The extra "commands" requires all distributions that bring commands.
+    """
+    extras = plugins.extras()
+    bring = set(extras.get("commands", ()))
+    return [
+        extra
+        for extra, needs in extras.items()
+        if extra != "commands" and bring.issuperset(needs) and not all(map(is_installed, needs))
+    ]
+
+
+def _list() -> None:
     """Print the summary of each command, or why it cannot be imported."""
     rows = [(name, _summary(plugin)) for name, plugin in plugins.available_commands().items()]
     width = max(len(name) for name, _ in rows)
@@ -24,7 +60,6 @@ def run(namespace: argparse.Namespace) -> int:
     print("\n`core COMMAND --help` shows the arguments of a command.")
     if missing_commands():
         print(f"Some commands are not installed{plugins.install_hint('commands')}")
-    return 0
 
 
 def _summary(plugin: plugins.Plugin) -> str:
@@ -32,3 +67,15 @@ def _summary(plugin: plugins.Plugin) -> str:
         return str(plugin.load().summary)
     except CoreError as error:
         return error.message
+
+
+def _unknown(name: str) -> str:
+    """Return the error text for a command that is not installed."""
+    installed, missing = plugins.available_commands(), missing_commands()
+    if name in missing:
+        return f"the command '{name}' is not installed{plugins.install_hint(name)}"
+    if os.path.exists(name):
+        return f"no command named '{name}'; to serve it: core serve {name}"
+    near = difflib.get_close_matches(name, [*installed, *missing], 1)
+    meant = f"; did you mean '{near[0]}'?" if near else ""
+    return f"no command named '{name}'{meant} (installed: {', '.join(installed)})"

@@ -62,7 +62,12 @@ def served(paths: Sequence[str], *, trust: bool = False) -> Iterator[Served]:
     if not models:
         yield Served(repositories)
         return
-    temporary = PrivateDirectory()
+    try:
+        temporary = PrivateDirectory()
+    except OSError as error:
+        raise invalid(
+            f"no folder for links to '{text}' can be made: {error}; TMPDIR names another place"
+        ) from error
     try:
         files: dict[str, Path] = {}
         links: dict[str, str] = {}

@@ -363,3 +363,34 @@ def test_a_repository_without_models_fails_a_check(tmp_path):
         f"try: core init {tmp_path} {tmp_path}/model.onnx",
         "0 models, 0 failed",
     ]
+
+
+@pytest.mark.parametrize("arguments", [["plugins"], ["serve", "--help-all"]])
+def test_a_reader_that_leaves_early_causes_no_traceback(arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [CORE, *arguments], stdout=closed, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_an_interrupted_command_prints_no_traceback(tmp_path):
+    (tmp_path / "slow" / "1").mkdir(parents=True)
+    ready = tmp_path / "ready"
+    (tmp_path / "slow" / "1" / "model.py").write_text(
+        f"import pathlib, time\npathlib.Path({str(ready)!r}).touch()\ntime.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        [CORE, "check", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for _ in range(600):
+        if ready.exists():
+            break
+        with_patience()
+    process.send_signal(signal.SIGINT)
+
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 130

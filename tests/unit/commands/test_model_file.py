@@ -208,3 +208,14 @@ def test_two_models_with_one_name_and_a_missing_path_are_refused(write, tmp_path
         served([f"{tmp_path}/a/nte.onnx"]),
     ):
         pass
+
+
+def test_a_temporary_folder_that_cannot_be_made_says_so(write, monkeypatch):
+    file = write("net.onnx")
+    monkeypatch.setattr("tempfile.gettempdir", lambda: "/proc/none")
+
+    with (
+        pytest.raises(CoreError, match=r"no folder for links to .*; TMPDIR names another place"),
+        served([str(file)]),
+    ):
+        pass
