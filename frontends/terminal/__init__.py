@@ -31,7 +31,7 @@ def core_open_log(options: Options, worker: int) -> logging.Handler | None:
         return None
     from frontends.terminal.screen import Screen
 
-    _screen = Screen(worker, colours=section.has_colours)
+    _screen = Screen(options, worker, colours=section.has_colours)
     return _screen
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from core.process import OnlyProcess, run_on_loop, serve
 from core.version import __version__
-from frontends.terminal.summary import places, summary
+from frontends.terminal.summary import places, summary, to_try
 
 if TYPE_CHECKING:
     from core.errors import CoreError
@@ -44,8 +44,9 @@ class TerminalProcess(OnlyProcess):
     def ready(self) -> None:
         super().ready()
         if self._server is not None:
-            ports = self._screen.ports
-            self._screen.ready(summary(self._server, ports), places(self._server, ports))
+            server, ports = self._server, self._screen.ports
+            found = [*places(server.options, ports), *to_try(server, ports)]
+            self._screen.ready(summary(server, ports), found)
 
     def signalled(self, number: int) -> None:
         self._signalled_s = time.monotonic()

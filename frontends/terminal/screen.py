@@ -18,9 +18,11 @@ from rich.console import Console
 from rich.text import Text
 
 from core.telemetry import log
+from frontends.terminal.summary import first_address, places
 
 if TYPE_CHECKING:
     from core.lifecycle import ModelVersion
+    from core.options import Options
 
 _STEPS = (
     "All models are stopped",
@@ -38,6 +40,7 @@ _STARTED = "Started "
 _LOADED = "successfully loaded "
 _FAILED = ("failed to load '%s'", "failed to poll model '%s'")
 _STILL_LOADING = "still loading: "
+_WORKERS = "all %d workers are up"
 
 _ADDRESS = re.compile(r"^Started (.+) at .*:(\d+)$")
 _KIND = re.compile(r"^(?:Invalid argument|Internal|Unavailable|Unsupported|Not found|Unknown): ")
@@ -63,11 +66,19 @@ class Screen(logging.Handler):
     ports     title of a service in the log → the port on which it listens
     """
 
-    def __init__(self, worker: int = 0, *, colours: bool = False, console: Console | None = None):
+    def __init__(
+        self,
+        options: Options,
+        worker: int = 0,
+        *,
+        colours: bool = False,
+        console: Console | None = None,
+    ):
         super().__init__()
         self._console = console or _SafeConsole(
             stderr=True, highlight=False, force_terminal=colours or None
         )
+        self._options = options
         self._worker = worker
         self._loaded: dict[str, list[ModelVersion]] = {}  # since the last line about the model
         self._serving: dict[str, set[ModelVersion]] = {}
@@ -131,6 +142,10 @@ class Screen(logging.Handler):
         elif message.startswith(_STILL_LOADING):
             what, seconds, step = _arguments(record)
             self._note(f"still loading '{what.rpartition(':')[0]}', {seconds}: it {step}")
+        elif message == _WORKERS:
+            (number,) = _arguments(record)
+            parts = [f"{number} workers", *first_address(self._options, self.ports)]
+            self.ready(", ".join(parts), places(self._options, self.ports))
         elif self.is_verbose or not message.startswith(_STEPS):
             self._note(record.getMessage())
 

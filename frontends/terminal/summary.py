@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from frontends.terminal.example import curl
 
 if TYPE_CHECKING:
-    from core.options import Listener
+    from core.options import Listener, Options
     from core.server import InferenceServer
 
 _TITLES = {"http": "HTTPService", "grpc": "GRPCInferenceService", "metrics": "Metrics Service"}
@@ -27,29 +27,39 @@ def summary(server: InferenceServer, ports: Mapping[str, int]) -> str:
     """
     serving, failed = models(server)
     parts = [f"{len(serving)} {'model' if len(serving) == 1 else 'models'}"]
-    listening = listeners(server, ports)
-    first = listening.get("http") or listening.get("grpc")
-    if first is not None:
-        parts.append(url(first) if first.name == "http" else address(first))
+    parts += first_address(server.options, ports)
     if failed:
         more = f" and {len(failed) - _MOST_NAMES} more" if len(failed) > _MOST_NAMES else ""
         parts.append(f"{len(failed)} failed: {', '.join(failed[:_MOST_NAMES])}{more}")
     return ", ".join(parts)
 
 
-def places(server: InferenceServer, ports: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return the other addresses of the server, and a command that sends a request to its first model."""
-    listening = listeners(server, ports)
+def places(options: Options, ports: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return the addresses beside the first one, each with a word for it."""
+    listening = listeners(options, ports)
     found = []
     if (grpc := listening.get("grpc")) is not None:
         found.append(("gRPC", address(grpc)))
     if (metrics := listening.get("metrics")) is not None:
         found.append(("metrics", f"{url(metrics)}/metrics"))
-    serving, _ = models(server)
-    http = listening.get("http")
-    if serving and http is not None and (command := curl(server, serving[0], http, url(http))):
-        found.append(("try", command))
     return found
+
+
+def to_try(server: InferenceServer, ports: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return a command that sends a request to the first model, with a word for it; [] without one."""
+    serving, _ = models(server)
+    http = listeners(server.options, ports).get("http")
+    if serving and http is not None and (command := curl(server, serving[0], http, url(http))):
+        return [("try", command)]
+    return []
+
+
+def first_address(options: Options, ports: Mapping[str, int]) -> list[str]:
+    """Return the URL of HTTP, else the address of gRPC; [] without both."""
+    listening = listeners(options, ports)
+    if (http := listening.get("http")) is not None:
+        return [url(http)]
+    return [address(listening["grpc"])] if "grpc" in listening else []
 
 
 def models(server: InferenceServer) -> tuple[list[str], list[str]]:
@@ -59,12 +69,13 @@ def models(server: InferenceServer) -> tuple[list[str], list[str]]:
     return sorted(serving), sorted({name for name, *_ in rows} - serving)
 
 
-def listeners(server: InferenceServer, ports: Mapping[str, int]) -> dict[str, Listener]:
-    """Return the listeners by name, with the ports that the system has chosen."""
-    return {
-        each.name: replace(each, port=each.port or ports.get(_TITLES.get(each.name, ""), 0))
-        for each in server.options.listeners()
-    }
+def listeners(options: Options, ports: Mapping[str, int]) -> dict[str, Listener]:
+    """Return the listeners whose port is known, by name, with the ports that the system has chosen."""
+    found = (
+        replace(each, port=each.port or ports.get(_TITLES.get(each.name, ""), 0))
+        for each in options.listeners()
+    )
+    return {each.name: each for each in found if each.port or each.is_unix}
 
 
 def address(listener: Listener) -> str:

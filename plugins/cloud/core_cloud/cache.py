@@ -21,7 +21,8 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late  # another class in Python 3.10
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -37,6 +38,7 @@ except ImportError:  # Windows: there are no locks
 logger = logging.getLogger("core")
 
 THREADS = 8  # parallel transfers, for all models of a repository
+PROGRESS_S = 5.0  # between two lines of the log about one model
 _YEAR_2000_S = 946_684_800
 
 Fetch = Callable[[RemoteFile, Path], None]
@@ -83,7 +85,7 @@ class Cache:
                 for path, file in files.items()
             ]
         try:
-            fetched = [each.result() for each in bringing]
+            fetched = [self._result(each, address, files) for each in bringing]
         except BaseException as error:
             # Wait for running transfers: none may write after the caller removes the folder. `wait` is no
             # alternative: it would wait for ever for cancelled ones after `close`.
@@ -94,6 +96,27 @@ class Cache:
                 raise Abandoned("the server ends") from error
             raise
         return [file for file, new in zip(files.values(), fetched, strict=True) if new]
+
+    def _result(
+        self, transfer: Future[bool], address: str, files: Mapping[str, RemoteFile]
+    ) -> bool:
+        """Return the result of one transfer; log the progress of all while it runs. Raises its error."""
+        while not transfer.done():
+            try:
+                return transfer.result(PROGRESS_S)
+            except Late:
+                if not transfer.done():
+                    self._log_progress(address, files)
+        return transfer.result()
+
+    def _log_progress(self, address: str, files: Mapping[str, RemoteFile]) -> None:
+        there = 0
+        for path, file in files.items():
+            place = self._object(f"{address}/{path}", file)
+            sizes = map(_size, (place, place.with_name(f"{place.name}.part")))
+            there += min(file.size, max(sizes))
+        every = sum(file.size for file in files.values())
+        logger.info("%s: fetched %.1f of %.1f MB", address, there / 1e6, every / 1e6)
 
     def bring_one(self, fetch: Fetch, address: str, file: RemoteFile, target: Path) -> bool:
         """Put one file to `target`; return whether it was fetched. Raises the errors of `fetch`.
@@ -258,6 +281,14 @@ def _remove_left(part: Path) -> None:
         pass
     finally:
         os.close(lock)
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file in bytes; 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 @contextmanager

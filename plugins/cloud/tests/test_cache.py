@@ -1,10 +1,12 @@
 """Fetched files: once for each content, complete or not at all, and removed when they are unused."""
 
+import logging
 import os
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import pytest
 from core_cloud.cache import THREADS, Cache
@@ -72,6 +74,24 @@ def test_another_content_is_fetched_and_the_first_folder_keeps_its_own(cache, st
     cache.bring(store.fetch, "s3://b/m", {"x": remote("two")}, second)
 
     assert [(each / "x").read_text() for each in (first, second)] == ["one", "two"]
+
+
+def test_a_long_transfer_logs_its_progress(cache, monkeypatch, caplog):
+    monkeypatch.setattr("core_cloud.cache.PROGRESS_S", 0.01)
+    caplog.set_level(logging.INFO, "core")
+
+    def fetch(file, target):
+        target.write_bytes(bytes(300_000))
+        end = time.monotonic() + 30
+        while "s3://b/m: fetched 0.3 of 0.6 MB" not in caplog.messages:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        target.write_bytes(bytes(600_000))
+
+    file = RemoteFile(key="k", size=600_000, stamp="s", content="c")
+    cache.bring(fetch, "s3://b/m", {"1/x": file}, cache.place_for("m"))
+
+    assert "s3://b/m: fetched 0.3 of 0.6 MB" in caplog.messages
 
 
 def test_files_of_two_models_are_not_mixed(cache, store):

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from core.options import Options
 from core.telemetry import log
+from frontends.http.options import HttpOptions
 from frontends.terminal.screen import Screen, _SafeConsole
 
 core_log = logging.getLogger("core")
@@ -20,7 +21,9 @@ def screen():
 
     def show(width=60, verbose=0, worker=0, file=None):
         text = file or io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-        made = Screen(worker, console=_SafeConsole(file=text, width=width, highlight=False))
+        options = Options.defaults(HttpOptions(http_port=8123), workers=2)
+        console = _SafeConsole(file=text, width=width, highlight=False)
+        made = Screen(options, worker, console=console)
         made.shown = lambda: text.buffer.getvalue().decode()
         log.configure(Options.defaults(log_verbose=verbose), console=made)
         return made
@@ -135,6 +138,15 @@ def test_later_workers_show_problems_only(screen):
     core_log.warning("careful")
 
     assert shown.shown() == "warning: worker 2: careful\n"
+
+
+def test_the_process_that_starts_workers_says_when_they_are_ready(screen):
+    shown = screen()
+
+    core_log.info("starting %d workers, each with all models", 2)
+    core_log.info("all %d workers are up", 2)
+
+    assert shown.shown() == "\nready: 2 workers, http://localhost:8123\n\n"
 
 
 def test_settings_of_the_log_hold_for_the_screen(screen):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,11 @@ from backend_python.environments import Unusable
 from backend_python.environments.interpreter import Found, Interpreter, ending
 
 logger = logging.getLogger("core")
+
+_STEP = re.compile(
+    r"\s*((?:Building|Downloading|Installing|Prepared|Resolved) (?!.*\.metadata\b).*)"
+)
+"""A line of pip or uv that a person wants to see: what is fetched, built and installed."""
 
 _OTHERS = ("-r", "--requirement", "-c", "--constraint")
 
@@ -50,13 +56,15 @@ def install(file: Path, base: Interpreter, folder: Path, model: str) -> None:
             [python, "-m", "pip", "--disable-pip-version-check", "install", "-r", str(file)],
         ]
     for command in commands:
-        _run(command, base, file)
+        _run(command, base, file, model)
     logger.info("model '%s': installed '%s' in %.1f s", model, file, time.monotonic() - start)
 
 
-def _run(command: list[str], base: Interpreter, file: Path) -> None:
+def _run(command: list[str], base: Interpreter, file: Path, model: str) -> None:
+    """Run a program and log its steps. Raises Unusable with its last lines if it fails."""
+    lines = []
     try:
-        ended = subprocess.run(
+        with subprocess.Popen(
             command,
             cwd=file.parent,
             env=base.start().variables,
@@ -65,11 +73,16 @@ def _run(command: list[str], base: Interpreter, file: Path) -> None:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-        )
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.append(line)
+                if step := _STEP.match(line):
+                    logger.info("model '%s': %s", model, step[1].rstrip())
     except OSError as error:
         raise Unusable(f"'{command[0]}' cannot be started: {error}") from None
-    if ended.returncode:
-        ended.stderr = ""
+    if process.returncode:
+        ended = subprocess.CompletedProcess(command, process.returncode, "".join(lines), "")
         raise Unusable(f"'{' '.join(command)}' failed: {ending(ended)}")
 
 

@@ -111,6 +111,8 @@ async def test_requirements_of_a_model_are_installed_and_it_runs(
     assert await model.y(1) == [5]
     assert f"model 'm': installing '{file}' with " in caplog.text
     assert f"{installer}\n" in caplog.text
+    steps = {"pip": "Installing collected packages: ", "uv": "Resolved "}
+    assert f"model 'm': {steps[installer]}" in caplog.text
 
 
 async def test_the_example_is_served(wheels, monkeypatch, tmp_path):
