@@ -34,6 +34,8 @@ _OTHERS = {
     "backends/testing/README.md": "write/test-backends.md",
     "plugins/testing/README.md": "write/contract-tests.md",
 }
+_NOT_SEARCHED = ("CHANGELOG.md", "benchmarks/NOTEBOOK.md", "benchmarks/README.md")
+"""Long pages that contain every word, and are seldom what a reader searches for."""
 _SCRIPTS = shutil.ignore_patterns("*.py", "__pycache__")
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCE = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
@@ -61,6 +63,8 @@ def pages(folder: Path) -> None:
         target = folder / address
         target.parent.mkdir(parents=True, exist_ok=True)
         text = _WAY_BACK.sub("", (ROOT / name).read_text())
+        if name in _NOT_SEARCHED:
+            text = f"---\nsearch:\n  exclude: true\n---\n\n{text}"
         parts = _FENCE.split(text)
         parts[::2] = [_with_links(part, name, known, folder) for part in parts[::2]]
         target.write_text("".join(parts))

@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SHELL = ("sh", "bash", "console")
 RUN = (*SHELL, "python")
+GROUPS = ("backends", "plugins", "clients")
 
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _MARK = re.compile(r"<!-- (not run|tested by|the test runs): (.+) -->\n\Z")
@@ -50,6 +51,13 @@ def pages() -> list[str]:
     """Return the paths of all pages of the documentation."""
     found = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
+
+
+def readmes() -> list[str]:
+    """Return the paths of the READMEs of backends, plugins and clients."""
+    found = (path for group in GROUPS for path in (ROOT / group).rglob("README.md"))
+    named = (path.relative_to(ROOT).as_posix() for path in found)
+    return sorted(name for name in named if not re.search(r"(^|/)[_.]|/build/", name))
 
 
 def blocks(page: str) -> list[Block]:

@@ -4,7 +4,7 @@ import re
 import shlex
 
 import pytest
-from pages.blocks import ROOT, RUN, SHELL, blocks, commands, pages, without_blocks
+from pages.blocks import ROOT, RUN, SHELL, blocks, commands, pages, readmes, without_blocks
 from pages.test_tutorials import PAGES as TUTORIALS
 
 from core import plugins
@@ -62,16 +62,27 @@ def test_a_block_is_run_or_says_why_not(block):
         assert other == [], "run them, or say why not: tests/pages/blocks.py has the marks"
 
 
-STARTS = [
-    pytest.param(command, id=f"{block}-{command[:30]}")
-    for block in ALL
-    if block.language in SHELL
-    for command in commands(block)
-    if served(command) is not None
-]
+def starts(page):
+    """Return the commands of a page that start a server."""
+    if page.endswith("README.md"):  # its blocks may be indented, and need not name a language
+        lines = re.sub(r"\\\n\s*", "", (ROOT / page).read_text()).splitlines()
+        found = [line.split(" #")[0].strip() for line in lines if line.strip().startswith("core")]
+    else:
+        shell = [block for block in blocks(page) if block.language in SHELL]
+        found = [command for block in shell for command in commands(block)]
+    return [pytest.param(each, id=f"{page}-{each[:40]}") for each in found if is_start(each)]
 
 
-@pytest.mark.parametrize("command", STARTS)
+def is_start(command):
+    try:
+        return served(command) is not None
+    except ValueError:  # prose with an apostrophe
+        return False
+
+
+@pytest.mark.parametrize(
+    "command", [each for page in [*pages(), *readmes()] for each in starts(page)]
+)
 def test_a_server_takes_the_flags_that_a_page_gives_it(command):
     known = plugins.flags()
     if "--tally=requests" in command:  # the plugin of a tutorial
@@ -80,7 +91,7 @@ def test_a_server_takes_the_flags_that_a_page_gives_it(command):
     parse(served(command), known)
 
 
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("page", [*pages(), *readmes()])
 def test_every_flag_that_a_page_names_exists(page):
     named = set(re.findall(r"`--([a-z][a-z0-9-]+)", without_blocks(page)))
 
