@@ -60,10 +60,10 @@ fuzz-cost: .venv/.test  ## an hour's search for requests that cost much memory o
 	$(BIN)/python -m tests.fuzz.costly --seed $(or $(SEED),1) $(ARGS)
 
 wheels: .venv/.tools  ## wheels of all distributions, in wheels/
-	.ci/wheels $(BIN) wheels $(ARGS)
+	@.ci/wheels $(BIN) wheels $(ARGS)
 
 sdists: .venv/.tools  ## source distributions of all distributions, in sdists/
-	.ci/wheels $(BIN) sdists $(ARGS)
+	@.ci/wheels $(BIN) sdists $(ARGS)
 
 models: .venv/.test  ## make the files of examples/models again, which are committed
 	$(BIN)/python examples/make_models.py
@@ -95,27 +95,27 @@ clean:
 
 # What compiles, then what examples/models needs, then all distributions: compiled quickly, none twice.
 .venv/.tools: .ci/install pyproject.toml
-	$(INSTALL)
-	touch $@
+	@$(INSTALL)
+	@touch $@
 
 .venv/.serve: .venv/.tools $(CORE) $(call sources,$(SERVED))
-	$(INSTALL) . $(SERVED)
-	touch $@
+	@$(INSTALL) . $(SERVED)
+	@touch $@
 
 # What authors of backends and plugins test with.
 .venv/.author: .venv/.serve $(call sources,plugins/testing)
-	$(INSTALL) plugins/testing
-	touch $@
+	@$(INSTALL) plugins/testing
+	@touch $@
 
 .venv/.installed: .venv/.serve $(call sources,$(OTHERS))
-	$(INSTALL) --group examples $(OTHERS)
-	touch $@
+	@$(INSTALL) --group examples $(OTHERS)
+	@touch $@
 
 .venv/.test: .venv/.installed
-	$(INSTALL) --group test --group lint
-	touch $@
+	@$(INSTALL) --group test --group lint
+	@touch $@
 
 # The same, compiled as wheels are.
 .venv/.release: .venv/.test
 	$(MAKE) dev
-	touch $@
+	@touch $@
