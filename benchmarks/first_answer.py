@@ -5,7 +5,7 @@ server, starts it, and ends with the first right answer. All serve one random fo
 model.onnx and as model.joblib, the others as model.joblib. `make serve` starts from a clone, the wheels come
 from `make wheels`, everything else from the package index of pip.
 
-Prints a table for docs/install.md: for each server the seconds of all runs, and megabytes of the environment.
+Prints a table for docs/start/install.md: the seconds of all runs and the megabytes of the environment, by server.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def _path() -> str:
 
 
 def table(found: Mapping[str, Sequence[Turn]]) -> str:
-    """Return the table of docs/install.md."""
+    """Return the table of docs/start/install.md."""
     lines = ["| | install, s | start to first answer, s | MB |", "|---|---|---|---:|"]
     for name, turns in found.items():
         install = (

@@ -1,4 +1,4 @@
-"""docs/write-a-backend.md from its first command to its last: its blocks make a new backend that works."""
+"""docs/write/write-a-backend.md from its first to its last command: its blocks make a backend that works."""
 
 import os
 import re
