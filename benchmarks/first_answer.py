@@ -5,7 +5,7 @@ server, starts it, and ends with the first right answer. All serve one random fo
 model.onnx and as model.joblib, the others as model.joblib. `make serve` starts from a clone, the wheels come
 from `make wheels`, everything else from the package index of pip.
 
-Prints a table for docs/start/install.md: the seconds of all runs and the megabytes of the environment, by server.
+Prints a table for docs/start/install.md: by server, the seconds of all runs and megabytes of the environment.
 """
 
 from __future__ import annotations
