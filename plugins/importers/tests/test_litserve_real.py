@@ -1,6 +1,8 @@
 """LitAPI classes: the server's answers are those of a LitServer with the same file."""
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -144,6 +146,7 @@ def lit_server(file):
         cwd=file.parent,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
 
     def ask(request):
@@ -165,7 +168,8 @@ def lit_server(file):
     try:
         yield ask
     finally:
-        process.terminate()
+        # Its server and its workers are processes of their own, which outlive the first one.
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
 
 
