@@ -99,7 +99,7 @@ class _Unpacking:
                 if self._bytes > self._most:
                     raise self._refused(
                         f"it unpacks to more than {self._most} bytes, from "
-                        f"{self._archive.stat().st_size}"
+                        f"{self._archive.stat().st_size}. If you trust it, unpack it and import the folder"
                     )
                 file.write(chunk)
 
