@@ -18,7 +18,6 @@ from core import plugins
 from core.errors import CoreError
 from core.native.callbacks import ABI_VERSION
 from core.plugins.commands import run_command
-from core.plugins.installed import HOOKS
 
 Row = tuple[str, str, str]
 
@@ -64,9 +63,7 @@ def _commands() -> list[Row]:
 
 def _health(plugin: plugins.Plugin) -> str:
     try:
-        found = plugin.load()
-        if plugin.group == HOOKS:
-            plugins.check_hooks(found, plugin.name)
+        plugin.load()
     except CoreError as error:
         return error.message
     return "ok"
