@@ -46,4 +46,5 @@ def new_distribution(kind: str, name: str, folder: Path) -> Path:
 if __name__ == "__main__":
     if len(sys.argv) != 4 or sys.argv[1] not in INSTALLED:
         raise SystemExit(__doc__)
-    print(f"made {new_distribution(sys.argv[1], sys.argv[2], Path(sys.argv[3]))}")
+    made = new_distribution(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    print(f"made {made}; to test it: . .venv/bin/activate && pytest {made}")

@@ -7,7 +7,6 @@ from core.plugins.backends import backend, can_isolate, imported, is_there, isol
 from core.plugins.calls import (
     ask,
     ask_each,
-    check_hooks,
     flags,
     hooks,
     listens,
@@ -43,7 +42,6 @@ __all__ = [
     "available_commands",
     "backend",
     "can_isolate",
-    "check_hooks",
     "extras",
     "file_of",
     "flags",

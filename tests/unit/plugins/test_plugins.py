@@ -237,7 +237,7 @@ def test_a_misspelled_hook_is_an_error(install):
     ],
 )
 def test_a_hook_that_core_cannot_call_is_an_error_and_nothing_of_it_is_active(
-    install, text, message, capsys
+    install, text, message
 ):
     adds = "@core.hookimpl\ndef core_add_options(parser): ...\n"
     install(
