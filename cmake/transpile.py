@@ -6,8 +6,8 @@ SHARED   dotted name of the module with the functions that Cython would write in
          line of JOBS with this name as its source generates it
 
 Cython takes most of a second to start: with a process for each file, that would be a minute. A source is
-transpiled only if it, its .pxd files, the arguments or Cython have changed. Other generated files keep their
-times, so that they are not compiled again. CMake runs this program.
+transpiled only if it, its .pxd files, the arguments or Cython have changed. Generated files that stay the
+same keep their times, so that they are not compiled again. CMake runs this program.
 """
 
 import json
@@ -25,6 +25,16 @@ from Cython.Compiler.Main import CompilationOptions, Context, compile
 def transpile(source, generated, language, shared, arguments):
     """Write a generated file; return the paths that it depends on, or None after an error."""
     Path(generated).parent.mkdir(parents=True, exist_ok=True)
+    time_ns = times([generated])[generated]
+    before = None if time_ns is None else Path(generated).read_bytes()
+    inputs = generate(source, generated, language, shared, arguments)
+    if inputs is not None:
+        keep_time(generated, before, time_ns)
+    return inputs
+
+
+def generate(source, generated, language, shared, arguments):
+    """Do the same, with a new time in any case."""
     directives = dict(each.split("=") for each in arguments)
     annotate = directives.pop("annotate", None) == "True"
     options = CompilationOptions(
@@ -46,6 +56,12 @@ def transpile(source, generated, language, shared, arguments):
     tree = create_dependency_tree(Context.from_options(options))
     # A .pxd that appears beside the source changes what is generated.
     return [*map(os.path.relpath, tree.all_dependencies(source)), f"{name}.pxd"]
+
+
+def keep_time(generated, before, time_ns):
+    """Give a generated file its earlier time if it has its earlier content."""
+    if before is not None and Path(generated).read_bytes() == before:
+        os.utime(generated, ns=(time_ns, time_ns))
 
 
 def times(paths):

@@ -55,10 +55,17 @@ def test_only_what_has_changed_is_generated_again(sources):
     assert sources() == {"one.cxx"}
 
 
-def test_other_directives_generate_everything_again(sources):
+def test_what_is_generated_alike_keeps_its_time(sources):
+    sources()
+    (sources.folder / "two.pxd").touch()
+
+    assert sources() == set()
+
+
+def test_other_directives_generate_what_they_change(sources):
     sources()
 
-    assert sources("auto_pickle=False") == {"one.cxx", "two.c", "shared.c"}
+    assert sources("auto_pickle=False") == {"two.c"}
 
 
 def test_an_error_ends_with_status_1_and_is_tried_again(sources):
