@@ -74,6 +74,11 @@ def core_explain_layout(name: str, folder: str, listing: Mapping[str, str]) -> s
             return f"'{name}' is no model: it holds the model '{each[:-1]}': {_use(folder)}"
         if (found := _model_file(inside)) is not None:
             return _in_misnamed_version(name, folder, each, found, inside)
+    if "config.pbtxt" in top and "://" not in folder:
+        return (
+            f"'{name}' has config.pbtxt but no version folder, which holds the model's file, and is empty "
+            f"for an ensemble: `mkdir {_quoted(PurePath(folder) / '1')}`"
+        )
     return None
 
 

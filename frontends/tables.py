@@ -102,11 +102,13 @@ def table(headings: Row, rows: Iterable[Row], width: int | None = None) -> str:
     """
     cells = [[log.escaped(cell) for cell in row] for row in (headings, *rows)]
     needed = [max(len(row[i]) for row in cells) for i in range(len(headings))]
-    room = (width or _PIPE_WIDTH) - 3 * len(needed) - 1
-    needed = shared_out(needed, max(room, len(needed)))
+    least = [0] * len(needed)
     if width is None:
         words = [" ".join(column).split() for column in zip(*cells, strict=True)]
-        needed = [max(each, *map(len, found)) for each, found in zip(needed, words, strict=True)]
+        least = [max(map(len, found)) for found in words]
+    room = (width or _PIPE_WIDTH) - 3 * len(needed) - 1 - sum(least)
+    shares = shared_out([most - own for most, own in zip(needed, least, strict=True)], room)
+    needed = [own + share for own, share in zip(least, shares, strict=True)]
     rule = "+" + "+".join("-" * (column + 2) for column in needed) + "+"
     lines = [rule, *_lines(cells[0], needed), rule]
     for row in cells[1:]:

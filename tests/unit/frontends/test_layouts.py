@@ -145,6 +145,20 @@ def test_a_configuration_without_a_version_is_explained_when_the_model_loads():
     assert found.hint.endswith("`mv models/iris/v1 models/iris/1`")
 
 
+def test_an_ensemble_without_a_version_needs_an_empty_folder():
+    put("models/both/labels.txt")
+    Path("models/both/config.pbtxt").write_text('platform: "ensemble"\n')
+
+    hint = survey("models", "both").hint
+    run_command(hint)
+
+    assert hint == (
+        ". Wrong layout: 'both' has config.pbtxt but no version folder, which holds the model's file, and is "
+        "empty for an ensemble: `mkdir models/both/1`"
+    )
+    assert list(survey("models", "both").versions) == [1]
+
+
 @pytest.mark.parametrize(
     "paths", [["models/iris/1/"], ["models/iris/1/notes.txt"], ["models/iris/labels.txt"]]
 )

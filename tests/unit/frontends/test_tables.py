@@ -31,6 +31,18 @@ def test_a_wide_cell_is_broken_to_fit_the_terminal():
     assert lines[4] == "|       | xxxxxxxxxxxx       |"
 
 
+def test_in_a_file_a_wide_cell_is_broken_between_words_only():
+    words, path = ["word"] * 30, "/a-long-path" * 4
+
+    lines = tables.table(("Model", "Status"), [("a", " ".join(words)), (path, "x")]).splitlines()
+
+    assert {len(line) for line in lines} == {100}
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[0] == "|"]
+    assert " ".join(status for _, status in cells).split()[1:-1] == words
+    assert [path, "x"] in cells
+    assert {len(line) for line in tables.table(("Path",), [["y" * 150]]).splitlines()} == {154}
+
+
 def test_a_cell_cannot_break_out_of_the_table():
     table = tables.table(("Model",), [("a\n| b",)])
 
