@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -59,12 +58,14 @@ def refuse_misspelt(found: type, base: type) -> None:
 
 def _is_near(name: str, known: str) -> bool:
     """Return whether a name is a slip of the keyboard. Many words are close to short names: read, closed."""
-    if sorted(name) == sorted(known):
-        return True
-    ratio = difflib.SequenceMatcher(None, name, known).ratio()
+    if sorted(name) == sorted(known) or len(known) < 7 or abs(len(name) - len(known)) > 2:
+        return sorted(name) == sorted(known)
+    from difflib import SequenceMatcher  # slow to import, and few names come here
+
+    ratio = SequenceMatcher(None, name, known).ratio()
     if known == "execute":  # without it the instance may have no answers at all
         return ratio > 0.8 and "_" not in name
-    return len(known) > 6 and ratio > 0.88 and not name.startswith(known)
+    return ratio > 0.88 and not name.startswith(known)
 
 
 def check_arguments(made: type, given: Mapping[str, Any]) -> None:
@@ -72,8 +73,10 @@ def check_arguments(made: type, given: Mapping[str, Any]) -> None:
     known = inspect.signature(made.__init__).parameters  # type: ignore[misc]  # of this class
     if any(each.kind is each.VAR_KEYWORD for each in known.values()):
         return
-    for name in given:
-        if name not in known and (near := difflib.get_close_matches(name, known, 1)):
+    for name in given.keys() - known:
+        from difflib import get_close_matches
+
+        if near := get_close_matches(name, known, 1):
             raise TypeError(f"{made.__name__} has no argument '{name}'; did you mean '{near[0]}'?")
 
 

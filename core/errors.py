@@ -6,7 +6,6 @@ The kinds up to 7 are those of Triton's TRITONSERVER_Error_Code, so a model's `T
 from __future__ import annotations
 
 import contextlib
-import difflib
 import enum
 import re
 import sys
@@ -163,6 +162,8 @@ def raised_at(error: BaseException) -> str:
 
 def described(error: BaseException) -> str:
     """Return the type and text of an exception of an author's code, with the nearest name for a wrong one."""
+    import difflib  # slow to import, and only errors need it
+
     text, near = f"{type(error).__name__}: {error}", []
     if isinstance(error, AttributeError) and error.name:
         with contextlib.suppress(Exception):  # any object of the author
