@@ -78,7 +78,7 @@ def test_modules_of_wheels_with_bindings_in_their_names(installed):
         (
             {},
             "",
-            r"\"m\": TensorRT is not installed; .*wheels 'backend-tensorrt\[cu13\]'.*\[lean\]",
+            r"'m': TensorRT is not installed; .*wheels 'backend-tensorrt\[cu13\]'.*\[lean\]",
         ),
         (
             {},
