@@ -10,6 +10,7 @@ from core import plugins
 from core.errors import CoreError
 from core.options import Flags
 from core.plugins.calls import register
+from frontends.commands.formats import claims
 from frontends.commands.version import versions
 
 Row = tuple[str, str, str]
@@ -37,6 +38,7 @@ def run(namespace: argparse.Namespace) -> int:
     }
     for title, rows in lists.items():
         print(f"\n{title}:\n  {_lines(rows)}")
+    print(f"\nfiles that identify a backend:\n  {_lines(claims())}")
     failed = [name for rows in lists.values() for name, _, state in rows if state != OK]
     if failed:
         print(f"\nerror: {', '.join(failed)}: see above", file=sys.stderr)
