@@ -83,7 +83,9 @@ def test_a_new_backend_with_the_blocks_of_the_page_passes_its_tests(environment)
 
 
 def test_the_commands_of_the_page_print_what_it_says(environment, tmp_path):
-    block = re.search(r"## Serve a model\n\n```console\n(.*?)```", PAGE.read_text(), re.S)[1]
+    block = re.search(
+        r"## Serve a model\n\n<!-- .* -->\n```console\n(.*?)```", PAGE.read_text(), re.S
+    )[1]
     *before, serve, ask, expected = block.splitlines()
     http, grpc, metrics = (free_port() for _ in range(3))
     ports = [f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}"]

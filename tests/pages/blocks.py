@@ -4,7 +4,7 @@ test_tutorials.py runs some pages from top to bottom. On any other page, a block
 of a file, or only starts servers (their flags are checked), or has a mark in the line above it:
 
     `path`:                           (and an empty line) text of that file: a page that is run writes it, the
-                                      block of another page is compared with that file of this repository
+                                      block of another page is cut from that file (test_pages.py)
     <!-- not run: REASON -->          cannot run here
     <!-- tested by: FILE -->          this test runs it
     <!-- the test runs: COMMAND -->   instead of the block, which would change the checkout or take minutes

@@ -51,6 +51,6 @@ def shown(tmp_path):
 
 def test_the_example_of_the_page_is_what_a_server_shows(shown):
     page = (ROOT / "docs/operate/terminal.md").read_text()
-    block = re.search(r"^```\n\$ core serve models[^\n]*\n(.*?)^```", page, re.M | re.S)
+    block = re.search(r"^```text\n\$ core serve models[^\n]*\n(.*?)^```", page, re.M | re.S)
 
     assert comparable(shown) == comparable(block[1])
