@@ -54,7 +54,6 @@ def test_model_that_is_not_ready_answers_400(basic, path):
         "/v1",
         "/v2/",
         "/v2/nothing",
-        "/v2/models",
         "/v2/health/nothing",
         "/v2/models/plain/nothing",
         "/v2/models/plain/versions/one",

@@ -53,7 +53,7 @@ async def test_a_loading_model_reports_its_progress(folder, started, config, bac
     )
     assert refused(manager, "m", 2).message == error.message
     assert refused(manager, "m", 9).message == error.message
-    assert manager.reason("m", 1) == "it loads its files"
+    assert manager.reason("m", 1) == "it loads its files, for 0 s"
 
     gate.set()
     await load
