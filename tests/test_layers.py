@@ -23,6 +23,7 @@ ROOMS = (
         "core.hookspecs",
         "core.future_setter",
         "core.system.heap",
+        "core.system.platform",
         "core.system.service_manager",
         "core.version",
     ),
@@ -70,10 +71,10 @@ READS_ALL = "frontends.commands"
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Distributions that extend a frontend, and what they may import of it: platforms answer on ports of HTTP
-# with its services; the supervisor of workers opens the Unix domain sockets on which their frontends listen.
+# with its services; the supervisor of workers opens sockets on which their frontends listen.
 EXTENDS_A_FRONTEND = {
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
-    "plugins/workers": ("frontends.shared.unix_sockets",),
+    "plugins/workers": ("frontends.shared.inherited_sockets", "frontends.shared.unix_sockets"),
 }
 # Files of core with a word that is also one of a backend of this project, and why.
 NAMED_BY_CORE = {
