@@ -102,8 +102,6 @@ def _cores_of(
             )
     wanted: frozenset[int] = frozenset()
     option = ""
-    if platform.PORTABLE and any(settings.values()):
-        raise invalid(f"--host-policy={name}: only Linux binds threads to cores; remove the option")
     if node := settings.get(NUMA_NODE):
         option = f"--host-policy={name},{NUMA_NODE}={node}"
         wanted = _cores_of_node(node, option, nodes)
@@ -112,6 +110,8 @@ def _cores_of(
         wanted = _cores_in(ranges, option)
     if not wanted:
         return wanted
+    if allowed is None and platform.PORTABLE:
+        raise invalid(f"{option}: only Linux binds threads to cores; remove the option")
     usable = platform.cores() if allowed is None else allowed
     if not wanted & usable:
         raise invalid(
