@@ -12,13 +12,16 @@ SOURCES := .ci/install pyproject.toml CMakeLists.txt $(wildcard cmake/*) $(addsu
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto)
 
-.PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels new-backend new-plugin docs proto clean
+.PHONY: serve test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels new-backend new-plugin docs proto clean
 
 serve: .venv/.models  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
 
 test: .venv/.test .venv/.models  ## run every test
 	.ci/test $(BIN) $(ARGS)
+
+test-portable: .venv/.test .venv/.models  ## the tests without what only Linux has, see docs/portable.md
+	CORE_PORTABLE=1 .ci/test $(BIN) -rs tests/unit tests/flow tests/integration tests/conformance backends/python $(ARGS)
 
 lint: .venv/.test  ## style, then types
 	$(BIN)/ruff check .

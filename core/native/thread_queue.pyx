@@ -9,8 +9,6 @@ from contextvars import Context
 from queue import SimpleQueue
 from weakref import WeakKeyDictionary
 
-from core.system.platform import PORTABLE
-
 cdef extern from "system/wake.h":
     ctypedef struct thread_signal:
         pass
@@ -61,12 +59,10 @@ cdef class LoopWaker:
 
 cdef LoopWaker waker_of(loop):
     """Return the waker of a loop with one more user; None in the portable form."""
-    if PORTABLE:
-        return None
     cdef LoopWaker waker = _wakers.get(loop)
     if waker is None:
         waker = LoopWaker()
-        if waker.descriptor < 0:  # no file descriptor is left
+        if waker.descriptor < 0:  # the portable form, or no file descriptor is left
             return None
         _wakers[loop] = waker
     if not waker.users:

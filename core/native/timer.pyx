@@ -5,7 +5,6 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from core.native.clock cimport Clock
-from core.system.platform import PORTABLE
 
 cdef extern from "system/timer.h":
     int timer_open() noexcept
@@ -23,7 +22,7 @@ cdef class LoopTimer:
         self._clock = clock
         self._callback = callback
         self._descriptor = -1
-        self._uses_loop = PORTABLE or not clock.is_real()
+        self._uses_loop = not clock.is_real()
 
     cpdef set(self, long long at_ns):
         if at_ns == self._at_ns or self._callback is None:
@@ -36,7 +35,7 @@ cdef class LoopTimer:
             return  # if the kernel's timer runs, `_fired` has nothing to do
         if self._descriptor < 0 and not self._uses_loop:
             self._descriptor = timer_open()
-            if self._descriptor < 0:  # the system has no timerfd, or no file descriptor is left
+            if self._descriptor < 0:  # the portable form, or no file descriptor is left
                 self._uses_loop = True
             else:
                 self._loop.add_reader(self._descriptor, self._fired)

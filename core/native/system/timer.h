@@ -5,12 +5,13 @@
 #include <stdint.h>
 
 #if defined(__linux__) && !defined(CORE_PORTABLE)
-#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "form.h"
+
 static inline int timer_open(void) {
-  return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  return form_is_portable() ? -1 : timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 }
 static inline void timer_set(int fd, int64_t at_ns) {
   struct itimerspec when;

@@ -10,9 +10,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "form.h"
+
 typedef sem_t thread_signal;
 
-static inline int waker_open(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+static inline int waker_open(void) {
+  return form_is_portable() ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
 static inline void waker_ring(int waker) {
   const uint64_t once = 1;
   ssize_t size = write(waker, &once, sizeof once);

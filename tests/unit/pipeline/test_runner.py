@@ -15,6 +15,7 @@ from core.pipeline import ChainServices, open_chain
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.request import InferenceRequest
 from core.system.host_policy import HostPolicies
+from core.system.platform import PORTABLE
 from core.tensor import Tensor
 
 
@@ -94,6 +95,7 @@ class Bound(Placed):
 
 
 @pytest.mark.parametrize("placement", ["thread", "inline", "auto"])
+@pytest.mark.skipif(PORTABLE, reason="only Linux binds threads to cores")
 async def test_an_instance_with_a_host_policy_runs_on_a_separate_thread_and_its_cores(
     bound, placement
 ):

@@ -1,0 +1,13 @@
+/* Whether CORE_PORTABLE=1 forbids what only Linux has. core/system/platform.py reads the same variable. */
+#ifndef CORE_SYSTEM_FORM_H
+#define CORE_SYSTEM_FORM_H
+
+#include <stdlib.h>
+#include <string.h>
+
+static inline int form_is_portable(void) {
+  const char* const value = getenv("CORE_PORTABLE");
+  return value != NULL && strcmp(value, "") != 0 && strcmp(value, "0") != 0;
+}
+
+#endif
