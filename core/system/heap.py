@@ -15,8 +15,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from core.system import platform
-
 LARGEST = 32 << 20  # bytes; glibc takes larger blocks from the system, and returns them once freed
 KEPT = 64 << 20  # bytes that may be free at the end of the heap
 WORTH_A_TRIM = 64 << 20  # bytes that requests and answers must have freed before a Trimmer acts
@@ -140,8 +138,6 @@ def _free_bytes() -> Callable[[], int] | None:
 
 def _glibc(function: str) -> Any:
     """Return a function of the C library; None if it has none of this name (musl, macOS, Windows)."""
-    if platform.PORTABLE:
-        return None
     try:
         return getattr(ctypes.CDLL(None), function)
     except (AttributeError, OSError, TypeError):

@@ -1,6 +1,5 @@
 /* The time. CORE_PORTABLE leaves out what only Linux has. */
-#ifndef CORE_SYSTEM_CLOCK_H
-#define CORE_SYSTEM_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -25,5 +24,3 @@ static inline int64_t core_wall_ms(void) {
     clock_gettime(CLOCK_REALTIME, &now);
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
-
-#endif

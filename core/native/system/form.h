@@ -1,6 +1,5 @@
 /* Whether CORE_PORTABLE=1 forbids what only Linux has. core/system/platform.py reads the same variable. */
-#ifndef CORE_SYSTEM_FORM_H
-#define CORE_SYSTEM_FORM_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,5 +8,3 @@ static inline int form_is_portable(void) {
   const char* const value = getenv("CORE_PORTABLE");
   return value != NULL && strcmp(value, "") != 0 && strcmp(value, "0") != 0;
 }
-
-#endif

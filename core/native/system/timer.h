@@ -1,6 +1,5 @@
 /* Timers that are descriptors. Portable: none; the event loop's own timers are used. */
-#ifndef CORE_SYSTEM_TIMER_H
-#define CORE_SYSTEM_TIMER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,6 +30,4 @@ static inline int timer_open(void) { return -1; }
 static inline void timer_set(int fd, int64_t at_ns) { (void)fd, (void)at_ns; }
 static inline void timer_clear(int fd) { (void)fd; }
 static inline void timer_close(int fd) { (void)fd; }
-#endif
-
 #endif

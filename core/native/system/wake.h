@@ -1,6 +1,5 @@
 /* Wakers of event loops and signals to threads. Portable: none; Python's queues are used. */
-#ifndef CORE_SYSTEM_WAKE_H
-#define CORE_SYSTEM_WAKE_H
+#pragma once
 
 #if defined(__linux__) && !defined(CORE_PORTABLE)
 #include <errno.h>
@@ -48,6 +47,4 @@ static inline void signal_post(thread_signal* signal) { (void)signal; }
 static inline void signal_wait(thread_signal* signal) { (void)signal; }
 static inline void thread_yield(void) {}
 static inline void signal_close(thread_signal* signal) { (void)signal; }
-#endif
-
 #endif

@@ -10,7 +10,6 @@ import threading
 import pytest
 
 from core.system import heap
-from core.system.platform import PORTABLE
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's")
 
@@ -44,7 +43,6 @@ def printed(program, **variables):
     ).stdout
 
 
-@pytest.mark.skipif(PORTABLE, reason="the settings are those of glibc")
 def test_a_batch_finds_the_memory_of_the_one_before():
     without, kept = int(printed(BATCHES)), int(printed(KEEP + BATCHES))
 
@@ -52,7 +50,6 @@ def test_a_batch_finds_the_memory_of_the_one_before():
     assert kept < without / 20
 
 
-@pytest.mark.skipif(PORTABLE, reason="the settings are those of glibc")
 def test_processes_of_models_do_the_same():
     child = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BATCHES!r}])"
 
@@ -121,7 +118,6 @@ class TestTrimmer:
 
         assert trims == []
 
-    @pytest.mark.skipif(PORTABLE, reason="the settings are those of glibc")
     def test_memory_below_a_block_in_use_is_returned(self):
         """Blocks of 1 MB are in the heap; the last one stays, and keeps the others without a trim."""
         program = KEEP + RETAINED
@@ -166,7 +162,6 @@ class TestMemoryThatNoAccountCounts:
 
         assert trims == []
 
-    @pytest.mark.skipif(PORTABLE, reason="the settings are those of glibc")
     def test_the_library_reports_its_free_memory(self):
         """The blocks below the last one are free, and counted."""
         program = KEEP + RETAINED.replace("heap._system_trim()()", "pass").replace(
