@@ -56,8 +56,9 @@ def open_shared_memory(name: str) -> int:
     Raises OSError.
     """
     if PORTABLE:
-        import _posixshmem
+        import _posixshmem  # type: ignore[import-not-found]
 
-        return _posixshmem.shm_open(f"/{name}", os.O_RDWR)
+        found: int = _posixshmem.shm_open(f"/{name}", os.O_RDWR)
+        return found
     # O_NOFOLLOW: a link could name any file of the server. O_NONBLOCK: opening a pipe could block.
     return os.open(MEMORY / name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -81,7 +81,8 @@ def _create(key: str, mode: int) -> int:
     if _PORTABLE:
         import _posixshmem
 
-        return _posixshmem.shm_open(key, flags, mode=mode)
+        found: int = _posixshmem.shm_open(key, flags, mode=mode)
+        return found
     return os.open(f"{_FOLDER}{key}", flags | os.O_CLOEXEC, mode)
 
 
