@@ -66,7 +66,8 @@ class Process(MetricSource):
         except (OSError, IndexError, ValueError):  # the kernel has no such file
             pass
         with suppress(OSError):
-            found["open_descriptors"] = len(os.listdir("/dev/fd"))
+            folder = "/dev/fd" if platform.PORTABLE else self._proc / "fd"
+            found["open_descriptors"] = len(os.listdir(folder))
         if resource is not None:
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             found["most_descriptors"] = soft if soft != resource.RLIM_INFINITY else float("inf")
