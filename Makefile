@@ -16,13 +16,16 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto)
 
-.PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
 
 test: .venv/.test  ## run every test
 	.ci/test $(BIN) $(ARGS)
+
+test-portable: .venv/.test  ## the tests without what only Linux has, see docs/operate/portable.md
+	CORE_PORTABLE=1 .ci/test $(BIN) -rs tests/unit tests/flow tests/integration tests/conformance backends/python $(ARGS)
 
 lint: .venv/.test  ## style, then types
 	$(BIN)/ruff check .

@@ -25,6 +25,7 @@ ROOMS = (
         "core.similar",
         "core.future_setter",
         "core.system.heap",
+        "core.system.platform",
         "core.system.service_manager",
         "core.version",
     ),
@@ -76,7 +77,11 @@ DISTRIBUTIONS = ("backends", "plugins", "clients")
 # with its services; the supervisor of workers opens the ports and sockets on which their frontends listen.
 EXTENDS_A_FRONTEND = {
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
-    "plugins/workers": ("frontends.shared.ports", "frontends.shared.unix_sockets"),
+    "plugins/workers": (
+        "frontends.shared.inherited_sockets",
+        "frontends.shared.ports",
+        "frontends.shared.unix_sockets",
+    ),
 }
 # Files of core with a word that is also one of a backend of this project, and why.
 NAMED_BY_CORE = {

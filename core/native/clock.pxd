@@ -1,4 +1,9 @@
 cimport cython
+from libc.stdint cimport int64_t
+
+cdef extern from "system/clock.h" nogil:
+    int64_t core_monotonic_ns()
+    int64_t core_wall_ms()
 
 
 cpdef long long wall_ms() noexcept

@@ -9,52 +9,7 @@ from contextvars import Context
 from queue import SimpleQueue
 from weakref import WeakKeyDictionary
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #ifdef __linux__
-    #include <errno.h>
-    #include <sched.h>
-    #include <semaphore.h>
-    #include <sys/eventfd.h>
-    #include <unistd.h>
-
-    typedef sem_t thread_signal;
-
-    static int waker_open(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
-    static void waker_ring(int waker) {
-      const uint64_t once = 1;
-      ssize_t size = write(waker, &once, sizeof once);
-      (void)size;  /* it fails only if the loop is already being woken */
-    }
-    static void waker_clear(int waker) {
-      uint64_t times;
-      ssize_t size = read(waker, &times, sizeof times);
-      (void)size;
-    }
-    static void waker_close(int waker) { close(waker); }
-
-    static int signal_open(thread_signal* signal) { return sem_init(signal, 0, 0); }
-    static void signal_post(thread_signal* signal) { sem_post(signal); }
-    static void signal_wait(thread_signal* signal) {
-      while (sem_wait(signal) != 0 && errno == EINTR) {
-      }
-    }
-    static void thread_yield(void) { sched_yield(); }
-    static void signal_close(thread_signal* signal) { sem_destroy(signal); }
-    #else
-    typedef int thread_signal;
-    static int waker_open(void) { return -1; }
-    static void waker_ring(int waker) { (void)waker; }
-    static void waker_clear(int waker) { (void)waker; }
-    static void waker_close(int waker) { (void)waker; }
-    static int signal_open(thread_signal* signal) { (void)signal; return -1; }
-    static void signal_post(thread_signal* signal) { (void)signal; }
-    static void signal_wait(thread_signal* signal) { (void)signal; }
-    static void thread_yield(void) {}
-    static void signal_close(thread_signal* signal) { (void)signal; }
-    #endif
-    """
+cdef extern from "system/wake.h":
     ctypedef struct thread_signal:
         pass
 
@@ -103,11 +58,11 @@ cdef class LoopWaker:
 
 
 cdef LoopWaker waker_of(loop):
-    """Return the waker of a loop with one more user; None if the system has no eventfd."""
+    """Return the waker of a loop with one more user; None in the portable form."""
     cdef LoopWaker waker = _wakers.get(loop)
     if waker is None:
         waker = LoopWaker()
-        if waker.descriptor < 0:  # not Linux, or no file descriptor is left
+        if waker.descriptor < 0:  # the portable form, or no file descriptor is left
             return None
         _wakers[loop] = waker
     if not waker.users:

@@ -6,37 +6,7 @@ from libc.stdint cimport int64_t
 
 from core.native.clock cimport Clock
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #ifdef __linux__
-    #include <string.h>
-    #include <sys/timerfd.h>
-    #include <unistd.h>
-
-    static int timer_open(void) {
-      return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    }
-    static void timer_set(int fd, int64_t at_ns) {
-      struct itimerspec when;
-      memset(&when, 0, sizeof when);
-      when.it_value.tv_sec = at_ns / 1000000000;
-      when.it_value.tv_nsec = at_ns % 1000000000;
-      timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
-    }
-    static void timer_clear(int fd) {
-      uint64_t times;
-      ssize_t size = read(fd, &times, sizeof times);
-      (void)size;  /* nothing to read: it was set anew after it had fired */
-    }
-    static void timer_close(int fd) { close(fd); }
-    #else
-    static int timer_open(void) { return -1; }
-    static void timer_set(int fd, int64_t at_ns) { (void)fd, (void)at_ns; }
-    static void timer_clear(int fd) { (void)fd; }
-    static void timer_close(int fd) { (void)fd; }
-    #endif
-    """
+cdef extern from "system/timer.h":
     int timer_open() noexcept
     void timer_set(int fd, int64_t at_ns) noexcept
     void timer_clear(int fd) noexcept
@@ -65,13 +35,13 @@ cdef class LoopTimer:
             return  # if the kernel's timer runs, `_fired` has nothing to do
         if self._descriptor < 0 and not self._uses_loop:
             self._descriptor = timer_open()
-            if self._descriptor < 0:  # the system has no timerfd, or no file descriptor is left
+            if self._descriptor < 0:  # the portable form, or no file descriptor is left
                 self._uses_loop = True
             else:
                 self._loop.add_reader(self._descriptor, self._fired)
         if self._uses_loop:
             delay_ns = max(0, at_ns - self._clock.now_ns())
-            self._handle = self._loop.call_later(delay_ns / 1e9, self._call)
+            self._handle = self._loop.call_later(delay_ns / 1e9, self._due)
         elif not self._armed_ns or at_ns < self._armed_ns:
             self._armed_ns = at_ns
             timer_set(self._descriptor, at_ns)
@@ -92,13 +62,17 @@ cdef class LoopTimer:
         """React to the kernel's timer."""
         timer_clear(self._descriptor)
         self._armed_ns = 0
-        if not self._at_ns:
-            return
-        if self._clock.now_ns() >= self._at_ns:
-            self._call()
+        if self._at_ns:
+            self._due()
+
+    def _due(self):
+        """Call, or wait again: the timer was moved, or the loop rounds times."""
+        cdef long long at_ns = self._at_ns
+        if self._clock.is_real() and self._clock.now_ns() < at_ns:
+            self._at_ns = 0
+            self.set(at_ns)
         else:
-            self._armed_ns = self._at_ns
-            timer_set(self._descriptor, self._at_ns)
+            self._call()
 
     def _call(self):
         self._at_ns = 0

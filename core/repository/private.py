@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 
 from core.repository.source import ModelDirectory
+from core.system import platform
 
 try:
     import fcntl
@@ -26,7 +27,7 @@ logger = logging.getLogger("core")
 
 PREFIX = "core-private-"
 
-_MEMORY = Path("/dev/shm")
+_MEMORY = platform.MEMORY
 _NO_LOCK = -1
 
 _lock = threading.Lock()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from core.errors import MemoryExhausted
 from core.options import Options
+from core.system import platform
 
 # A frontend counts the bytes of a connection beyond this number, so that small requests cost nothing here.
 UNCOUNTED = 64 * 1024
@@ -132,7 +133,7 @@ class Share:
         self.give_unpaid(self.unpaid)
 
 
-def available_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+def available_bytes(cgroup: Path = platform.SYS / "fs/cgroup") -> int:
     """Return the bytes of memory that this process may use: the machine's, or less in a container.
 
     cgroup   where the control group of the process is mounted

@@ -8,20 +8,18 @@ process of a backend that runs its models in child processes. Names and settings
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.errors import internal, invalid
+from core.system import platform
 
 logger = logging.getLogger("core")
 
 NUMA_NODE = "numa-node"
 CPU_CORES = "cpu-cores"
-
-_NODES = Path("/sys/devices/system/node")
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class HostPolicy:
         if not self.cores:
             return
         try:
-            os.sched_setaffinity(thread, self.cores)
+            platform.bind(thread, self.cores)
         except ProcessLookupError:
             raise
         except OSError as error:
@@ -80,7 +78,7 @@ class HostPolicies:
         self,
         given: Mapping[str, Mapping[str, str]],
         allowed: frozenset[int] | None = None,
-        nodes: Path = _NODES,
+        nodes: Path = platform.SYS / "devices/system/node",
     ):
         self._found = {
             name: HostPolicy(name, dict(settings), _cores_of(name, settings, allowed, nodes))
@@ -112,7 +110,9 @@ def _cores_of(
         wanted = _cores_in(ranges, option)
     if not wanted:
         return wanted
-    usable = frozenset(os.sched_getaffinity(0)) if allowed is None else allowed
+    if allowed is None and platform.PORTABLE:
+        raise invalid(f"{option}: only Linux binds threads to cores; remove the option")
+    usable = platform.cores() if allowed is None else allowed
     if not wanted & usable:
         raise invalid(
             f"{option}: none of the cores {_text(wanted)} is there for this process, it may use "

@@ -50,7 +50,7 @@ def tell(*assignments: str) -> None:
         return
     where = "\0" + address[1:] if address.startswith("@") else address  # Linux: no file
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as end:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
             end.settimeout(_WAIT_S)
             end.connect(where)
             end.sendall("\n".join(assignments).encode())

@@ -19,6 +19,7 @@ from frontends.grpc import transport
 from frontends.grpc.engine import Engine
 from frontends.grpc.grpcio_calls import MethodRouter
 from frontends.shared import unix_sockets
+from frontends.shared.inherited_sockets import is_inherited
 from frontends.shared.ports import in_use
 from frontends.shared.tls import Certificates
 
@@ -62,6 +63,11 @@ class GrpcioEngine(Engine):
             self._methods, bool(transport.compression_level(options)), self._account
         )
         server.add_generic_rpc_handlers((router,))
+        if is_inherited(address):
+            raise unavailable(
+                f"--grpc-engine=grpcio cannot share '{address}' between workers: it takes no socket that is "
+                "there; use --grpc-engine=native, or one worker"
+            )
         if unix_sockets.is_unix(address):
             self._file = _bind_at(server, address, certificates, self._socket_mode)
             port = options.grpc_port
@@ -124,11 +130,6 @@ def _bind_at(
 
     mode   permissions of the file, in octal
     """
-    if address in unix_sockets.inherited:
-        raise unavailable(
-            f"--grpc-engine=grpcio cannot share '{address}' between workers: it takes no socket that is "
-            "there; use --grpc-engine=native, or one worker"
-        )
     path = unix_sockets.make_free(address)
     # grpcio makes the file with the permissions of the process, so they are changed while it does.
     before = os.umask(0o777 & ~int(mode, 8))

@@ -17,6 +17,7 @@ from frontends.grpc.native.engine_context import EngineContext
 from frontends.grpc.options import GrpcOptions
 from frontends.shared import unix_sockets
 from frontends.shared.connection_limit import BACKLOG, most_connections
+from frontends.shared.inherited_sockets import listeners_at
 from frontends.shared.ports import in_use
 from frontends.shared.tls import Certificates, listening
 
@@ -108,8 +109,9 @@ async def _within(seconds: float, event: asyncio.Event) -> bool:
 
 def _sockets(options: GrpcOptions) -> list[socket.socket]:
     """A listening socket for each address of the host, all with one port. Raises OSError."""
+    if found := listeners_at(transport.address(options)):
+        return found
     host, port = options.grpc_address.strip("[]"), options.grpc_port
-    found: list[socket.socket] = []
     try:
         for family, kind, protocol, _, address in dict.fromkeys(
             socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from core.options import Options
 from frontends.grpc.options import GrpcOptions
 from frontends.shared import unix_sockets
+from frontends.shared.inherited_sockets import address_of
 
 ChannelArguments = list[tuple[str, int]]
 
@@ -63,6 +64,4 @@ def address(options: GrpcOptions) -> str:
     host = options.grpc_address
     if unix_sockets.is_unix(host):
         return host
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    return f"{host}:{options.grpc_port}"
+    return address_of(host, options.grpc_port)

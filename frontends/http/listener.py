@@ -12,6 +12,7 @@ import errno
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from core.control import called_by
@@ -46,6 +47,7 @@ from frontends.shared import unix_sockets
 from frontends.shared.access_log import GONE
 from frontends.shared.connection_limit import BACKLOG, end_unread
 from frontends.shared.context import context_of
+from frontends.shared.inherited_sockets import address_of, listeners_at
 from frontends.shared.interceptors import caller_of
 from frontends.shared.ports import in_use
 from frontends.shared.tls import Certificates, listening
@@ -100,16 +102,16 @@ class HttpListener:
         self._interceptors = HttpInterceptors(
             self._context, router, logged=logged, preflights=cors is not None
         )
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
         self._unix: unix_sockets.UnixListener | None = None  # while it listens at one
         self._connections: Connections | None = None
 
     @property
     def port(self) -> int:
         """Return the port that it listens on, also when the system chose it."""
-        if self._listener is None or self._unix is not None:
+        if not self._listeners or self._unix is not None:
             return self._port
-        port: int = self._listener.sockets[0].getsockname()[1]
+        port: int = self._listeners[0].sockets[0].getsockname()[1]
         return port
 
     async def start(self) -> None:
@@ -130,35 +132,43 @@ class HttpListener:
         secure = listening(self._certificates, "http/1.1", self._context.files)
         if unix_sockets.is_unix(self._address):
             self._unix = unix_sockets.listen(self._address, self._context.options.unix_socket_mode)
-            self._listener = await unix_sockets.serve(connections, self._unix, **secure)
+            self._listeners = [await unix_sockets.serve(connections, self._unix, **secure)]
             self._connections = connections
             logger.info("Started %s at %s", self._title, self._address)
             return
         try:
-            self._listener = await asyncio.get_running_loop().create_server(
-                connections,
-                self._address,
-                self._port,
-                backlog=BACKLOG,
-                reuse_port=self._reuse_port or None,
-                **secure,
-            )
+            self._listeners = await self._listen(connections, secure)
         except OSError as error:
             where = f"{self._address}:{self._port}"
             if error.errno == errno.EADDRINUSE:
                 raise in_use(where, self.name) from None
             raise unavailable(f"cannot listen at '{where}': {error.strerror or error}") from None
-        end_unread(self._listener, self._answer_timeout_secs)
+        for each in self._listeners:
+            end_unread(each, self._answer_timeout_secs)
         self._connections = connections
         logger.info("Started %s at %s:%d", self._title, self._address, self.port)
 
+    async def _listen(
+        self, connections: Connections, secure: dict[str, Any]
+    ) -> list[asyncio.Server]:
+        """Listen on the port, or on the sockets that this process has inherited for it. Raises OSError."""
+        create = asyncio.get_running_loop().create_server
+        if inherited := listeners_at(address_of(self._address, self._port)):
+            return [
+                await create(connections, sock=each, backlog=BACKLOG, **secure)
+                for each in inherited
+            ]
+        host, port, reuse = self._address, self._port, self._reuse_port or None
+        return [await create(connections, host, port, backlog=BACKLOG, reuse_port=reuse, **secure)]
+
     async def stop(self, timeout_s: float) -> None:
         """Refuse new connections, finish running requests for at most `timeout_s`, close everything."""
-        listener, self._listener = self._listener, None
+        listeners, self._listeners = self._listeners, []
         connections, self._connections = self._connections, None
-        if listener is None or connections is None:
+        if connections is None:
             return
-        listener.close()
+        for each in listeners:
+            each.close()
         if self._unix is not None:
             self._unix.remove()
         await connections.drain(timeout_s)

@@ -6,8 +6,10 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.errors import invalid
 from core.options import Listener, Options, Section, group
 from core.options.values import STRING, Form, read_int
+from core.system import platform
 from frontends.shared import unix_sockets
 from frontends.shared.options import SharedOptions
 
@@ -25,6 +27,13 @@ class MemoryOptions(Section):
     shared_memory_socket_uid: list[int] = _memory(_NUMBERS, [],
         "User that may use --shared-memory-socket, in addition to the server's user and root.")
     # fmt: on
+
+    def check(self, options: Options) -> None:
+        if self.shared_memory_socket and platform.PORTABLE:
+            raise invalid(
+                "--shared-memory-socket: only Linux has memory without a name that can be sealed; remove the "
+                "option, and let clients register memory by name with --allow-client-shm=true"
+            )
 
     def listeners(self, options: Options) -> Sequence[Listener]:
         if not self.shared_memory_socket:

@@ -6,13 +6,15 @@ import asyncio
 import socket
 import sys
 
+from core.system import platform
+
 try:
     import resource
 except ImportError:  # Windows has no limit of open files
     resource = None  # type: ignore[assignment]
 
 BACKLOG = 1024  # connections of one port that wait to be accepted
-_TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)  # of Linux
+_TCP_USER_TIMEOUT = None if platform.PORTABLE else socket.TCP_USER_TIMEOUT
 _SPARE_FILES = 256  # open files that are reserved for models, logs and the other ports
 
 

@@ -15,15 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from core.errors import CoreError, invalid, unavailable
+from frontends.shared.inherited_sockets import listeners_at
 
 PREFIX = "unix:"
 BACKLOG = 1024
 # EAGAIN: its backlog is full. EPROTOTYPE: a socket of another type.
 _IN_USE = (errno.EADDRINUSE, errno.EAGAIN, errno.EPROTOTYPE)
-
-# Address → descriptor of a listening socket that a worker inherits from its supervisor, which owns the file.
-# Written once, before any listener opens.
-inherited: dict[str, int] = {}
 
 
 def is_unix(address: str) -> bool:
@@ -83,10 +80,8 @@ def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM
     A stale socket at the path is replaced. Raises CoreError(UNAVAILABLE) if a process listens there, if the
     path is another kind of file and if the system refuses; CoreError(INVALID) for an address without a path.
     """
-    if address in inherited:
-        listening = socket.socket(fileno=os.dup(inherited[address]))
-        listening.setblocking(False)
-        return UnixListener(listening, None)
+    for inherited in listeners_at(address):  # the supervisor owns the file
+        return UnixListener(inherited, None)
     path = make_free(address, kind)
     listening = socket.socket(socket.AF_UNIX, kind)
     try:

@@ -5,10 +5,11 @@ instance ─► [workers] ─► native.forest, without the GIL.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
+
+from core.system import platform
 
 _MOST = 8
 _SHARE = 2_000_000  # comparisons per thread at least: some milliseconds of a core
@@ -20,12 +21,7 @@ def threads_by_default(cores: frozenset[int]) -> int:
 
     cores   cores of the host policy. Empty: all cores of the process but one, which the server uses
     """
-    if cores:
-        allowed = len(cores)
-    elif hasattr(os, "sched_getaffinity"):
-        allowed = len(os.sched_getaffinity(0)) - 1
-    else:
-        allowed = (os.cpu_count() or 1) - 1
+    allowed = len(cores) if cores else len(platform.cores()) - 1
     return max(1, min(_MOST, allowed))
 
 

@@ -16,6 +16,7 @@ import onnxruntime as ort
 
 from core.config import ModelConfig
 from core.errors import CoreError, Kind, invalid
+from core.system import platform
 
 ARENA_SHRINKAGE = "memory.enable_memory_arena_shrinkage"
 SHARE_SESSION = "share_session"
@@ -173,9 +174,7 @@ def threads_by_default() -> int:
     ONNX Runtime starts one thread per core of the machine, even if the process may use only some cores
     (taskset, cpuset). The surplus threads would spin on the cores of working threads.
     """
-    if not hasattr(os, "sched_getaffinity"):  # not on macOS
-        return 0
-    allowed = len(os.sched_getaffinity(0))
+    allowed = len(platform.cores())
     return allowed if allowed < (os.cpu_count() or 0) else 0
 
 

@@ -1,8 +1,8 @@
 """Shared memory for the tensors of one direction: written by one side, read by the other.
 
-An arena is a memfd that the child process inherits: it has no name, no other process can open it, and it ends
-with its last mapping. It can grow. It is sealed against shrinking, so neither side can remove pages that the
-other one uses.
+An arena is memory without a name that the child process inherits: no other process can open it, and it ends
+with its last mapping. It can grow. On Linux it is sealed against shrinking, so neither side can remove pages
+that the other one uses.
 
 Its first bytes are the *mark*. In the arena that the child writes it is the number of the batch that the
 child has begun last; the server can read it after the child has died.
@@ -14,7 +14,6 @@ sent it belongs to the receiver, until the receiver names its offset as released
 from __future__ import annotations
 
 import bisect
-import fcntl
 import mmap
 import os
 import threading
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from backend_python import system
 from backend_python.protocol import INLINE, LOANS, MARK, ProtocolError
 
 if TYPE_CHECKING:
@@ -36,14 +36,6 @@ _KEPT = 1 << 22  # bytes that are never returned to the system
 
 def aligned(size: int) -> int:
     return (size + ALIGNMENT - 1) & -ALIGNMENT
-
-
-def create(name: str, size: int) -> int:
-    """Return the file descriptor of a new arena; the caller closes it."""
-    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(fd, size)
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
-    return fd
 
 
 class Sender:
@@ -143,7 +135,7 @@ class Sender:
         keep += -keep % mmap.PAGESIZE
         end = self._touched + -self._touched % mmap.PAGESIZE
         if end > keep:
-            self._mmap.madvise(mmap.MADV_REMOVE, keep, end - keep)
+            system.release_pages(self._fd, self._mmap, keep, end)
             self._touched = keep
         self._allocations = 0
         self._peak = 0

@@ -10,7 +10,7 @@ import random
 
 import numpy as np
 import pytest
-from backend_python import arena, items, layout, protocol, strings
+from backend_python import arena, items, layout, protocol, strings, system
 from backend_python.api.response import InferenceResponse
 from backend_python.api.tensor import Tensor
 from backend_python.child.messages import AnswerEncoder
@@ -25,7 +25,7 @@ from core.native import strings as native
 
 @pytest.fixture
 def fd():
-    fd = arena.create("test", 1 << 16)
+    fd = system.create_memory("test", 1 << 16)
     yield fd
     os.close(fd)
 

@@ -12,6 +12,7 @@ import pytest
 from backend_python.entry import backend
 from backend_python.server.backoff import Backoff
 from backend_python.server.watch import Watch
+from backend_python.system import PORTABLE
 
 from core import CoreError
 from core.telemetry.registry import registry
@@ -198,6 +199,7 @@ async def test_a_limit_that_is_no_number_fails_the_load(serve):
         await serve(PID, more)
 
 
+@pytest.mark.skipif(PORTABLE, reason="only /proc tells that a process is stopped")
 async def test_a_process_that_was_stopped_is_ended(serve, children, monkeypatch, caplog):
     monkeypatch.setattr(backend, "config", {"stub-timeout-seconds": "3"})
     model = await serve(PID)
@@ -253,6 +255,7 @@ def test_executions_that_follow_each_other_are_not_one_that_hangs():
     assert stuck == []
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux lets a process choose its OOM score")
 async def test_memory_that_runs_out_ends_a_model_before_the_server(serve, children):
     await serve(PID)
 

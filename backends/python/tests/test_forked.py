@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from backend_python.child import main as child
+from backend_python.system import PORTABLE
 
 SAYS = """
     def execute(self, requests):
@@ -108,5 +109,7 @@ async def test_neither_template_nor_children_hold_the_servers_sockets(serve, chi
     with socket.create_server(address):  # refused while another process listens
         for pid in templates() + children():
             links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-            assert len([link for link in links if link.startswith("socket:")]) == 1
+            # CONTROL or CHANNEL. Portable: in the template STATUS and two for signals, in the child STATUS.
+            count = len([link for link in links if link.startswith("socket:")])
+            assert count in ((2, 4) if PORTABLE else (1,))
         assert await said(model, "1 + 1") == "2"

@@ -5,7 +5,7 @@ import socket
 import threading
 
 import pytest
-from backend_python import arena, protocol
+from backend_python import arena, protocol, system
 from backend_python.child.connection import Connection
 from backend_python.child.messages import Parts
 
@@ -29,7 +29,7 @@ class Interrupted:
 @pytest.fixture
 def ends():
     """A child's connection, its receiver, and what reads the messages at the other end."""
-    files = [arena.create("test", 1 << 16) for _ in range(2)]
+    files = [system.create_memory("test", 1 << 16) for _ in range(2)]
     ours, theirs = socket.socketpair()
     theirs.settimeout(10)
     receiver = arena.Receiver(files[0], writable=False)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backend_pytorch.parameters import Parameters
+from core.system import platform
 
 logger = logging.getLogger("core")
 
@@ -106,11 +107,7 @@ def intra_op_threads(by_torch: int) -> int:
     between operations on the cores of working threads. With two cores that is 1, which also has the highest
     throughput there.
     """
-    # macOS has no affinities.
-    allowed = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return max(1, min(by_torch, allowed - 1))
+    return max(1, min(by_torch, len(platform.cores()) - 1))
 
 
 settings = ProcessSettings()

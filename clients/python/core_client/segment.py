@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 import secrets
+import sys
 
 import numpy as np
 
@@ -14,6 +15,8 @@ try:
 except ImportError:  # Windows, which has no unnamed memory either
     fcntl = None  # type: ignore[assignment]
 
+# Elsewhere objects of shared memory are no files. CORE_PORTABLE=1 tries that on Linux.
+_PORTABLE = sys.platform != "linux" or os.environ.get("CORE_PORTABLE", "0") not in ("", "0")
 _FOLDER = "/dev/shm"
 # Of <linux/fcntl.h>; Python 3.10 has no names for them.
 _ADD_SEALS, _SEAL, _SHRINK, _GROW = 1033, 1, 2, 4
@@ -41,7 +44,7 @@ class Segment:
         """Remove the name. Processes that have mapped the memory keep it; no other process finds it."""
         if self.key:
             try:
-                os.unlink(f"{_FOLDER}{self.key}")
+                _unlink(self.key)
             except FileNotFoundError:
                 pass
 
@@ -54,31 +57,59 @@ class Segment:
 
 
 def named_segment(byte_size: int, mode: int) -> Segment:
-    """Make memory in /dev/shm under a new name.
+    """Make memory under a new name, which is a file in /dev/shm on Linux.
 
     mode   permissions of its file: the server must be able to open it
     Raises OSError; ENOSPC means that there is not enough memory.
     """
-    name = f"core-pool-{os.getpid()}-{secrets.token_hex(8)}"
-    path = f"{_FOLDER}/{name}"
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    name = f"core-pool-{os.getpid()}-{secrets.token_hex(7)}"  # macOS allows 31 bytes with the slash
+    key = f"/{name}"
+    file = _create(key, mode if _PORTABLE else 0o600)
     try:
-        os.fchmod(file, mode)
-        os.posix_fallocate(file, 0, byte_size)
-        return Segment(name, f"/{name}", file, byte_size)
+        if not _PORTABLE:  # only files can change their mode; others have it less the umask
+            os.fchmod(file, mode)
+        _allocate(file, byte_size)
+        return Segment(name, key, file, byte_size)
     except BaseException:
         os.close(file)
-        os.unlink(path)
+        _unlink(key)
         raise
+
+
+def _create(key: str, mode: int) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+    if _PORTABLE:
+        import _posixshmem
+
+        found: int = _posixshmem.shm_open(key, flags, mode=mode)
+        return found
+    return os.open(f"{_FOLDER}{key}", flags | os.O_CLOEXEC, mode)
+
+
+def _unlink(key: str) -> None:
+    if _PORTABLE:
+        import _posixshmem
+
+        _posixshmem.shm_unlink(key)
+    else:
+        os.unlink(f"{_FOLDER}{key}")
+
+
+def _allocate(file: int, byte_size: int) -> None:
+    """Set the size of memory and reserve its pages; portable: without the reservation."""
+    if _PORTABLE:
+        os.ftruncate(file, byte_size)
+    else:
+        os.posix_fallocate(file, 0, byte_size)
 
 
 def sealed_segment(byte_size: int) -> Segment:
     """Make unnamed memory of a fixed size. Raises OSError; ENOSYS means that this is not Linux."""
-    if fcntl is None or not hasattr(os, "memfd_create"):
+    if _PORTABLE or fcntl is None:
         raise OSError(errno.ENOSYS, "only Linux has memory without a name")
     file = os.memfd_create("core-pool", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
-        os.posix_fallocate(file, 0, byte_size)
+        _allocate(file, byte_size)
         fcntl.fcntl(file, _ADD_SEALS, _SHRINK | _GROW | _SEAL)
         return Segment("", "", file, byte_size)
     except BaseException:

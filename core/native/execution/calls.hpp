@@ -1,5 +1,6 @@
 // Functions of core_abi.h that need no Python. They throw nothing to the backend.
 #pragma once
+#include "../system/clock.h"
 #include "execution.hpp"
 
 namespace core_native {
@@ -100,9 +101,7 @@ inline int32_t reschedule(core_batch* batch, int32_t request) {
 }
 
 inline int64_t now_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+  return core_monotonic_ns();
 }
 
 // Returns the table without the functions that need Python; callbacks.pyx adds those.

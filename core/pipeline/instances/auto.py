@@ -8,15 +8,15 @@ a longer one would block all other requests. The runner measures both times.
 from __future__ import annotations
 
 import asyncio
-import os
 
 from core.backend import ModelInstance
 from core.pipeline.answers.delivery import BatchDelivery
 from core.pipeline.instances.runner import RunnerOwner, ThreadRunner
+from core.system import platform
 
 # With one processor a thread gains nothing: the operating system also runs the loop only after a time slice
 # of some milliseconds. So an execution may block the loop as long.
-ONE_PROCESSOR = len(os.sched_getaffinity(0)) == 1
+ONE_PROCESSOR = len(platform.cores()) == 1
 SHORT_NS = 2_000_000 if ONE_PROCESSOR else 60_000
 # One execution of this length moves the instance to its thread.
 TOO_LONG_NS = 8_000_000 if ONE_PROCESSOR else 2_000_000

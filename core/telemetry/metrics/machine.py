@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from core.system import platform
 from core.telemetry.families import Family, Sample
 from core.telemetry.metrics.catalog import family
 from core.telemetry.metrics.source import MetricSource
@@ -22,7 +23,7 @@ class Machine(MetricSource):
     def __init__(
         self,
         interval_s: float,
-        proc: Path = Path("/proc"),
+        proc: Path = platform.PROC,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._interval_s = interval_s

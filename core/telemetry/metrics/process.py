@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from core.system import platform
 from core.telemetry.families import Family, Sample
 from core.telemetry.metrics.catalog import family
 from core.telemetry.metrics.source import MetricSource
@@ -32,7 +34,7 @@ class Process(MetricSource):
         self,
         interval_s: float,
         labels: Mapping[str, str] = {},
-        proc: Path = Path("/proc/self"),
+        proc: Path = platform.PROC / "self",
         clock: Callable[[], float] = time.monotonic,
     ):
         self._interval_s = interval_s
@@ -61,9 +63,11 @@ class Process(MetricSource):
             # The name of the program, in parentheses, may contain spaces and parentheses: split after it.
             stat = (self._proc / "stat").read_text().rpartition(")")[2].split()
             found["threads"] = int(stat[17])
-            found["open_descriptors"] = len(os.listdir(self._proc / "fd"))
         except (OSError, IndexError, ValueError):  # the kernel has no such file
             pass
+        with suppress(OSError):
+            folder = "/dev/fd" if platform.PORTABLE else self._proc / "fd"
+            found["open_descriptors"] = len(os.listdir(folder))
         if resource is not None:
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             found["most_descriptors"] = soft if soft != resource.RLIM_INFINITY else float("inf")

@@ -6,22 +6,13 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 from libcpp.string cimport string
 
+from core.native.clock cimport core_monotonic_ns
 from frontends.grpc.native.session cimport NEVER, External, RequestHead, Settings, Times, Wire
-
-cdef extern from "<time.h>" nogil:
-    ctypedef long time_t
-    cdef struct timespec:
-        time_t tv_sec
-        long tv_nsec
-    int clock_gettime(int clock, timespec* found)
-    int CLOCK_MONOTONIC
 
 
 cdef inline int64_t now_ns() noexcept nogil:
     """The time of time.monotonic_ns()."""
-    cdef timespec found
-    clock_gettime(CLOCK_MONOTONIC, &found)
-    return <int64_t>found.tv_sec * 1000000000 + found.tv_nsec
+    return core_monotonic_ns()
 
 
 cdef inline int64_t from_ms(value):

@@ -1,10 +1,8 @@
 """The time, as connections count it."""
 
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+from core.native.clock cimport core_monotonic_ns
 
 
 cdef inline double now_s() noexcept:
     """time.monotonic()"""
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return <double>now.tv_sec + <double>now.tv_nsec * 1e-9
+    return <double>core_monotonic_ns() * 1e-9

@@ -15,6 +15,7 @@ from core import dtypes
 from core.dtypes import DataType
 from core.errors import CoreError, internal, invalid, unsupported
 from core.native.mapping import Mapping
+from core.system import platform
 from core.tensor import Buffer
 
 try:
@@ -28,7 +29,6 @@ SYSTEM, CUDA, LENT = "system", "cuda", "lent"  # kinds
 _SEMAPHORE = "sem."  # prefix of the files of sem_open, in the same folder
 _NO_FILE = -1
 _LARGEST = 2**64 - 1  # largest size in the protocol
-_FOLDER = "/dev/shm/"  # folder of the objects of shm_open on Linux
 _LONGEST_KEY = 255  # bytes, of a file name
 # F_GET_SEALS and F_SEAL_SHRINK; fcntl of Python 3.10 has no names for them.
 _GET_SEALS, _SEAL_SHRINK = 1034, 2
@@ -129,7 +129,7 @@ def open_region(status: RegionStatus) -> Region:
     file = _open(_file_name(status), name)
     try:
         found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
+        if stat.S_IFMT(found.st_mode) not in (stat.S_IFREG, 0):  # 0: an object of macOS
             raise _unopened(name)
         if byte_size <= 0 or offset < 0 or offset + byte_size > found.st_size:
             raise invalid(f"failed to register shared memory region '{name}': invalid args")
@@ -193,10 +193,8 @@ def _file_name(status: RegionStatus) -> str:
 
 
 def _open(file_name: str, region: str) -> int:
-    # O_NOFOLLOW: a link could name any file of the server. O_NONBLOCK: opening a pipe could block.
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        return os.open(_FOLDER + file_name, flags)
+        return platform.open_shared_memory(file_name)
     except OSError:
         raise _unopened(region) from None
 

@@ -1,18 +1,10 @@
-"""Check that workers can share ports, and list the options that apply to each worker."""
+"""List the options that apply to each worker instead of the whole server."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 
-from core.errors import invalid
 from core.options import Options
-
-
-def check_workers(options: Options) -> None:
-    """Raise CoreError(INVALID) if the system cannot share a port between workers."""
-    if not hasattr(socket, "SO_REUSEPORT"):
-        raise invalid("--workers: this system cannot share a port between processes (SO_REUSEPORT)")
 
 
 def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 from core.errors import CoreError, unavailable
 from core.options import Listener, Options
+from core.system import platform
 from frontends.shared import unix_sockets
+from frontends.shared.inherited_sockets import address_of
 from frontends.shared.ports import in_use
 
 
@@ -18,7 +20,8 @@ class Ports:
     The supervisor does not listen on ports: the kernel passes connections to the workers. It holds them so
     that no other program takes a port while a worker restarts, and finds a port in use before workers start.
 
-    It listens on Unix domain sockets, which the workers inherit: connections wait until a worker accepts.
+    It listens on Unix domain sockets, which the workers inherit: connections wait until a worker accepts. In
+    the portable form it also listens on ports: only Linux divides connections between sockets of one port.
 
     chosen   name of the option → port
     """
@@ -28,6 +31,7 @@ class Ports:
         self.chosen: dict[str, int] = {}
         self._sockets: list[socket.socket] = []
         self._listeners: dict[str, unix_sockets.UnixListener] = {}
+        self._shared: dict[str, list[int]] = {}
         try:
             for each in options.listeners():
                 self._keep(each)
@@ -48,12 +52,17 @@ class Ports:
             reason = error.strerror or error
             raise unavailable(f"cannot listen at '{host}:{port}': {reason}") from None
         self._sockets += found
-        self.chosen[f"{listener.name}_port"] = found[0].getsockname()[1]
+        chosen = self.chosen[f"{listener.name}_port"] = found[0].getsockname()[1]
+        if platform.PORTABLE:
+            for each in found:
+                each.listen(unix_sockets.BACKLOG)
+            self._shared[address_of(host, chosen)] = [each.fileno() for each in found]
 
     @property
-    def listening(self) -> dict[str, int]:
-        """Address of a Unix domain socket → its descriptor, for the workers."""
-        return {address: each.socket.fileno() for address, each in self._listeners.items()}
+    def listening(self) -> dict[str, list[int]]:
+        """Address where the supervisor listens → descriptors, for the workers."""
+        unix = {address: [each.socket.fileno()] for address, each in self._listeners.items()}
+        return unix | self._shared
 
     def close(self) -> None:
         """Release the ports and sockets."""
@@ -84,10 +93,11 @@ def _bind(host: str, port: int, shared: bool) -> Sequence[socket.socket]:
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             chosen = found[0].getsockname()[1] if found[1:] else port
             each.bind((address[0], chosen, *address[2:]))
-            # After the bind, which fails if another server has the port: from now on only sockets with
-            # SO_REUSEPORT, as the workers have, can bind it, also while no worker listens.
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+            if not platform.PORTABLE:
+                # After the bind, which fails if another server has the port: from now on only sockets with
+                # SO_REUSEPORT, as the workers have, can bind it, also while no worker listens.
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError:
         for each in found:
             each.close()

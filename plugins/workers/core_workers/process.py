@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 from core_workers.channel import Channel, Message, open_channel
@@ -30,7 +31,7 @@ class Settings:
     operation     operation in which it loads the models of the start
     replacement   True if it replaces a worker that has ended; it then waits until it is admitted
     ports         name of the option → port of all workers
-    listening     address of a Unix domain socket of all workers → its file descriptor
+    listening     address where the supervisor listens for all workers → file descriptors
     tables        name of a table that all workers share → its file descriptor
     channel       file descriptor of its end of the channel, -1 before `start_worker` makes it
     """
@@ -39,7 +40,7 @@ class Settings:
     operation: int
     replacement: bool
     ports: Mapping[str, int]
-    listening: Mapping[str, int]
+    listening: Mapping[str, list[int]]
     tables: Mapping[str, int]
     channel: int = -1
 
@@ -149,7 +150,11 @@ async def start_worker(arguments: Sequence[str], settings: Settings) -> WorkerPr
         try:
             popen = subprocess.Popen(
                 [sys.executable, "-c", program, *arguments],
-                pass_fds=[theirs.fileno(), *settings.tables.values(), *settings.listening.values()],
+                pass_fds=[
+                    theirs.fileno(),
+                    *settings.tables.values(),
+                    *chain.from_iterable(settings.listening.values()),
+                ],
                 stdin=subprocess.DEVNULL,
             )
         except OSError:

@@ -22,7 +22,7 @@ from core.devices.visible import gpus
 from core.errors import CoreError, Kind
 from core.options import Options, check_server, reads_again
 from core.system import service_manager
-from core_workers.checks import check_workers, not_shared
+from core_workers.checks import not_shared
 from core_workers.delays import Delays
 from core_workers.exchange import Exchange
 from core_workers.operation import Operation
@@ -61,7 +61,6 @@ class Supervisor:
         failure = ""
         try:
             check_server(self._options)
-            check_workers(self._options)
             for text in not_shared(self._options, gpus()):
                 logger.warning("%s", text)
             plugins.ask("core_workers_starting", options=self._options)

@@ -7,7 +7,6 @@ opens its ports last: no connection reaches it before it has run the changes of 
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import sys
@@ -23,7 +22,7 @@ from core_workers.channel import open_channel
 from core_workers.member import Member
 from core_workers.process import Settings
 from core_workers.tables import TablesOfWorker
-from frontends.shared import unix_sockets
+from frontends.shared import inherited_sockets
 
 if TYPE_CHECKING:
     from core.server import InferenceServer
@@ -74,9 +73,8 @@ def work(settings: str) -> int:
     settings   text of Settings; the arguments of this process are the server's
     """
     mine = Settings.of(settings)
-    for address, file in mine.listening.items():
-        os.set_inheritable(file, False)  # child processes of models must not inherit it
-        unix_sockets.inherited[address] = file
+    for address, files in mine.listening.items():
+        inherited_sockets.inherit(address, files)
     # The supervisor has warned of deprecated flags.
     options = parse(sys.argv[1:], plugins.flags(), warn=lambda _: None).changed(**mine.ports)
     screen = plugins.ask("core_open_log", options=options, worker=mine.number)

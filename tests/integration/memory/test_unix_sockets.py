@@ -15,7 +15,7 @@ import tritonclient.grpc
 import tritonclient.grpc.aio
 
 from core.errors import CoreError, Kind
-from frontends.shared import unix_sockets
+from frontends.shared import inherited_sockets
 
 from .conftest import ENGINES
 
@@ -135,7 +135,7 @@ def test_a_socket_with_a_listener_is_not_removed(serving, tmp_path, engine, name
 
 def test_grpcio_cannot_share_the_socket_of_several_workers(serving, tmp_path, monkeypatch):
     address = f"unix:{tmp_path}/s"
-    monkeypatch.setitem(unix_sockets.inherited, address, 0)
+    monkeypatch.setitem(inherited_sockets._files, address, [0])
 
     text = refused(serving, grpc_address=address, grpc_engine="grpcio")
 

@@ -11,6 +11,7 @@ from core import plugins
 from core.control.metrics.watch import Watch
 from core.errors import CoreError
 from core.options import Options
+from core.system.platform import PORTABLE
 from core.telemetry.families import Sample
 from core.telemetry.metrics.catalog import Entry
 from core.telemetry.metrics.lag import BUCKETS_S, EVERY_S, LoopLag
@@ -88,6 +89,7 @@ class TestProcess:
             family.name.removeprefix("core_process_"): family.samples[0].value for family in found
         }
 
+    @pytest.mark.skipif(PORTABLE, reason="metrics of the machine are of /proc")
     def test_this_process_is_measured(self):
         found = self.values()
 
@@ -108,6 +110,7 @@ class TestProcess:
         assert found["threads"] == 20
         assert found["resident_memory_bytes"] == 3 * os.sysconf("SC_PAGE_SIZE")
 
+    @pytest.mark.skipif(PORTABLE, reason="metrics of the machine are of /proc")
     def test_without_proc_fewer_values_are_exposed(self, tmp_path):
         assert set(self.values(tmp_path / "absent")) == {
             "cpu_seconds", "most_descriptors", "start_time_seconds",
@@ -205,6 +208,7 @@ class TestPlugins:
         watch.stop()
         assert disk.started == 0
 
+    @pytest.mark.skipif(PORTABLE, reason="metrics of the machine are of /proc")
     def test_a_source_that_fails_is_left_out_with_an_error(self, disk, caplog):
         watch = Watch(Options.defaults())
         disk.values = None

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 import time
 
 import pytest
@@ -10,6 +9,7 @@ import uvloop
 
 from core.native.clock import Clock
 from core.native.timer import LoopTimer
+from core.system.platform import PORTABLE
 
 MS = 1_000_000
 LONG_NS = 3600 * 1000 * MS
@@ -136,7 +136,7 @@ def test_a_closed_timer_does_not_call(run):
     run(test)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="descriptors are counted in /proc")
+@pytest.mark.skipif(PORTABLE, reason="counts timers of Linux in /proc")
 def test_only_a_timer_that_was_set_opens_and_closes_a_descriptor(run):
     async def test(calls):
         def count():

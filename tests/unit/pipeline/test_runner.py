@@ -15,6 +15,7 @@ from core.pipeline import ChainServices, open_chain
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.request import InferenceRequest
 from core.system.host_policy import HostPolicies
+from core.system.platform import PORTABLE
 from core.tensor import Tensor
 
 
@@ -94,6 +95,7 @@ class Bound(Placed):
 
 
 @pytest.mark.parametrize("placement", ["thread", "inline", "auto"])
+@pytest.mark.skipif(PORTABLE, reason="only Linux binds threads to cores")
 async def test_an_instance_with_a_host_policy_runs_on_a_separate_thread_and_its_cores(
     bound, placement
 ):
@@ -110,6 +112,7 @@ async def test_an_instance_with_a_host_policy_runs_on_a_separate_thread_and_its_
     assert os.sched_getaffinity(0) == before
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux binds threads to cores")
 async def test_an_instance_knows_its_host_policy(bound):
     number, policies = bound
     seen = []
@@ -126,6 +129,7 @@ async def test_an_instance_knows_its_host_policy(bound):
     assert found.settings == {"cpu-cores": f"{number}-{number}"}
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux binds threads to cores")
 async def test_a_host_policy_that_the_loop_cannot_apply_is_logged(bound, caplog):
     class Coroutine(Placed):
         async def execute(self, batch):

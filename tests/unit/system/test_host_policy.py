@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import CoreError, Kind
+from core.system import platform
 from core.system.host_policy import HostPolicies, HostPolicy
+from core.system.platform import PORTABLE
 
 ALLOWED = frozenset(range(8))
 
@@ -91,6 +93,7 @@ def test_cores_that_are_not_there_are_left_out(caplog):
     assert "--host-policy=mine,cpu-cores=6-9: this process may not use the cores 8-9" in caplog.text
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux binds threads to cores")
 def test_a_thread_and_those_that_it_starts_run_on_the_cores():
     core = max(os.sched_getaffinity(0))
     seen = []
@@ -113,3 +116,12 @@ def test_a_thread_and_those_that_it_starts_run_on_the_cores():
 
     assert seen == [{core}, {core}]
     assert os.sched_getaffinity(0) == before
+
+
+def test_without_bound_threads_a_policy_is_refused(monkeypatch):
+    monkeypatch.setattr(platform, "PORTABLE", True)
+
+    with pytest.raises(CoreError, match="only Linux binds threads to cores; remove the option"):
+        HostPolicies({"cpu": {"cpu-cores": "0-0"}})
+
+    assert HostPolicies({"cpu": {}}).named("cpu").cores == frozenset()

@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
 import sys
@@ -19,7 +18,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from backend_python import adapters, arena, protocol, runner
+from backend_python import adapters, arena, protocol, runner, system
 from backend_python.api import host as api_host
 from backend_python.api.logger import LogLevel
 from backend_python.api.request import InferenceRequest
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
     from backend_python.child.lent import Lending
 
 _FAREWELL_S = 5.0  # time limit of finalize after the server has ended
-_OOM_SCORE = 100  # a tenth of the machine's memory
+# A tenth of the machine's memory: the system kills a model rather than the server, which can restart it.
+_OOM_SCORE = 100
 
 
 class Child:
@@ -232,7 +232,7 @@ def begin(*fds: int) -> None:
     # Write no bytecode into a model's folder, and import no stale bytecode from it.
     sys.dont_write_bytecode = True
     _leave_ending_to_the_server()
-    _go_before_the_server()
+    system.prefer_as_victim(_OOM_SCORE)
     draw_own_numbers()
     for fd in fds:
         os.set_inheritable(fd, False)
@@ -278,19 +278,9 @@ def _leave_ending_to_the_server() -> None:
     os.register_at_fork(after_in_child=_default_signals)
 
 
-def _go_before_the_server() -> None:
-    """Raise the OOM score: the system then kills a model rather than the server, which can restart it."""
-    with contextlib.suppress(OSError, ValueError), open("/proc/self/oom_score_adj", "r+") as file:
-        score = min(1000, int(file.read()) + _OOM_SCORE)
-        file.seek(0)
-        file.write(str(score))
-
-
 def _end_after_server(sock: socket.socket) -> None:
     """End the process five seconds after the server has ended, also while the model computes."""
-    poll = select.poll()
-    poll.register(sock, 0)  # only POLLHUP, which needs no registration, wakes this thread
-    poll.poll()
+    system.wait_for_server(sock)
     threading.Event().wait(_FAREWELL_S)
     os._exit(1)
 

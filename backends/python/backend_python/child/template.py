@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable
 
+from backend_python import system
 from backend_python.child import main as child
 from backend_python.child import worker
 from backend_python.protocol import ASKED, CHILD, FORKED, STATUS
@@ -28,27 +29,25 @@ class Template:
 
     def __init__(self, control: socket.socket):
         self._control = control
-        self._children: dict[int, tuple[int, int]] = {}  # pidfd → process id, status
+        self._children: dict[int, int] = {}  # process id → status
+        self._poll = poll = select.poll()
+        self._ends = system.ChildSignals(poll) if system.PORTABLE else system.Pidfds(poll)
 
     def serve(self) -> None:
         """Fork and reap children until the server closes CONTROL. The children then end by themselves."""
-        poll = select.poll()
-        poll.register(self._control, select.POLLIN)
+        self._poll.register(self._control, select.POLLIN)
         while True:
-            for fd, _ in poll.poll():
+            for fd, _ in self._poll.poll():
                 if fd != self._control.fileno():
-                    poll.unregister(fd)
                     self._reap(fd)
-                elif (pidfd := self._fork()) is not None:
-                    poll.register(pidfd, select.POLLIN)
-                else:
+                elif not self._fork():
                     return
 
-    def _fork(self) -> int | None:
-        """Fork the requested child and return its pidfd; None if the server has closed CONTROL."""
+    def _fork(self) -> bool:
+        """Fork the requested child. Return False if the server has closed CONTROL."""
         message, fds, _, _ = socket.recv_fds(self._control, 1, ASKED)
         if not message:
-            return None
+            return False
         *channels, out, err, status = fds
         with warnings.catch_warnings():  # Python warns of a fork with threads
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -56,12 +55,14 @@ class Template:
         if not pid:
             main = child.main if message == CHILD else worker.main
             self._become(main, channels, (out, err), status)
-        pidfd = os.pidfd_open(pid)  # safe: only this process reaps, so the id is not reused
-        self._children[pidfd] = (pid, status)
+        self._children[pid] = status
         for fd in (*channels, out, err):
             os.close(fd)
-        socket.send_fds(self._control, [FORKED.pack(pid)], [pidfd])
-        return pidfd
+        if watched := self._ends.add(pid):
+            socket.send_fds(self._control, [FORKED.pack(pid)], watched)
+        else:
+            self._control.sendall(FORKED.pack(pid))
+        return True
 
     def _become(
         self,
@@ -73,12 +74,12 @@ class Template:
         """Close the template's descriptors and serve, in the new process. This function does not return."""
         try:
             self._control.close()
-            os.close(status)
+            self._ends.abandon()
+            system.keep_status(status)
             for fd, theirs in zip(printed, (1, 2)):
                 os.dup2(fd, theirs)
                 os.close(fd)
-            for pidfd, (_, other) in self._children.items():
-                os.close(pidfd)
+            for other in self._children.values():
                 os.close(other)
             gc.enable()
             main(*channels)
@@ -87,16 +88,15 @@ class Template:
         finally:
             os._exit(1)  # `main` ends the process itself, unless it raises
 
-    def _reap(self, pidfd: int) -> None:
-        """Reap a child and report its exit status to the server."""
-        pid, status = self._children.pop(pidfd)
-        _, ending = os.waitpid(pid, 0)
-        try:
-            os.write(status, STATUS.pack(os.waitstatus_to_exitcode(ending)))
-        except BrokenPipeError:
-            pass  # the server has closed its end
-        os.close(status)
-        os.close(pidfd)
+    def _reap(self, fd: int) -> None:
+        """Reap the children that have ended and report their exit status to the server."""
+        for pid, ending in self._ends.reap(fd):
+            status = self._children.pop(pid)
+            try:
+                os.write(status, STATUS.pack(os.waitstatus_to_exitcode(ending)))
+            except BrokenPipeError:
+                pass  # the server has closed its end
+            os.close(status)
 
 
 def main() -> None:

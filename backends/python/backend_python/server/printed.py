@@ -6,7 +6,6 @@ print any amount while it loads, and the event loop does not wait for it.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import select
@@ -97,8 +96,7 @@ class _Reader:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held while a stream is read
         self._streams: dict[int, _Stream] = {}
-        self._epoll: select.epoll  # this and the next two are set while there is a stream
-        self._end: int  # an eventfd
+        self._wake: int  # a pipe; this and the next are set while there is a stream
         self._thread: threading.Thread
 
     def add(self, streams: Iterable[_Stream]) -> None:
@@ -107,42 +105,46 @@ class _Reader:
                 self._begin()
             for stream in streams:
                 self._streams[stream.fd] = stream
-                self._epoll.register(stream.fd, select.EPOLLIN)
+            os.write(self._wake, b".")
 
     def remove(self, streams: Iterable[_Stream]) -> None:
         """Read them to their end and close them."""
         with self._lock:
             for stream in streams:
-                if self._streams.pop(stream.fd, None) is not None:
-                    with contextlib.suppress(FileNotFoundError):  # `_serve` has unregistered it
-                        self._epoll.unregister(stream.fd)
+                self._streams.pop(stream.fd, None)
                 stream.close()
             if self._streams:
                 return
             thread = self._thread
-            os.eventfd_write(self._end, 1)
+            os.close(self._wake)
         thread.join()
 
     def _begin(self) -> None:
-        self._epoll = select.epoll()
-        self._end = os.eventfd(0)
-        self._epoll.register(self._end, select.EPOLLIN)
+        woken, self._wake = os.pipe()
         self._thread = threading.Thread(
-            target=self._serve, args=(self._epoll, self._end), name="printed", daemon=True
+            target=self._serve, args=(woken,), name="printed", daemon=True
         )
         self._thread.start()
 
-    def _serve(self, epoll: select.epoll, end: int) -> None:
-        with epoll:
-            while True:
-                for fd, events in epoll.poll():
-                    if fd == end:
-                        os.close(end)
+    def _serve(self, woken: int) -> None:
+        """Read the streams as they become readable, until the other end of the pipe is closed."""
+        poll = select.poll()
+        poll.register(woken, select.POLLIN)
+        while True:
+            for fd, events in poll.poll():
+                if fd == woken:
+                    if not os.read(woken, _READ):
+                        os.close(woken)
                         return
                     with self._lock:
-                        stream = self._streams.get(fd)
-                        if stream is not None and not stream.read() and events & select.EPOLLHUP:
-                            epoll.unregister(fd)
+                        for each in self._streams:
+                            poll.register(each, select.POLLIN)
+                    continue
+                with self._lock:
+                    stream = self._streams.get(fd)
+                    # Without a stream it is closed, and its number may be of another file by now.
+                    if stream is None or (not stream.read() and events & select.POLLHUP):
+                        poll.unregister(fd)
 
 
 _reader = _Reader()

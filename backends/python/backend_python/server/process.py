@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from backend_python import arena, protocol
+from backend_python import arena, protocol, system
 from backend_python.protocol import Frame
 from backend_python.server.calls import Calls, replied
 from backend_python.server.control import OPERATIONS, ModelControl
@@ -79,8 +79,8 @@ class Process:
         self.write = self.write_now
         self.unsent = b""
         self._answers: deque[Frame] = deque()
-        request_fd = arena.create("requests", _pages(settings.arena_bytes))
-        response_fd = arena.create("responses", _pages(settings.arena_bytes))
+        request_fd = system.create_memory("requests", _pages(settings.arena_bytes))
+        response_fd = system.create_memory("responses", _pages(settings.arena_bytes))
         self._fds: tuple[int, ...] = (request_fd, response_fd)
         self.sock, theirs = socket.socketpair()
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)

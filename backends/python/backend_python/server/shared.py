@@ -15,7 +15,8 @@ from weakref import WeakValueDictionary
 
 from backend_python import protocol
 from backend_python.server.printed import Printed
-from backend_python.server.template import Child, Ended, SharedTemplate, readable
+from backend_python.server.template import Child, Ended, SharedTemplate
+from backend_python.system import readable
 
 END_S = 5.0  # from the end of the last instance to the end of the worker
 
@@ -72,7 +73,7 @@ class Worker:
     """One worker process."""
 
     def __init__(self, name: str, template: SharedTemplate, timeout_s: float):
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control, theirs = socket.socketpair()
         self._printed = Printed(name)
         try:
             with theirs:

@@ -6,10 +6,7 @@ own template. A template starts with its first user and ends with the last.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from backend_python import system
 from backend_python.protocol import CHILD, FORKED, STATUS
 
 END_S = 5.0  # from the end of the channel to the end of the template
@@ -45,21 +43,20 @@ class Child:
         self.pidfd = pidfd
         self.status: int | None = None
         self.killed = ""
-        self._report = report  # a pipe, to which the template writes the status
+        self._report = report  # the template writes the status to its other end
 
     def kill(self, why: str = "") -> None:
         """Kill the process; call `wait` after that. The first reason is kept."""
         self.killed = self.killed or why
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        system.kill(self.pid, self.pidfd)
 
     leave = kill  # for a child that is not needed any more
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until the process has ended, and read its status. Raise TimeoutError after `timeout_s`."""
-        if not readable(timeout_s, self.pidfd):
+        if not system.readable(timeout_s, self.pidfd):
             raise TimeoutError
-        if self.status is None and readable(REPORT_S, self._report):
+        if self.status is None and system.readable(REPORT_S, self._report):
             report = os.read(self._report, STATUS.size)
             if len(report) == STATUS.size:
                 (self.status,) = STATUS.unpack(report)
@@ -95,7 +92,7 @@ class Template:
     def __init__(self, command: Callable[[], Command] = lambda: _OWN) -> None:
         arguments, variables = command()
         self.surroundings = surroundings()
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control, theirs = socket.socketpair()
         with theirs:
             self._popen = subprocess.Popen(
                 [*arguments, str(theirs.fileno())],
@@ -109,10 +106,10 @@ class Template:
 
         `what` can also ask for a worker; see PROTOCOL.md. Raise Ended or TimeoutError.
         """
-        report, status = os.pipe()
+        report, status = system.report_channel()
         try:
             socket.send_fds(self._control, [what], [*fds, status])
-            if not readable(timeout_s, self._control.fileno()):
+            if not system.readable(timeout_s, self._control.fileno()):
                 raise TimeoutError
             message, pidfds, _, _ = socket.recv_fds(self._control, FORKED.size, 1)
             if not message:
@@ -125,7 +122,7 @@ class Template:
         finally:
             os.close(status)
         (pid,) = FORKED.unpack(message)
-        return Child(pid, pidfds[0], report)
+        return Child(pid, pidfds[0] if pidfds else os.dup(report), report)
 
     def close(self) -> None:
         """End the process; its children continue."""
@@ -198,11 +195,3 @@ def surroundings() -> tuple[dict[str, str], int, int]:
     """Return what a process inherits from its starter: environment variables and current directory."""
     here = os.stat(".")
     return dict(os.environ), here.st_dev, here.st_ino
-
-
-def readable(timeout_s: float | None, *fds: int) -> bool:
-    """Wait until a file descriptor is readable. Return False if none is within `timeout_s` seconds."""
-    poll = select.poll()
-    for fd in fds:
-        poll.register(fd, select.POLLIN)
-    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))

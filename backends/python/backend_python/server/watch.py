@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
+
+from backend_python.system import process_state
 
 _LOOKS = 8  # within the limit
 _LONGEST_S = 5.0  # between two looks
@@ -61,14 +62,6 @@ class Watch:
     def _reason(self, seconds: float) -> str | None:
         if self._limit_s and seconds >= self._limit_s:
             return f"has not come back from execute within {self._limit_s:g} seconds"
-        if seconds >= self._stopped_s and _state(self._pid) == "T":
+        if seconds >= self._stopped_s and process_state(self._pid) == "T":
             return f"has been stopped by a signal for {self._stopped_s:g} seconds"
         return None
-
-
-def _state(pid: int) -> str:
-    """Return the letter of a process's state: R, S, D, T for stopped, t for stopped by a debugger, …"""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):  # it has ended
-        return ""

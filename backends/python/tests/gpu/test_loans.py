@@ -7,7 +7,7 @@ from collections import deque
 
 import played_gpu
 import pytest
-from backend_python import arena, layout, loans
+from backend_python import arena, layout, loans, system
 from backend_python.api import cuda
 from backend_python.api.errors import TritonModelException
 from backend_python.loans import LOAN, Borrower, Lender, Place
@@ -72,7 +72,7 @@ def test_nothing_is_kept_for_a_side_that_has_ended(own):
 
 
 def test_loans_come_back_with_the_regions_of_an_arena(own):
-    fd = arena.create("test", 1 << 16)
+    fd = system.create_memory("test", 1 << 16)
     sender = arena.Sender(fd)
     sender.lender = Lender()
     offset = sender.allocate(100)

@@ -1,0 +1,10 @@
+/* Whether CORE_PORTABLE=1 forbids what only Linux has. core/system/platform.py reads the same variable. */
+#pragma once
+
+#include <stdlib.h>
+#include <string.h>
+
+static inline int form_is_portable(void) {
+  const char* const value = getenv("CORE_PORTABLE");
+  return value != NULL && strcmp(value, "") != 0 && strcmp(value, "0") != 0;
+}
