@@ -63,7 +63,7 @@ def test_a_python_model_that_is_killed_is_replaced(launch):
 
     os.kill(first, 9)
     while (answer := found.infer("apart", BODY)).status != 200:
-        assert "is not healthy" in answer.text
+        assert "is not healthy" in answer.json["error"]
 
     assert answer.json["outputs"][0]["data"][0] != first
 

@@ -20,7 +20,12 @@ from core_client import SharedMemoryError, SharedMemoryPool
 from core_client.registration import BySocket
 from tritonclient.utils import InferenceServerException
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+from core.system.platform import PORTABLE
+
+pytestmark = [
+    pytest.mark.usefixtures("nothing_left"),
+    pytest.mark.skipif(PORTABLE, reason="only Linux has memory that can be sealed"),
+]
 
 ADD_SEALS, SEAL_SHRINK, SEAL_WRITE = 1033, 2, 8
 

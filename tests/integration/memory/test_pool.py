@@ -16,6 +16,8 @@ import tritonclient.http
 import tritonclient.http.aio
 from core_client import AsyncSharedMemoryPool, SharedMemoryPool
 
+from core.system.platform import PORTABLE
+
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
 CLIENTS = {"http": tritonclient.http, "grpc": tritonclient.grpc}
@@ -32,7 +34,10 @@ def client(request, site):
         yield found
 
 
-@pytest.fixture(params=["name", "socket"])
+SEALED = pytest.mark.skipif(PORTABLE, reason="only Linux has memory that can be sealed")
+
+
+@pytest.fixture(params=["name", pytest.param("socket", marks=SEALED)])
 def pool(request, site, client):
     socket = site.socket if request.param == "socket" else ""
     with SharedMemoryPool(client, socket=socket, segment_bytes=2**16) as found:
@@ -91,7 +96,7 @@ class TestRequests:
 
 
 @pytest.mark.parametrize("kind", ["http", "grpc"])
-@pytest.mark.parametrize("by", ["name", "socket"])
+@pytest.mark.parametrize("by", ["name", pytest.param("socket", marks=SEALED)])
 def test_asyncio(site, kind, by):
     library = {"http": tritonclient.http.aio, "grpc": tritonclient.grpc.aio}[kind]
 
@@ -151,7 +156,7 @@ class TestNoCopies:
                     return int(line.split()[4])
         raise AssertionError("nothing is mapped there")
 
-    @pytest.mark.parametrize("by", ["name", "socket"])
+    @pytest.mark.parametrize("by", ["name", pytest.param("socket", marks=SEALED)])
     def test_a_model_sees_bytes_that_the_client_writes_after_sending(self, site, by):
         backend = site.backend
         backend.seen.clear()
@@ -206,6 +211,7 @@ class TestTheEnd:
         with pytest.raises(ValueError, match="the pool is closed"):
             pool.empty(4)
 
+    @SEALED
     def test_a_pool_without_references_is_closed(self, site, client):
         x = SharedMemoryPool(client, socket=site.socket).empty(4)
         assert site.lent() == 1
@@ -214,6 +220,7 @@ class TestTheEnd:
 
         assert site.nothing_lent()
 
+    @SEALED
     def test_a_server_that_has_ended_is_no_error(self, serving, tmp_path):
         with serving(shared_memory_socket=f"{tmp_path}/m", allow_client_shm=True) as other:
             client = tritonclient.http.InferenceServerClient(other.url("http"))
@@ -255,7 +262,7 @@ if how == "fork":
 """
 
 
-@pytest.mark.parametrize("by", ["name", "socket"])
+@pytest.mark.parametrize("by", ["name", pytest.param("socket", marks=SEALED)])
 class TestProcesses:
     def run(self, site, by, how):
         socket = site.socket if by == "socket" else ""
