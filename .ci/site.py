@@ -37,6 +37,7 @@ _OTHERS = {
 _NOT_SEARCHED = ("CHANGELOG.md", "benchmarks/NOTEBOOK.md", "benchmarks/README.md")
 """Long pages that contain every word, and are seldom what a reader searches for."""
 _SCRIPTS = shutil.ignore_patterns("*.py", "__pycache__")
+_NAMED = re.compile(r"`(docs/[\w/-]+)\.md`")
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCE = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 _WAY_BACK = re.compile(r"\A\[Documentation\]\([^)]*\) / [^\n]*\n\n")
@@ -86,7 +87,12 @@ def _with_links(text: str, name: str, known: dict[str, str], folder: Path) -> st
         start = posixpath.dirname(known[name])
         return f"{link[1]}{posixpath.relpath(address, start)}{mark}{anchor}{link[3]}"
 
-    return _LINK.sub(adapted, text)
+    return _LINK.sub(adapted, _NAMED.sub(_link_to, text) if name.endswith("README.md") else text)
+
+
+def _link_to(page: re.Match[str]) -> str:
+    """Return a link for the name of a page in a README: an index of packages cannot follow a relative one."""
+    return f"[{posixpath.basename(page[1])}](../../{page[1]}.md)"
 
 
 def _copied(name: str, folder: Path) -> str | None:

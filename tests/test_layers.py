@@ -62,12 +62,13 @@ OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 SHARED = ("shared",)
 # The inner packages of core that a frontend imports because it starts a server itself: plugins and hooks of
 # the server, and the interface of repositories, which bound functions implement. The pages of docs have the
-# metrics of plugins. Hints about folders need the formats that distributions declare.
+# metrics of plugins. Hints about folders need the formats that distributions declare, startup tables the
+# plugins and agents in use.
 STARTS_A_SERVER = {
     "frontends.in_process": {"core.plugins", "core.repository"},
     "frontends.layouts": {"core.plugins"},
     "frontends.pages": {"core.plugins"},
-    "frontends.tables": {"core.plugins", "core.repository"},
+    "frontends.terminal": {"core.plugins", "core.repository.agents.known"},
 }
 # Commands show how core would load and run a model, so they read every part of it.
 READS_ALL = "frontends.commands"

@@ -59,6 +59,8 @@ def _value(flag: Flag, value: Any) -> Any:
                 raise _wrong(flag, value)
             return value
         if isinstance(flag.default, tuple) and _are_names(value):
+            if tuple(value) == flag.default:
+                return flag.default
             value = ",".join(value) or "none"
         if isinstance(value, bool) or not isinstance(value, int | float | str | os.PathLike):
             raise _wrong(flag, value)

@@ -74,7 +74,7 @@ def test_it_passes_its_own_tests(new):
 
 
 def test_it_is_listed_with_its_distribution(new):
-    listed = run(new.folder, "core", path=new.site).stdout
+    listed = run(new.folder, "core", "plugins", path=new.site).stdout
 
     line = next(line for line in listed.splitlines() if line.split()[:1] == ["fresh"])
     assert new.package.replace("_", "-") in line

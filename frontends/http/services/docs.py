@@ -108,5 +108,7 @@ def _swagger() -> Path:
     """Return the folder with the files of Swagger UI. Raises CoreError(UNSUPPORTED) without them."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
-        raise unsupported("the page /docs needs Swagger UI; try: pip install 'core[docs]'")
+        raise unsupported(
+            "the page /docs needs Swagger UI; try: pip install --find-links wheels 'core[docs]'"
+        )
     return Path(found.submodule_search_locations[0], "dist")

@@ -148,7 +148,7 @@ async def test_without_swagger_ui_the_page_names_the_extra(site, monkeypatch):
     for path in ("/docs", "/docs/swagger-ui.css"):
         reply = await site.ask("GET", path)
         assert reply.status == 501
-        assert reply.json["error"].endswith("try: pip install 'core[docs]'")
+        assert reply.json["error"].endswith("try: pip install --find-links wheels 'core[docs]'")
 
 
 @pytest.mark.parametrize("name", ["page.html", "nothing.js", "VERSION", "..", "swagger-ui.js"])

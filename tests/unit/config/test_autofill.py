@@ -170,8 +170,8 @@ def test_files_of_two_unordered_backends_are_refused_with_advice():
         found([MINE, YOURS], "model.mine", "model.yours")
 
     assert caught.value.message == (
-        "the files of the model are for several backends: model.mine ('mine'), model.yours ('yours'); name "
-        "one with 'backend' in config.pbtxt"
+        "the files of the model are for several backends of the same precedence: model.mine ('mine'), "
+        "model.yours ('yours'); name one with 'backend' in config.pbtxt"
     )
     assert found([MINE, YOURS], "model.mine", "model.yours", text='backend: "yours"') == (
         "yours",

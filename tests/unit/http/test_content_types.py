@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 import pytest
+from google.protobuf import descriptor_pool
 
 from core import dtypes
 from core.config import InputSpec, Signature
@@ -24,7 +25,15 @@ TIMES = [datetime(2026, 1, 31, 12), datetime(1969, 12, 31, 23, 59, 59, 999999, t
 
 @pytest.fixture(scope="module")
 def codecs():
-    return pytest.importorskip("mlserver.codecs", reason="MLServer has no wheel for this Python")
+    """The codecs of MLServer. Its messages have the names of tritonclient's, so they get another pool."""
+    found = pytest.MonkeyPatch()
+    pool = descriptor_pool.DescriptorPool()
+    found.setattr(descriptor_pool, "Default", lambda: pool)
+    try:
+        reason = "MLServer has no wheel for this Python"
+        return pytest.importorskip("mlserver.codecs", reason=reason)
+    finally:
+        found.undo()
 
 
 def model(batch=0, **inputs):

@@ -192,9 +192,10 @@ async def test_a_model_without_a_version_is_refused(folder, started, config, ref
 
     error = await refusal(manager.load("m", {}))
 
-    assert error.message == (
+    # A plugin may add what is wrong with the layout.
+    assert error.message.startswith(
         "load failed for model 'm': at least one version must be available under the version "
-        "policy of model 'm'\n"
+        "policy of model 'm'"
     )
 
 

@@ -1,7 +1,7 @@
 """Tables of the start, as operators know them."""
 
 from core.options import Options
-from frontends import tables
+from frontends.terminal import tables
 
 
 def test_a_table_is_as_wide_as_its_cells():
