@@ -20,7 +20,7 @@ from core_testing.served import Served
 from core.errors import CoreError
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "native-backends.md"
+PAGE = ROOT / "docs" / "write" / "native-backends.md"
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 SUPPORTS = {"batching", "cpu"}
 MEAN, DEVIATION = [1.0, 0.0, -2.0], [2.0, 1.0, 0.5]

@@ -256,5 +256,8 @@ async def test_a_plugin_that_fails_in_core_batch_done_affects_no_response(serve,
 
     assert await y(chain.handler(request(1))) == [2]
 
-    assert "plugin 'test plugin 1' failed in core_batch_done: AttributeError" in caplog.text
+    assert (
+        "plugin 'test plugin 1' failed in core_batch_done at tests/flow/test_layers" in caplog.text
+    )
+    assert "AttributeError" in caplog.text
     await chain.close()

@@ -45,7 +45,7 @@ class _Strange(Exception):
 
 def paths(route, model):
     for path in templates(route.path.pattern):
-        yield path.format(model=model, version="1", region="r", repository="q")
+        yield path.format(model=model, version="1", region="r", repository="q", file="f")
 
 
 def call(server, path, method, message):

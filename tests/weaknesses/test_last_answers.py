@@ -23,7 +23,7 @@ def answers(served, data):
         ending = threading.Thread(target=served.run, args=[served.http.stop(10)])
         ending.start()
         end = time.monotonic() + 20
-        while served.http._listener is not None:  # then its connections know about the stop
+        while served.http._listeners:  # then its connections know about the stop
             assert time.monotonic() < end
             time.sleep(0.01)
         served.backend.gate.set()

@@ -24,7 +24,10 @@ def status(found):
 def routes():
     for route in TABLE:
         for path in templates(route.path.pattern):
-            yield route, path.format(model="echo", version="1", region="r", repository="q")
+            yield (
+                route,
+                path.format(model="echo", version="1", region="r", repository="q", file="f"),
+            )
 
 
 @pytest.fixture
@@ -61,7 +64,8 @@ def test_vertex_ai_redirects_only_to_read_and_inference_paths(vertex):
     router = vertex(OPEN)
 
     for route, path in routes():
-        looks = route.category in READING or path.endswith(("/index", "/status"))
+        reads = path.endswith(("/index", "/status", "/v2/models", "/docs/openapi.json"))
+        looks = not route.is_open and (route.category in READING or reads)
         found = status(router.match("POST", "/p", {REDIRECT: path[1:]}))
         assert (found == 200) == (looks or route.category == "inference"), path
         assert found in (200, 400, 403)

@@ -95,7 +95,8 @@ class VertexAIRouter(Router):
         if method != "POST":
             return refusal(405, "Method Not Allowed")
         for route in _LED:
-            if (found := route.path.fullmatch(target)) is not None:
+            found = None if route.is_open else route.path.fullmatch(target)
+            if found is not None:
                 inference = route.category == "inference"
                 if not (route.looks or inference or route.methods == {"GET"}):
                     return refusal(403, f"'{target[1:]}' is for the HTTP port of the server only")

@@ -55,7 +55,7 @@ class Connection:
 
 
 def refused(status, content):
-    text = json.loads(content)["error"] if content else f"status {status}"
+    text = json.loads(content).get("error", content.decode()) if content else f"status {status}"
     return CoreError(KINDS.get(status, Kind.INVALID), text)
 
 
