@@ -77,6 +77,17 @@ class Page:
             await asyncio.sleep(0.05)
         return found
 
+    async def settled(self):
+        """Wait until the page has not changed for half a second: Swagger UI draws in several steps."""
+        await self.value(
+            """new Promise(done => {
+                let timer = setTimeout(done, 500);
+                const again = () => { clearTimeout(timer); timer = setTimeout(done, 500); };
+                const kinds = {subtree: true, childList: true, attributes: true, characterData: true};
+                new MutationObserver(again).observe(document.body, kinds);
+            })"""
+        )
+
     async def choose_file(self, expression, path):
         """Choose a file in the input element that an expression names."""
         found = await self.command("Runtime.evaluate", expression=expression)

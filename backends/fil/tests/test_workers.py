@@ -45,7 +45,7 @@ def test_an_error_of_a_thread_reaches_the_caller(pool):
 
 
 def test_one_core_is_left_to_the_server(monkeypatch):
-    monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _: set(range(4)), raising=False)
+    monkeypatch.setattr(workers.platform, "cores", lambda: set(range(4)))
 
     assert threads_by_default(frozenset()) == 3
     assert threads_by_default(frozenset({0, 1})) == 2

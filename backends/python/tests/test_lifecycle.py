@@ -305,7 +305,7 @@ async def test_a_child_has_nothing_of_core_but_its_compiled_pieces(serve):
         heavy = [name for name in ("google.protobuf", "aiohttp", "asyncio", "orjson", "uvloop", "grpc")
                  if name in sys.modules]
         heavy += [name for name in sys.modules
-                  if name.startswith("core.") and not name.startswith("core.native")]
+                  if name.startswith("core.") and not name.startswith(("core.native", "core.cython_shared"))]
         return [pb_utils.InferenceResponse([pb_utils.Tensor(
             "y", np.array([" ".join(heavy).encode()], object))])]
     """

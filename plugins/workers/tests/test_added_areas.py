@@ -19,7 +19,7 @@ class NoteControl(Area, name="note"):
     def __init__(self):
         self.notes = {}
 
-    @change("logging", thing="note {name}", otherwise="the others have their note of before")
+    @change("logging", subject="note {name}", otherwise="the others have their note of before")
     async def put(self, name: str, text: str) -> Changed:
         """Keep a note; return the number of notes."""
         if self.strict and text == "wrong":
@@ -35,7 +35,7 @@ class NoteControl(Area, name="note"):
 
         return Changed(len(self.notes), undo=undo)
 
-    @change("logging", thing="note {name}", otherwise="the others have removed it", forgets=True)
+    @change("logging", subject="note {name}", otherwise="the others have removed it", forgets=True)
     async def remove(self, name: str) -> None:
         """Remove a note."""
         self.notes.pop(name, None)

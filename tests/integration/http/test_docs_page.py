@@ -184,8 +184,10 @@ async def open_box(page, path):
     """Open the box of an operation, and return its expression."""
     box = block(path)
     await page.until(f"!!({box})")
+    await page.settled()
     await page.value(f"{box}.querySelector('.opblock-summary-control').click()")
     await page.until(f"!!({box}).querySelector('.btn.execute')")
+    await page.settled()
     return box
 
 
@@ -251,6 +253,7 @@ async def test_the_page_takes_what_the_server_wants_of_a_caller(
         await page.open(f"http://127.0.0.1:{site.frontend.port}/docs")
         await page.until(f"document.body.innerText.includes('{refusal}')")
         await page.until("!!document.querySelector('.btn.authorize')")
+        await page.settled()
         await page.value("document.querySelector('.btn.authorize').click()")
         await page.until("!!document.querySelector('.auth-container input')")
         await page.value(
