@@ -248,7 +248,8 @@ def test_a_frontend_imports_no_other_frontend():
         if name.startswith("frontends.") and owner(name) not in (owner(module), *SHARED)
     }
 
-    # The port of metrics is one of HTTP; `flags` registers all flags, `pages` describes them.
+    # The port of metrics is one of HTTP; `flags` registers all flags, `pages` describes them; `core serve`
+    # tells the terminal what its user has named.
     assert across == {
         *(
             ("frontends.metrics.frontend", f"frontends.http.{name}")
@@ -256,6 +257,7 @@ def test_a_frontend_imports_no_other_frontend():
         ),
         ("frontends.metrics.options", "frontends.http.options"),
         ("frontends.pages", "frontends.flags"),
+        ("frontends.commands.serve", "frontends.terminal"),
         *(
             ("frontends.flags", f"frontends.{name}.options")
             for name in ("grpc", "http", "memory", "metrics", "terminal")

@@ -22,6 +22,7 @@ from core.options import Flags, HelpWanted, Section, UsageError, group, parse, u
 from core.options.command_line import pairs
 from core.options.section import flags_of
 from core.options.values import SWITCH
+from frontends import terminal
 from frontends.commands import version
 from frontends.commands.serve_help import short_help
 
@@ -97,6 +98,8 @@ def _main(arguments: Sequence[str], flags: Flags) -> int:
     from frontends.commands.paths import served
 
     with served(paths, trust=own.get("trust", False)) as found:
+        if found.files:
+            terminal.names[found.repositories[-1]] = ", ".join(map(str, found.files.values()))
         failures = _FailedModels()
         plugins.hooks().register(failures, "core serve")
         try:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from core.options import Options
     from frontends.terminal.screen import Screen
 
+names: dict[str, str] = {}
+"""Location of a repository that `core serve` has made → what the user has named instead."""
+
 _screen: Screen | None = None  # of this process
 
 
@@ -42,7 +45,8 @@ def core_run_server(options: Options) -> int | None:
         return None
     from frontends.terminal.process import run
 
-    return run(options, _screen)
+    places = [names.get(each, each) for each in options.model_repository]
+    return run(options, _screen, places)
 
 
 @hookimpl

@@ -6,6 +6,7 @@ core.process.serve ─► [TerminalProcess] ─► Screen
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.process import OnlyProcess, run_on_loop, serve
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from frontends.terminal.screen import Screen
 
 
-def run(options: Options, screen: Screen) -> int:
-    """Serve until a signal comes; return the exit status."""
-    screen.say(f"core {__version__} loads models from {', '.join(options.model_repository)}")
+def run(options: Options, screen: Screen, repositories: Sequence[str]) -> int:
+    """Serve until a signal comes; return the exit status.
+
+    repositories   where the models come from, in the user's words
+    """
+    screen.say(f"core {__version__} loads models from {', '.join(repositories)}")
     role = TerminalProcess(screen)
     status = run_on_loop(serve(options, role))
     role.ended(status)
