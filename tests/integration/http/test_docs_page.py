@@ -1,7 +1,9 @@
 """The page /docs: its document, its files, and a model that is asked from it in a browser."""
 
+import asyncio
 import importlib.util
 import json
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -137,7 +139,13 @@ async def test_a_model_that_is_not_loaded_is_not_listed(open_with):
         listed = (await site.ask("GET", "/v2/models")).json["models"]
         assert [each["name"] for each in listed] == ["echo"]
         await site.server.models.unload("echo")
-        assert (await site.ask("GET", "/v2/models")).json == {"models": []}
+        end = time.monotonic() + 20
+        while (states := (await site.ask("GET", "/v2/models")).json["models"]) and (
+            states[0]["state"] == "UNLOADING"
+        ):
+            assert time.monotonic() < end
+            await asyncio.sleep(0.01)
+        assert states == []
         document = await described(site)
         assert (document["paths"], document["info"]["description"]) == ({}, "No model serves.")
 
