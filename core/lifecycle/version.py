@@ -268,12 +268,11 @@ class ModelVersion:
             cause = error.__cause__
             hint = f"; `python -m core config {self.directory}` loads it without a server"
         logger.error(
-            "failed to load '%s' version %d%s: %s%s",
+            "failed to load '%s' version %d%s: %s",
             self.key,
             self.version,
             attempt,
-            self.reason,
-            hint,
+            self.reason + hint,
             # An exception of a model's own code needs its traceback.
             exc_info=None if isinstance(cause, CoreError) else cause,
         )

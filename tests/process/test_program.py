@@ -384,7 +384,12 @@ def test_an_interrupted_command_prints_no_traceback(tmp_path):
         f"import pathlib, time\npathlib.Path({str(ready)!r}).touch()\ntime.sleep(60)\n"
     )
     process = subprocess.Popen(
-        [CORE, "check", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [CORE, "check", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Shells start background jobs, of which these tests may be one, with SIGINT ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     for _ in range(600):
         if ready.exists():
