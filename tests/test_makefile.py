@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Without what `make test` hands to the tests that it runs.
-ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "MFLAGS" and not k.startswith("MAKE")}
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("ARGS", "MAKE", "MFLAGS"))}
 VERBS = re.findall(r"^([\w-]+):.*## ", (ROOT / "Makefile").read_text(), re.M)
 
 
