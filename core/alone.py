@@ -21,7 +21,7 @@ from core.system.host_policy import HostPolicies
 
 
 def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str]) -> None:
-    """Write what the backend knows of a model's files into its configuration.
+    """Open a model's backend, let it complete `config` from the files if it can, and close it.
 
     path       the version's directory
     settings   what --backend-config says for the backend

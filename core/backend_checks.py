@@ -57,7 +57,7 @@ def refuse_misspelt(found: type, base: type) -> None:
 
 
 def _is_near(name: str, known: str) -> bool:
-    """Return whether a name is a slip of the keyboard. Many words are close to short names: read, closed."""
+    """Return whether `name` may be a slip for `known`: the same letters or, in a long name, most of them."""
     if sorted(name) == sorted(known) or len(known) < 7 or abs(len(name) - len(known)) > 2:
         return sorted(name) == sorted(known)
     from difflib import SequenceMatcher  # slow to import, and few names come here

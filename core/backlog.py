@@ -39,7 +39,7 @@ class Backlog:
 
     Invariants:
     1. While it is full, every request in it is paused, and a timer runs.
-    2. It is full from MOST_ANSWERS or MOST_BYTES on, until both counts have fallen to half.
+    2. It is full once over MOST_ANSWERS or MOST_BYTES wait, until both counts have fallen to half.
     """
 
     def __init__(self, give_up: Callable[[CoreError], None]):
@@ -66,7 +66,7 @@ class Backlog:
         self._requests.discard(request)
 
     def add(self, size: int) -> None:
-        """Count a response of `size` bytes that waits."""
+        """Count a response of `size` bytes that waits. Pause the requests, or give up, if too much waits."""
         self._answers += 1
         self._bytes += size
         if not self.full and (self._answers > MOST_ANSWERS or self._bytes > MOST_BYTES):
@@ -138,9 +138,9 @@ class Pace:
         self._free: threading.Semaphore | None = None  # released when the last check has succeeded
 
     def gave(self, size: int) -> None:
-        """Count a response of `size` bytes, and wait until the next one may be sent.
+        """Count a response of `size` bytes. After EACH_ANSWERS or EACH_BYTES, wait for the client.
 
-        Never wait on a thread that runs an event loop.
+        On a thread that runs an event loop, never wait.
         """
         self._answers += 1
         self._bytes += size

@@ -59,8 +59,8 @@ class Batch:
     def __getitem__(self, name: str) -> np.ndarray:
         """Return input `name` with the rows of all requests. Raise KeyError if the requests do not have it.
 
-        For one request it is a read-only view of the request's bytes; for several, a new array that the
-        backend may keep. Its shape is [rows, …] for a model with a batch dimension, else that of the request.
+        For one request it may be a view of the request's bytes: do not write to it. For several, it is a new
+        array that the backend may keep. Its shape is [rows, …] with a batch dimension, else the request's.
         BYTES are object arrays of `bytes`. A ragged input (`allow_ragged_batch`) has one dimension: the
         elements of the first request, then of the second, ….
         """
@@ -73,7 +73,7 @@ class Batch:
         return array
 
     def _only(self, name: str) -> np.ndarray:
-        """Return the input of the only request."""
+        """Return input `name` of the only request, flattened if it is ragged."""
         request = self.requests[0]
         tensor = request.inputs[name]
         spec = self.signature.inputs.get(name)  # None for controls and states of a sequence
@@ -120,7 +120,7 @@ class Batch:
         return found
 
     def wanted(self, names: list[str]) -> list[str]:
-        """Return those of `names` that a request wants, or that are states. Return `names` itself for all.
+        """Return the `names` that are states or that a request wants; `names` itself for one name or for all.
 
         names   of all outputs and states of the model
         """
@@ -155,7 +155,7 @@ class Batch:
         *,
         final: bool = True,
     ) -> None:
-        """Answer request `i` only. Thread-safe.
+        """Answer request `i` only. Do nothing if it has its final response. Thread-safe.
 
         outputs      {name: array} or a list of Tensor, with the rows of this request. Outputs that the client
                      has not requested are dropped; an unknown output becomes an error of this request
@@ -167,8 +167,8 @@ class Batch:
     def respond_all(self, answers: list[list[Any]]) -> None:
         """Answer every unanswered request. Call it before execute returns, on its thread.
 
-        answers   a list for each request, which the batch takes over, of Tensor or of (name, number of the
-                  datatype, array); such an array is in C order and not BYTES
+        answers   for each request a list of Tensor, or of (name, number of the datatype, array) with an array
+                  in C order that is not of BYTES. The batch changes these lists and keeps them
         """
         for outputs in answers:
             for j in range(len(outputs)):
@@ -188,7 +188,7 @@ class Batch:
     ) -> None:
         """Answer request `i` with an error. Thread-safe.
 
-        failure   True for an exception of execute; Triton's statistics count other errors as successes
+        failure   True for an exception of execute; as in Triton, statistics count other errors as success
         """
         if not isinstance(error, CoreError):
             error = CoreError(Kind.INTERNAL, error)
@@ -225,7 +225,7 @@ class Batch:
 
 
 def new_batch(requests: list[InferenceRequest], signature: Signature, delivery: Any) -> Batch:
-    """Return Batch(requests, signature, delivery), faster."""
+    """Return Batch(requests, signature, delivery) without a call of its constructor, which is slower."""
     batch: Batch = Batch.__new__(Batch)
     batch._reset(requests, signature, delivery)
     return batch

@@ -59,7 +59,7 @@ def wrong_inputs(
 def default_max_batch_size(
     backend: Backend, name: str, otherwise: int = DEFAULT_MAX_BATCH_SIZE
 ) -> int:
-    """Return the default of --backend-config, or `otherwise`; 0 for no batching.
+    """Return the value of default-max-batch-size in --backend-config, else `otherwise`; 0 for no batching.
 
     name   of the backend in --backend-config
     Raises CoreError(INVALID) if the value is not a whole number.
@@ -71,7 +71,7 @@ def default_max_batch_size(
 
 
 def fill_max_batch_size(config: ModelConfig, rows: int) -> None:
-    """Set max_batch_size, and log a warning."""
+    """Set max_batch_size to `rows`; unless that is 0, log a warning that tells of it."""
     config.max_batch_size = rows
     if rows:
         logger.warning(
@@ -84,6 +84,6 @@ def fill_max_batch_size(config: ModelConfig, rows: int) -> None:
 
 
 def fill_scheduler(config: ModelConfig) -> None:
-    """Add dynamic batching to a model with a batch dimension and without a scheduler."""
+    """Add dynamic batching to a model with a max_batch_size above 1 and without a scheduler."""
     if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
         config.dynamic_batching.SetInParent()

@@ -74,7 +74,7 @@ _BY_NUMPY = {dtype.numpy: dtype for dtype in ALL if dtype is not BF16}
 
 
 def of_numpy(dtype: np.dtype) -> DataType | None:
-    """Return the datatype of a numpy dtype; None for others (complex, datetime, …).
+    """Return the datatype of a numpy dtype, in any byte order; None for others (complex, datetime, …).
 
     Strings and bytes of fixed width (`U`, `S`) are BYTES; bfloat16 of ml_dtypes is BF16.
     """

@@ -17,7 +17,7 @@ class FutureSetter:
         self._future = future
 
     def __call__(self, outcome: Any = None) -> None:
-        """Set the result, or the exception if `outcome` is one."""
+        """Set the result, or the exception if `outcome` is one; do nothing if the future is done."""
         if self._future.done():
             return
         if isinstance(outcome, BaseException):

@@ -185,7 +185,7 @@ def core_complete_config(config: ModelConfig, path: Path) -> ModelConfig | None:
 
     Called once per load of a version, on a worker thread, before the backend's complete(). Return the
     completed configuration, or None for a model of another plugin. Core takes over the fields that a backend
-    may complete: inputs, outputs, batching. Not called for ensembles, and not with
+    may complete: inputs, outputs, batching, parameters. Not called for ensembles, and not with
     --disable-auto-complete-config. An exception fails the load.
     """
 

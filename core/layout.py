@@ -54,7 +54,7 @@ class LayoutCache:
 
     describe    returns the description of a request's tensors for the other process; must not be b""
     alignment   tensors start at multiples of it
-    outputs     names of all outputs of the model: a request for all of them equals a request for none
+    outputs     names of all outputs of the model; to ask for all of them, or for none, means the same
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class LayoutCache:
         return item
 
     def _has_only_tensors(self, request: InferenceRequest) -> bool:
-        """Return whether a request has only tensors and an id."""
+        """Return whether a request has only tensors, maybe an id, and asks for all outputs or names none."""
         if (
             request.correlation_id
             or request.flags

@@ -13,7 +13,7 @@ _LFS_POINTER = b"version https://git-lfs"
 
 
 def not_found(path: Path, model: str) -> CoreError:
-    """Return the error for a version without its file; it lists the entries of the folder."""
+    """Return the error (UNAVAILABLE) for a version without its file; it lists the entries of the folder."""
     folder = path.parent
     there = sorted(map(_described, folder.iterdir())) if folder.is_dir() else []
     return unavailable(

@@ -14,14 +14,14 @@ from core.tensor import Tensor
 class DevicePlace(ABC):
     """A part of a client's memory on a device. It keeps the memory open. Thread-safe.
 
-    nbytes   its size in bytes
+    nbytes   size of the part in bytes
     """
 
     nbytes: int
 
     @abstractmethod
     def fill(self, tensor: Tensor) -> None:
-        """Copy the wire bytes of an output to the beginning. Bytes behind them keep their value. Blocks.
+        """Copy the wire bytes of an output to the beginning of the part; its other bytes stay. Blocks.
 
         Raise CoreError(INTERNAL) if the place is too small.
         """

@@ -74,15 +74,15 @@ class OnlyProcess:
         service_manager.stopping()
 
     def signalled(self, number: int) -> None:
-        """Report that a signal ends the server."""
+        """Print that a signal ends the server."""
         print(f"Signal ({number}) received.", flush=True)
 
     def reloading(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context for the reload of files."""
+        """Return a context for the reload of files: it notifies the service manager."""
         return service_manager.reloading()
 
     def failed(self, error: CoreError) -> None:
-        """Report that the server could not start, or has failed."""
+        """Print on stderr why the server could not start, or has failed."""
         print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
 
 
@@ -143,7 +143,7 @@ def frontends_of(server: InferenceServer) -> list[Frontend]:
 
 
 async def _open(frontends: Sequence[Frontend]) -> None:
-    """Start all frontends. Raises the CoreError of one that cannot listen."""
+    """Start the frontends in their order. Log and raise the CoreError of the first that cannot listen."""
     for frontend in frontends:
         try:
             await frontend.start()
@@ -160,7 +160,7 @@ async def _open(frontends: Sequence[Frontend]) -> None:
 async def _load(server: InferenceServer, role: OnlyProcess) -> None:
     """Load the models. Raises CoreError if the server cannot serve.
 
-    Returns before the models are loaded if the end comes first: stopping the server waits for them.
+    If `role.end` is set first, return before the models are loaded: stopping the server waits for the load.
     """
     loading = asyncio.ensure_future(role.load(server.start()))
     ending = asyncio.ensure_future(role.end.wait())
@@ -190,7 +190,7 @@ async def _stop(server: InferenceServer, frontends: Sequence[Frontend], timeout_
 def _end_on_signals(role: OnlyProcess) -> None:
     """Let the first signal of the role set `role.end`; the next one ends the process at once.
 
-    ^C reaches every process of a terminal: a process that its parent ends ignores SIGINT.
+    ^C reaches every process of a terminal. A process that its parent ends ignores it: its role lacks SIGINT.
     """
     loop = asyncio.get_running_loop()
 
@@ -212,8 +212,8 @@ def _end_on_signals(role: OnlyProcess) -> None:
 def _reload_on_signal(server: InferenceServer, role: OnlyProcess) -> None:
     """Call the listeners of `InferenceServer.on_reload` on SIGHUP.
 
-    Without files to read again, SIGHUP keeps its default and ends the process. With a service manager that
-    listens, it always reloads.
+    If there are no files to read again and no service manager listens, SIGHUP keeps its default: it ends the
+    process.
     """
 
     def reload() -> None:
@@ -227,7 +227,7 @@ def _reload_on_signal(server: InferenceServer, role: OnlyProcess) -> None:
 
 
 def _leave_at_once(text: str) -> NoReturn:
-    """End the process without waiting for threads; child processes see their pipes close."""
+    """Print `text` and end the process with status 1, without waiting for threads or child processes."""
     print(text, file=sys.stderr, flush=True)
     logging.shutdown()
     leave_nothing()
@@ -235,7 +235,7 @@ def _leave_at_once(text: str) -> NoReturn:
 
 
 def run_on_loop(service: Coroutine[Any, Any, int]) -> int:
-    """Run a coroutine on a new event loop, and return its result; sets up garbage collector and heap."""
+    """Set up garbage collector and heap, run a coroutine on a new event loop, and return its result."""
     young, *older = gc.get_threshold()
     if 0 < young < YOUNG:  # 0: the collector is switched off
         gc.set_threshold(YOUNG, *older)

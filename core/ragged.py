@@ -20,7 +20,7 @@ from core.config.messages import BatchInput
 
 
 def batch_inputs(config: ModelConfig, batch: Batch) -> dict[str, np.ndarray]:
-    """Return the inputs of `batch_input`, which the server computes: target name → array.
+    """Return target name → array for each `batch_input` of the configuration.
 
     By kind: the element count of each request; the accumulated counts (with a leading zero, if configured);
     an array whose length is the largest count; or the shape of each row without the batch dimension, in two
@@ -52,7 +52,7 @@ def _values(kind: int, shapes: list[tuple[int, ...]]) -> np.ndarray:
 def scattered(
     config: ModelConfig, batch: Batch, outputs: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
-    """Return the outputs of each request.
+    """Return for each request of the batch its outputs: name → array.
 
     An output that batch_output names gets the shape of the request's source input. Any other is cut by rows.
 

@@ -241,7 +241,7 @@ class InferenceRequest:
 
 
 def new_request(model_name: str, inputs: dict[str, Tensor]) -> InferenceRequest:
-    """Return InferenceRequest(model_name, inputs), faster."""
+    """Return InferenceRequest(model_name, inputs) without a call of its constructor, which is slower."""
     request: InferenceRequest = InferenceRequest.__new__(InferenceRequest)
     request._reset(model_name, inputs)
     return request

@@ -73,7 +73,7 @@ def new_response(
     id: str,
     parameters: dict[str, Parameter] | None,
 ) -> InferenceResponse:
-    """Return InferenceResponse(…), faster."""
+    """Return InferenceResponse(…) without a call of its constructor, which is slower."""
     response: InferenceResponse = InferenceResponse.__new__(InferenceResponse)
     response.model_name = model_name
     response.model_version = model_version
@@ -89,7 +89,7 @@ def not_single(count: int) -> CoreError:
 
 
 def new_reply(request: InferenceRequest) -> Reply:
-    """Return Reply(request), faster."""
+    """Return Reply(request) without a call of its constructor, which is slower."""
     reply: Reply = Reply.__new__(Reply)
     reply.request = request
     reply._first = reply._more = reply._listener = None
@@ -98,10 +98,10 @@ def new_reply(request: InferenceRequest) -> Reply:
 
 
 class ReplyListener:
-    """Base class of compiled listeners: `receive` is a C call that creates no argument tuple."""
+    """Base class of compiled listeners. A Reply calls `receive` in C, so it creates no argument tuple."""
 
     def receive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        """Take one item of a Reply."""
+        """Take one item of a Reply. Every subclass implements it."""
         raise NotImplementedError
 
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
@@ -239,7 +239,7 @@ def _notify(listener: Listening, item: InferenceResponse | CoreError | None, fin
 
 
 class _OnlyResponse:
-    """Listener that sets a future to the only response, or to the error."""
+    """Listener that sets a future to the only response; to an error if one comes or the count is not one."""
 
     def __init__(self, future: asyncio.Future[InferenceResponse]):
         self._future = future
@@ -263,7 +263,7 @@ class _OnlyResponse:
 
 
 class _Responses:
-    """Listener that keeps responses for an iterator, as many as Backlog allows."""
+    """Listener that keeps items for an iterator. If the Backlog gives up, its error replaces them."""
 
     def __init__(self, request: InferenceRequest) -> None:
         self.arrived = asyncio.Event()
@@ -309,7 +309,7 @@ class _Responses:
 
 
 def _size(item: InferenceResponse | CoreError | None) -> int:
-    """Return the bytes of a response's tensors."""
+    """Return the number of bytes of a response's tensors; 0 for an error and for None."""
     size = 0
     if isinstance(item, InferenceResponse):
         for tensor in item.outputs:

@@ -22,7 +22,7 @@ logger = logging.getLogger("core")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until a signal comes; return the exit status.
+    """Serve until a signal comes; return the exit status. Print a CoreError and return 1.
 
     arguments   of the command line, without the program; None for those of this process
     """
@@ -62,7 +62,7 @@ def _main(arguments: Sequence[str]) -> int:
 
 
 def _let_go_of_broken_pipes() -> None:
-    """Redirect stdout and stderr to /dev/null if their reader has ended.
+    """Flush stdout and stderr; redirect one that fails, because its reader has ended, to /dev/null.
 
     Otherwise the interpreter tries to flush them again at exit, fails, and exits with status 120.
     """

@@ -111,9 +111,9 @@ class InferenceServer:
         )
 
     async def start(self) -> None:
-        """Load the startup models of the control mode; frontends may be open already.
+        """Load the models that the control mode selects; start to poll in mode poll. Frontends may be open.
 
-        Raises CoreError if a model fails and options.exit_on_error is set.
+        Raises CoreError if a repository cannot be read, or a model fails and options.exit_on_error is set.
         """
         await self.manager.start()
         self._health.loaded = True

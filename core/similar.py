@@ -9,7 +9,7 @@ from itertools import islice
 def nearest(found: str, known: Iterable[str]) -> str:
     """Return the known name that is most similar to `found`, ignoring case; "" if none is.
 
-    A client may choose `found`: long ones are not compared, nor are more than 200 names.
+    A client may choose `found`: over 100 characters give "", and only 200 names are compared.
     """
     import difflib  # slow to import, and only errors need it
 

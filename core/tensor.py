@@ -176,7 +176,7 @@ class DeviceTensor(Tensor):
 
     @property
     def value(self) -> Any:
-        """Return the array on the device, of `shape`: the producer's array, its rows, or a view of it."""
+        """Return an array of `shape` on the device: the producer's array, or some rows or a view of that."""
         if self._value is None:
             self._value = self.memory.part(self._first, self._rows, self.shape)
         return self._value
@@ -207,7 +207,7 @@ class DeviceTensor(Tensor):
         return DeviceTensor(name, self.dtype, self.shape, self.memory, self._first, self._rows)
 
     def rows(self, first: int, count: int) -> Tensor:
-        """Return `count` rows from row `first` on. The tensor must be its whole memory."""
+        """Return `count` rows from row `first` on. This tensor must be the whole memory."""
         shape = (count, *self.shape[1:])
         return DeviceTensor(self.name, self.dtype, shape, self.memory, first, count)
 

@@ -48,7 +48,7 @@ class Termination:
             return _all_cancelled()
 
     def now(self, batch: Batch) -> bool:
-        """Stop the run of `batch`. Return whether it runs."""
+        """Stop the run of `batch` if it runs now. Return whether it does."""
         with self._changing:
             if self._running is not batch:
                 return False

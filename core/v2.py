@@ -51,7 +51,7 @@ def set_parameter(request: InferenceRequest, name: str, value: Any) -> None:
 
 
 def forward_header(request: InferenceRequest, name: str, value: str) -> None:
-    """Write a header of a client into the parameters. Raises CoreError(INVALID) for a reserved name.
+    """Write a header of a client into `request.parameters`. Raises CoreError(INVALID) for a reserved name.
 
     Header names ignore case, so a reserved name does too.
     """
@@ -74,7 +74,7 @@ def reserved_parameter(allowed: str = "") -> CoreError:
 
 
 def labelled(id: str, text: str) -> CoreError:
-    """Return the error of a request, with the id that the client gave it; "" for none."""
+    """Return CoreError(INVALID) with `text` after the id that the client gave the request; "" for none."""
     return invalid(f"[request id: {id or '<id_unknown>'}] {text}")
 
 

@@ -43,7 +43,10 @@ class _ModelFile(NamedTuple):
 
 @hookimpl(tryfirst=True)  # another plugin may serve, and end the calls
 def core_run_server(options: Options) -> None:
-    """Log a warning for each repository that holds no models, before the server starts."""
+    """Log a warning for each repository that holds no folder, before the server starts. Return None.
+
+    Hidden folders do not count. URLs other than file:// and folders that cannot be read are left out.
+    """
     for location in sorted(set(options.model_repository)):
         path = location.removeprefix("file://")
         if "://" in path:  # its plugin refuses an empty one
@@ -60,7 +63,10 @@ def core_run_server(options: Options) -> None:
 
 @hookimpl(trylast=True)
 def core_explain_layout(name: str, folder: str, listing: Mapping[str, str]) -> str | None:
-    """Return what is wrong with the layout of a model's folder, and how to mend it; None if unknown."""
+    """Return what is wrong with the layout of a model's folder, and how to mend it; None if unknown.
+
+    listing   the keys are paths below the folder, those of folders with "/" at the end
+    """
     top = _names_in("", listing)
     folders = [each for each in top if each.endswith("/")]
     versions = [each for each in folders if _is_version(each[:-1])]
@@ -86,7 +92,10 @@ def core_explain_layout(name: str, folder: str, listing: Mapping[str, str]) -> s
 
 
 def _of_empty(folder: str, names: Collection[str]) -> str:
-    """Explain a repository that holds only files, or nothing."""
+    """Return what a repository without folders holds, and the command or flag that mends it.
+
+    names   of its files; may be empty
+    """
     path = PurePath(os.path.abspath(folder))
     if (found := _model_file(names)) is None:
         return f"{_EXPECTED}: `core init {_quoted(path)} FILE` makes that of a model's file"
@@ -104,7 +113,10 @@ def _of_empty(folder: str, names: Collection[str]) -> str:
 
 
 def _without_version(name: str, folder: str, found: _ModelFile, names: Collection[str]) -> str:
-    """Explain a model's file that lies directly in the model's folder."""
+    """Return the text for a model's file directly in the model's folder, with the commands that move it.
+
+    If `name` is a version number, the folder is probably a version: return which --model-repository to use.
+    """
     if _is_version(name):
         above = folder.rpartition("/")[0]
         text = f"'{_shown(above)}' is the folder of a model, not a repository"
@@ -120,7 +132,7 @@ def _without_version(name: str, folder: str, found: _ModelFile, names: Collectio
 def _in_misnamed_version(
     name: str, folder: str, version: str, found: _ModelFile, names: Collection[str]
 ) -> str:
-    """Explain a version folder whose name is no number."""
+    """Return the text for a version folder whose name is no number, with the commands that rename it."""
     digits = re.search(r"[1-9][0-9]*", version)
     number = digits[0] if digits else "1"
     text = f"'{name}' has {version}{found.name}, but the name of a version folder is a number"
@@ -134,7 +146,10 @@ def _in_misnamed_version(
 
 
 def _in_version(name: str, folder: str, version: str, names: Collection[str]) -> str | None:
-    """Explain a version folder whose file has a name that no backend looks for."""
+    """Return the text for a file in a version folder whose name is wrong, with the commands that rename it.
+
+    Return None if no file is probably a model, or if its name is the one that its backend looks for.
+    """
     found = _model_file(names)
     if found is None or found.name == found.expected:
         return None
@@ -146,7 +161,10 @@ def _in_version(name: str, folder: str, version: str, names: Collection[str]) ->
 
 
 def _model_file(names: Iterable[str]) -> _ModelFile | None:
-    """Return the entry that is probably the model: by its name, else by its ending; folders end with "/"."""
+    """Return the one of `names` that is probably a model; None if there is none.
+
+    It has the name of a format, else the ending of one, such as .onnx. Names of folders end with "/".
+    """
     there = sorted(names)
     formats = list(plugins.formats())
     for each in formats:
@@ -167,10 +185,12 @@ def _model_file(names: Iterable[str]) -> _ModelFile | None:
 def _moves(
     path: PurePath, found: _ModelFile, names: Collection[str], target: PurePath
 ) -> list[str]:
-    """Return the commands that move a model's file, with the files that belong to it, to `target`.
+    """Return the shell commands that move a model's file from `path` to `target`, under its expected name.
 
-    Weights with the same stem, such as model.bin beside model.xml, keep the same stem. A file whose name
-    begins with the whole name of the model's file is probably named in it, and keeps its name.
+    names   what lies in `path`; files that belong to the model move, too
+    Weights with the stem of the model's file, such as model.bin beside model.xml, get its new stem. A file
+    whose name begins with the whole name of the model's file, such as model.onnx.data, keeps its name: the
+    model's file probably contains that name.
     """
     stem, expected = PurePath(found.name).stem, PurePath(found.expected).stem
     new = {found.name: found.expected}
@@ -207,7 +227,7 @@ def _quoted(path: PurePath | str) -> str:
 
 
 def _shown(path: PurePath | str) -> str:
-    """Return a path as a person writes it here: relative if it lies in the working directory."""
+    """Return a path as a person writes it: relative if it lies in the working directory; a URL unchanged."""
     text = str(path)
     relative = os.path.relpath(text) if os.path.isabs(text) else text
     return text if relative.startswith("..") else relative

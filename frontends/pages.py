@@ -74,7 +74,7 @@ def metrics_page(text: str) -> str:
 
 
 def metric_parts() -> dict[str, Sequence[Entry]]:
-    """Return the metric families of core and of the installed plugins, by title."""
+    """Return title → metric families, of core and of the installed plugins."""
     plugins.load_hooks()
     parts: dict[str, Sequence[Entry]] = dict(PARTS)
     for source in open_sources(Options.defaults()).values():
@@ -108,7 +108,7 @@ def commands_page(text: str) -> str:
 
 
 def _extra(name: str, plugin: plugins.Plugin) -> str:
-    """Return the extra that installs a command; "" for one of core itself."""
+    """Return the extra that installs a command, in backticks; "" if core itself has it or no extra does."""
     own = plugin.distribution.startswith("core ")
     return "" if own or name not in plugins.extras() else f"`core[{name}]`"
 

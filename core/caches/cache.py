@@ -41,7 +41,7 @@ class Cache:
         """Call `found` exactly once, at once or later, on the loop thread.
 
         key     32 bytes
-        found   takes the outputs under the key, in their order, or None; the caller may only read them
+        found   takes the outputs under the key, in their order, only to read them; or None if there are none
         """
         raise NotImplementedError
 

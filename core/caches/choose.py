@@ -10,9 +10,9 @@ from core.errors import internal, invalid
 
 
 def open_cache(config: Mapping[str, Mapping[str, str]]) -> Cache | None:
-    """Return the cache of `config`, name → setting → value; None without a name. Loop thread.
+    """Return the cache of `config`, name → setting → value; None if it is empty. Loop thread.
 
-    Raises CoreError(INVALID) for an unknown cache, and the errors of the cache's plugin.
+    Raises CoreError: INVALID for an unknown cache, INTERNAL for what is no Cache, and the plugin's errors.
     """
     if not config:
         return None

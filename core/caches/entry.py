@@ -23,7 +23,7 @@ _DTYPES = {dtype.name: dtype for dtype in dtypes.ALL}
 
 
 def pack(outputs: list[Tensor]) -> bytes:
-    """Return the bytes of a response's outputs."""
+    """Return the bytes of an entry with a response's outputs, in the form above."""
     raws = [memoryview(tensor.raw).cast("B") for tensor in outputs]
     head = orjson.dumps(
         [

@@ -37,7 +37,7 @@ class LocalCache(Cache):
         found(self.lookup(key))
 
     def lookup(self, key: bytes) -> list[Tensor] | None:
-        """Return the outputs under a key and mark them as used now."""
+        """Return the outputs under a key, and mark them as used now; None if there are none."""
         self.counters.lookups += 1
         if (entry := self._entries.get(key)) is None:
             return None

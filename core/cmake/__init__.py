@@ -8,5 +8,5 @@ from pathlib import Path
 
 
 def folder() -> Path:
-    """The folder of coreConfig.cmake."""
+    """Return the folder of coreConfig.cmake."""
     return Path(__file__).resolve().parent

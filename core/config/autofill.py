@@ -18,7 +18,7 @@ ENSEMBLE = "ensemble"
 def fill(
     config: ModelConfig, model_name: str, formats: Formats, version_entries: Collection[str] = ()
 ) -> None:
-    """Fill in name, backend, platform and default_model_filename, in place.
+    """Fill in name, backend, platform and default_model_filename if empty; of an ensemble only the name.
 
     model_name        name of the model's directory
     formats           of the installed backends
@@ -52,7 +52,7 @@ def fill(
 def _fill_from_name(
     config: ModelConfig, model_name: str, formats: Formats, version_entries: Collection[str]
 ) -> None:
-    """Take the backend from the model's name: the model `x.identity` uses the backend `identity`."""
+    """Set backend and file from the model's name, `x.<backend>`. Raises CoreError(INVALID) without a dot."""
     _, dot, backend = model_name.partition(".")
     if not dot:
         there = ", ".join(sorted(version_entries)) or "no file"

@@ -77,7 +77,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _known(value: Any, message: MessageDescriptor, path: str) -> Any:
-    """Return `value` with enum names as the .proto spells them. Raises ValueError for an unknown field."""
+    """Return `value` with enum names as in the .proto. Raises ValueError for an unknown field or value."""
     if not isinstance(value, dict):
         return value  # ParseDict refuses it by name
     fields: dict[str, Field] = {}
@@ -113,7 +113,7 @@ def _known_one(value: Any, field: Field, path: str) -> Any:
 
 
 def _enum_value(value: Any, enum: Any, path: str) -> int | str:
-    """Return the name as the .proto spells it, or the number; ParseDict would accept 1.5 and true as 1."""
+    """Return a name as the .proto spells it, or an integer. Raises ValueError for others: 1.5, true."""
     if isinstance(value, str):
         names: dict[str, str] = {each.name.lower(): each.name for each in enum.values}
         known = names.get(value.lower().replace("-", "_"))
@@ -158,7 +158,7 @@ def _value(value: Any, field: Field) -> Any:
 
 
 def _number(value: float, single: bool) -> int | float | str:
-    """Return the shortest number that parses to the same float; a name for infinities and NaN."""
+    """Return the shortest number that parses to the same float; text for infinities and NaN."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
     shortest = float(str(np.float32(value))) if single else value

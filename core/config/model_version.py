@@ -11,7 +11,7 @@ from core.request import NEWEST
 def parse_version(text: str) -> int:
     """Return the number of a model version; NEWEST for "".
 
-    Raises CoreError(INVALID) with Triton's text if it is not a number, or negative.
+    Raises CoreError(INVALID) with Triton's text if it is no number, negative, or 2**63 and more.
     """
     if not text:
         return NEWEST

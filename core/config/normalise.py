@@ -12,7 +12,7 @@ SEQUENCE_IDLE_US = 1_000_000
 def normalise(
     config: ModelConfig, backend_instances: Mapping[str, int], gpus: Sequence[int]
 ) -> None:
-    """Fill in version policy, batch sizes, pinned memory and instance groups, in place.
+    """Fill in, in place, version policy, scheduling and, except for ensembles, pinned memory and instances.
 
     backend_instances   the backend's default `count`, by kind ("CPU", "GPU", "MODEL")
     gpus                ids of the GPUs that instances may use; empty without GPUs

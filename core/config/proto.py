@@ -46,7 +46,7 @@ def message_class(full_name: str) -> type[Message]:
 
 
 def enum_descriptor(full_name: str) -> Any:
-    """Return the descriptor of an enum in the pool, e.g. "inference.DataType". Raises KeyError."""
+    """Return the descriptor of an enum, e.g. "inference.DataType". Raises KeyError if the pool has none."""
     return _pool.FindEnumTypeByName(full_name)
 
 

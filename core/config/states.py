@@ -84,7 +84,7 @@ def _state(
 
 
 def zeros(name: str, dtype: DataType, shape: tuple[int, ...]) -> Tensor:
-    """Return a read-only tensor of zeros; of empty strings for BYTES."""
+    """Return a read-only tensor of zeros or, for BYTES, of empty strings."""
     text = dtype is dtypes.BYTES
     array = np.full(shape, b"", object) if text else np.zeros(shape, dtype.numpy)
     array.flags.writeable = False
@@ -111,7 +111,7 @@ def _read(file_name: str, label: str, model_directory: Path) -> bytes:
 def _check_size(
     raw: bytes, dtype: DataType, shape: tuple[int, ...], file_name: str, label: str
 ) -> None:
-    """Raise CoreError(INVALID) if a file is too short, with Triton's text, or too long."""
+    """Raise CoreError(INVALID) unless `raw` has just the bytes or, for BYTES, the strings of `shape`."""
     count = math.prod(shape)
     if dtype is dtypes.BYTES:
         elements, left = strings.count(raw)

@@ -32,7 +32,7 @@ def field_hint(message: str, found: str) -> str:
 
 
 def value_hint(enum: str, found: str) -> str:
-    """Return the error text for a value that an enum does not have.
+    """Return the error text for a value that an enum does not have: with the nearest value, else with all.
 
     enum    full name, e.g. "inference.DataType"
     found   the value as written in the configuration, with or without quotes

@@ -46,7 +46,7 @@ class ProcessResults:
     restarts: Mapping[int, int] = field(default_factory=dict)
 
     def all(self) -> list[Any]:
-        """Return every result. Raises CoreError(UNAVAILABLE) if one is missing, else the first error."""
+        """Return every result. Raises UNAVAILABLE if a process is silent, else the first error, if any."""
         if self.silent:
             raise unavailable(f"worker {self.silent[0]} of the server does not answer")
         for error in self.errors.values():
@@ -54,9 +54,9 @@ class ProcessResults:
         return list(self.values.values())
 
     def all_done(self, otherwise: str) -> None:
-        """Raise the error of the processes, if there is one; it names the process if others succeeded.
+        """Raise the first error; its text names the process if others succeeded. UNAVAILABLE without results.
 
-        otherwise   what the others do then
+        otherwise   what the others do then, as the end of the error's text
         """
         if self.errors and not self.values:
             raise next(iter(self.errors.values()))  # the first is that of this process
@@ -92,7 +92,7 @@ class Exchange(Protocol):
         """
 
     async def ask(self, operation: str, arguments: tuple[Any, ...]) -> ProcessResults:
-        """Call an operation in every process."""
+        """Call an operation with these arguments in every process, this one too; return the results."""
 
     async def change(
         self, operation: str, arguments: tuple[Any, ...], subject: str, forgets: bool
@@ -106,7 +106,7 @@ class Exchange(Protocol):
         """
 
     async def alone(self, change: Awaitable[None]) -> None:
-        """Change something in this process only."""
+        """Await `change`, which changes something in this process only."""
 
     def table(self, name: str) -> Any:
         """Return the table of that name that all processes share. Raises KeyError for an unknown name."""

@@ -21,9 +21,9 @@ _IS_ABSENT = (Kind.INVALID, Kind.UNAVAILABLE)  # of statistics: not loaded, or n
 
 
 def _all_true(answers: ProcessResults, arguments: Arguments) -> bool:
-    """The error of this process, else whether all agree.
+    """Return whether every process answered True. Raises the error of this process, if it has one.
 
-    A process that has died takes no connections, and is not asked.
+    False if one is silent, raised an error, or has never been up. A dead process is not asked.
     """
     if (error := answers.errors.get(answers.own)) is not None:
         raise error
@@ -48,7 +48,7 @@ def _metrics(answers: ProcessResults, arguments: Arguments) -> list[Family]:
 
 
 def families_of_workers(answers: ProcessResults) -> list[Family]:
-    """Return how many processes there are, and how often each has been started again."""
+    """Return two families: how many processes have answered, and how often each was started again."""
     restarts = [Sample({"worker": str(each)}, count) for each, count in answers.restarts.items()]
     return [
         family("core_workers", [Sample({}, len(answers.values))]),
@@ -60,8 +60,8 @@ class HealthControl(Area, name="health"):
     """Whether the server serves, and what it has counted.
 
     models    those of this process
-    exiting   whether this process ends
-    collect   every metric family of this process
+    exiting   whether this process is shutting down
+    collect   returns every metric family of this process
     """
 
     def __init__(

@@ -21,7 +21,7 @@ _Model = tuple[str, str]
 
 
 def statistics(answers: Iterable[Sequence[Mapping[str, Any]]]) -> list[Entry]:
-    """Return the entries of `model_stats`, with the sums of all workers."""
+    """Return one entry of `model_stats` for each version: the sums of all workers, and the latest time."""
     found: dict[tuple[_Model, str], Entry] = {}
     for answer in answers:
         for entry in answer:
@@ -49,7 +49,7 @@ def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> Entry:
 
 
 def _sums(one: Mapping[str, Any], other: Mapping[str, Any]) -> Entry:
-    """Add the numbers of the same name, at any depth."""
+    """Return the sums of numbers with the same name, at any depth; a name of one side keeps its number."""
     found = dict(one)
     for name, value in other.items():
         if name not in found:
@@ -79,7 +79,7 @@ def _rows(
 
 
 def families_as_values(families: Iterable[Family]) -> list[Any]:
-    """Return families as values that values.py can pack."""
+    """Return families as lists, dicts, text and numbers, which other processes can receive."""
     return [
         [
             each.name,
@@ -108,7 +108,7 @@ def families_as_values(families: Iterable[Family]) -> list[Any]:
 
 
 def families_of_values(values: Iterable[Any]) -> list[Family]:
-    """Return the families of values that families_as_values made."""
+    """Return the families that families_as_values has turned into `values`."""
     found = []
     for name, kind, text, samples, together, summaries, changed in values:
         all_samples = [Sample(*sample) for sample in samples]
@@ -124,7 +124,7 @@ def families_of_values(values: Iterable[Any]) -> list[Family]:
 def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
     """Return every family once, with one sample for each set of labels.
 
-    The family says how samples are combined. Quantiles of summaries are those of all durations.
+    `together` of a family says how its samples are combined. Quantiles are those of all durations.
     """
     found: dict[str, Family] = {}
     samples: dict[tuple[Any, ...], Sample] = {}  # by name of the family, suffix and labels
@@ -174,10 +174,10 @@ def _merged(
 
 
 def index(answers: Mapping[int, Sequence[Mapping[str, Any]]], ready_only: bool) -> list[Entry]:
-    """Return the entries of the repository index, each with its worst state.
+    """Return one entry of the index for each version, in its worst state; with `ready_only` only READY ones.
 
     answers   worker → all entries that it has
-    A version that a worker does not have is UNAVAILABLE: a client may reach that worker.
+    A version that one worker does not have is UNAVAILABLE, because a client may reach that worker.
     """
     models = sorted({_model(entry) for entries in answers.values() for entry in entries})
     by_model: dict[_Model, dict[str, dict[int, Mapping[str, Any]]]] = {
@@ -214,6 +214,6 @@ def _worst(
 
 
 def _badness(entry: Mapping[str, Any]) -> int:
-    """Small for bad; an entry without state is a model that nobody asked for."""
+    """Return a small number for a bad state; the largest without a state (nobody asked for that model)."""
     state = entry.get("state")
     return _WORST_FIRST.index(state) if state in _WORST_FIRST else len(_WORST_FIRST)

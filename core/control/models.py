@@ -38,9 +38,9 @@ class Models:
     # inference -----------------------------------------------------------------
 
     def infer(self, request: InferenceRequest) -> Reply:
-        """Hand a request to its model. Raises CoreError if it is refused at once.
+        """Hand a request to its model; return the Reply. Raises CoreError if the request is refused at once.
 
-        Later errors come through the Reply.
+        Later errors come through that Reply.
         """
         return self.ask(self.endpoint(request.model_name, request.model_version), request)
 
@@ -49,7 +49,7 @@ class Models:
         return self.endpoints.find(name, version)
 
     def ask(self, endpoint: ModelEndpoint, request: InferenceRequest) -> Reply:
-        """Hand a request to the endpoint of its model. Raises CoreError if it is refused at once."""
+        """Hand a request to the endpoint of its model. The Tracer may trace it. Raises as `infer` does."""
         if self._tracing.on:
             return self._tracing.infer(
                 request, endpoint.signature.name, endpoint.signature.version, endpoint
@@ -57,9 +57,9 @@ class Models:
         return endpoint.submit(request)
 
     def infer_step(self, request: InferenceRequest) -> Reply:
-        """Hand on a request that another request makes; it is traced if the other one is.
+        """Hand a request that another request makes to its model; it is traced if the other one is.
 
-        request.trace is the trace of the other request. Raises as `infer`.
+        request.trace is the trace of the other request, or None. Raises what `infer` raises.
         """
         endpoint = self.endpoint(request.model_name, request.model_version)
         if request.trace is not None:
@@ -71,15 +71,15 @@ class Models:
     # facts about a model ---------------------------------------------------------
 
     def signature(self, name: str, version: int = NEWEST) -> Signature:
-        """Return inputs and outputs, for parsing a request."""
+        """Return the signature of a version: its inputs and outputs."""
         return self.endpoints.find(name, version).signature
 
     def takes_device(self, name: str, version: int = NEWEST) -> bool:
-        """Return whether a model takes inputs that are on a device without a copy."""
+        """Return whether a version takes inputs that are on a device, without a copy to the host."""
         return self._manager.resolve(name, version).chain.takes_device
 
     def content(self, name: str, version: int = NEWEST) -> str:
-        """Return a digest of what the version was loaded from: another load may differ."""
+        """Return a digest of what the version was loaded from; a later load may have another one."""
         return self._manager.resolve(name, version).content
 
     def is_ready(self, name: str, version: int = NEWEST) -> bool:
@@ -91,7 +91,7 @@ class Models:
         return await self._manager.resolve(name, version).chain.check()
 
     def metadata(self, name: str, version: int = NEWEST) -> dict[str, Any]:
-        """Return inputs, outputs and ready versions; shapes begin with -1 if the model batches."""
+        """Return the v2 metadata: inputs, outputs, versions. Shapes begin with -1 if the model batches."""
         found = self._manager.resolve(name, version)
         config, signature = found.config, found.signature
         versions = [found.version] if version != NEWEST else self._manager.ready_versions(found.key)
@@ -123,7 +123,7 @@ class Models:
         return self._manager.knows(name)
 
     def versions(self) -> Iterable[ModelVersion]:
-        """Return every version that is loaded or was, by name and version."""
+        """Return every version that the index shows, sorted by name and number."""
         return self._manager.versions()
 
     # for models that load others ---------------------------------------------------

@@ -50,11 +50,11 @@ class Operation:
     summary    the first line of its docstring
     shared     whether all processes take part; else any of them has the answer
     merge      makes one result of those of all processes
-    encode     makes of a result what JSON can hold; `merge` gets that, and clients of a frontend
+    encode     turns a result into what JSON can hold, for `merge` and for clients of a frontend
     internal   whether it is for code of the server only: no frontend offers it to clients
-    asked      the arguments that each process gets, of those of the caller
+    asked      selects, from the arguments of the caller, those that each process gets
     subject    what is changed, see Exchange.change
-    hides_subject   whether its name is a secret, which the audit must not write
+    hides_subject   whether the subject is a secret, which the audit must not write
     forgets    see Exchange.change
     """
 
@@ -84,7 +84,7 @@ class Operation:
         return {name: value for name, value in bound.arguments.items() if name != "self"}
 
     async def perform(self, area: Area, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Do it, here or in every process. A change gets its line of the audit."""
+        """Do the operation here or in every process; return its result. The audit logs a change."""
         if not self.changes and area.exchange is None:
             return await self.body(area, *args, **kwargs)
         arguments = self.arguments(area, args, kwargs)
@@ -97,12 +97,12 @@ class Operation:
         return await audited(self.name, "" if self.hides_subject else self.subject(arguments), work)
 
     async def here(self, area: Area, arguments: Arguments) -> Any:
-        """Do it in this process."""
+        """Do the operation in this process. Return its result; of a Changed, the value."""
         value = await self.body(area, **arguments)
         return value.value if isinstance(value, Changed) else value
 
     async def everywhere(self, exchange: Exchange, arguments: Arguments) -> Any:
-        """Do it in every process and merge the results."""
+        """Do the operation in every process. Return what `merge` makes of the results; None without it."""
         asked = self.asked(arguments)
         if self.changes:
             answers = await exchange.change(self.name, asked, self.subject(arguments), self.forgets)
@@ -139,7 +139,7 @@ class Area:
         OPERATIONS.update({each.name: each for each in cls.operations})
 
     def handlers(self) -> dict[str, Handler]:
-        """Return what this process does when any process asks: name → bound method."""
+        """Return name → function of each shared operation: what this process does when any process asks."""
         return {each.name: _bound(each, self) for each in self.operations if each.shared}
 
 
@@ -172,7 +172,7 @@ def _bound(operation: Operation, area: Area) -> Handler:
 def here(
     category: str, **more: Any
 ) -> Callable[[Callable[Concatenate[A, P], T]], Callable[Concatenate[A, P], T]]:
-    """An operation that changes nothing, and that any process can do alone: it knows the answer.
+    """Declare an operation that changes nothing and that any process can do alone.
 
     more   `encode` and `internal` of Operation
     """
@@ -191,7 +191,7 @@ Method = Callable[Concatenate[A, P], Coroutine[Any, Any, T]]
 def question(
     category: str, merge: Merge, **more: Any
 ) -> Callable[[Body[A, P, T]], Method[A, P, T]]:
-    """An operation that asks every process.
+    """Declare an operation that changes nothing and that asks every process.
 
     merge   (answers, arguments of the caller) → the result; may raise CoreError
     more    `asked`, `encode` and `internal` of Operation
@@ -226,7 +226,7 @@ def change(
 
 
 def _performed(body: Body[A, P, T], category: str, **row: Any) -> Method[A, P, T]:
-    """The method that callers see: it does the operation here or everywhere."""
+    """Return the method that callers see: it does the operation here or in every process."""
 
     @wraps(body)
     async def method(self: A, *args: P.args, **kwargs: P.kwargs) -> Any:

@@ -123,7 +123,7 @@ class RepositoryControl(Area, name="repository"):
                 await self.unload(name, unload_dependents)
 
     def _refuse_waiting_for_itself(self, name: str) -> None:
-        """Changes follow each other: a change cannot wait for another one that it has caused."""
+        """With workers, raise CoreError(UNAVAILABLE) during a change: it must not wait for what it causes."""
         if self.exchange is not None and self.exchange.changing:
             raise unavailable(
                 f"a model cannot load or unload '{name}' while models are being loaded: with "

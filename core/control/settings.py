@@ -92,10 +92,10 @@ class SettingsControl(Area, name="settings"):
 
 
 def open_exporter(config: Mapping[str, Sequence[tuple[str, str]]]) -> TraceExporter | None:
-    """Return the exporter of the mode of --trace-config; None for the trace files of mode triton.
+    """Return the exporter that a plugin opens for the mode of --trace-config; None for trace files.
 
     config   mode → its settings, "" → settings of all modes
-    A plugin takes precedence over trace files. Raises CoreError(INVALID) for a mode that no installed plugin
+    A plugin may take mode triton, too. Raises CoreError(INVALID) for a mode that no installed plugin
     has, and what a plugin raises.
     """
     mode = dict(config.get("", ())).get("mode", TRITON).lower()

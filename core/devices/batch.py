@@ -13,10 +13,10 @@ from core.tensor import Tensor
 
 
 class DeviceBatch(Batch):
-    """A Batch in which `batch["x"]` of an input on a device is an array on a device.
+    """A Batch in which `batch["x"]` can be an array on a device, if a request has the input on a device.
 
-    For one request it is the producer's array, for several the result of the instance's `gather`. Inputs in
-    host memory are numpy arrays.
+    One request then gives the producer's array. Several give what the instance's `gather` returns, or a numpy
+    array if that is NotImplemented. An input that all requests have in host memory is a numpy array.
     """
 
     def __init__(self, batch: Batch, instance: ModelInstance):

@@ -34,7 +34,7 @@ _NAMED = {name: dtype for dtype, name in _NAMES.items()}
 
 
 class ArrayInfo(NamedTuple):
-    """Description of an array by a capsule. Keep the array as long as the address is used.
+    """What a capsule says about its array. The address is valid only as long as the array exists.
 
     address     of the first element
     steps       strides in elements; None for C order
@@ -73,7 +73,7 @@ def array_info(capsule: Any) -> ArrayInfo:
 
 
 def exported(array: Any) -> Any:
-    """Return the capsule of an array that is completely computed; it does not synchronise streams."""
+    """Return the capsule of an array, which must be completely computed: no stream is synchronised."""
     if int(array.__dlpack_device__()[0]) in (CUDA, ROCM, CUDA_MANAGED):
         return array.__dlpack__(stream=-1)
     return array.__dlpack__()
@@ -108,7 +108,7 @@ def lend(
 
 
 class View:
-    """View of a part of an array, or of the whole with another shape, for arrays without such an operation.
+    """A part of an array, or all of it with another shape, for arrays that cannot be sliced or reshaped.
 
     `from_dlpack` of any library creates an array from it.
 
@@ -160,9 +160,9 @@ class _Memory:
 
 
 def host_view(capsule: Any) -> np.ndarray:
-    """Return a read-only array over host memory; BF16 as bit patterns.
+    """Return a read-only numpy array over the host memory of a capsule. BF16 elements are bit patterns.
 
-    Raises TypeError for other datatypes.
+    Raises TypeError if the protocol has no such datatype.
     """
     found = array_info(capsule)
     if 0 in found.shape:
@@ -171,11 +171,11 @@ def host_view(capsule: Any) -> np.ndarray:
 
 
 def to_host(array: Any) -> np.ndarray:
-    """Return a copy of an array in host memory. Blocks until the copy is complete; thread-safe.
+    """Return the elements of an array in host memory. Blocks until the copy is complete; thread-safe.
 
-    It uses the first of these that the array has: `__dlpack__(dl_device=…, copy=…)` (array API 2023.12),
-    `get()` (CuPy), `cpu()` (PyTorch), `to_device("cpu")` (array API), `numpy()` (ONNX Runtime, TensorFlow),
-    `__array__` (JAX). Raises TypeError if the array has none of them, and what they raise.
+    It tries `__dlpack__(dl_device=…, copy=…)` (array API 2023.12). If that fails, it uses the first of these
+    that the array has: `get()` (CuPy), `cpu()` (PyTorch), `to_device("cpu")` (array API), `numpy()` (ONNX
+    Runtime, TensorFlow), `__array__` (JAX). Raises TypeError if it has none, and what the one used raises.
     """
     try:
         return host_view(array.__dlpack__(dl_device=(CPU, 0), copy=True))

@@ -17,7 +17,7 @@ from core.errors import internal
 
 
 class DeviceMemory:
-    """An array of a backend. All tensors that refer to it share it: rows, other shapes, other names.
+    """An array of a backend. Tensors of its rows, of other shapes or of other names share one DeviceMemory.
 
     array    the producer's array; never written to, kept until the last tensor is freed
     device   DLDeviceType and number of the device
@@ -38,7 +38,7 @@ class DeviceMemory:
         return self._host is not None
 
     def part(self, first: int, rows: int, shape: tuple[int, ...]) -> Any:
-        """Return `rows` rows from row `first` on (-1 for all) as an array of `shape` on the device."""
+        """Return `rows` rows from row `first` on (all if it is -1) as an array of `shape` on the device."""
         found, have = self.array, self.shape
         if first >= 0:
             have = (rows, *self.shape[1:])
@@ -53,10 +53,10 @@ class DeviceMemory:
         return dlpack.View(found, self._dtype, shape)
 
     def host(self, name: str) -> np.ndarray:
-        """Return the whole array in host memory, copied once and read-only. Blocks; thread-safe.
+        """Return a read-only copy of the whole array in host memory. Only the first call makes it. Blocks.
 
-        name   of the tensor, for errors
-        Raises CoreError(INTERNAL) if the array cannot be copied.
+        name   of the tensor, for the text of an error
+        Thread-safe. Raises CoreError(INTERNAL) if the array cannot be copied.
         """
         with self._copying:
             if self._host is None:

@@ -17,7 +17,7 @@ def gpus(
 
     devices       folder of device files
     environment   variables; None for those of the process
-    CUDA_VISIBLE_DEVICES limits their number. TRITON_SERVER_CPU_ONLY hides all GPUs, as in Triton, unless it
+    The length of CUDA_VISIBLE_DEVICES limits their number. TRITON_SERVER_CPU_ONLY hides all, unless it
     is "" or "0".
     """
     found = environment if environment is not None else dict(os.environ)

@@ -1,7 +1,7 @@
 """Adjustment: changes the instances of a serving version when nothing else of it has changed.
 
 ManagedModel ─► [Adjustment] ─► Chain.  The version stays READY, with its statistics, its cache and the
-sequences of the instances that stay. Source of the rule: the update of instance groups in Triton.
+sequences of the instances that stay. Triton updates instance groups by the same rule.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = logging.getLogger("core")
 class Adjustment:
     """A change of one version's instances: `prepare`, then `take` or `drop`. Loop thread.
 
-    reason   why the instances could not be opened; "" without a failure
+    reason   why the last try to open the instances failed; "" if it did not
     """
 
     def __init__(self, version: ModelVersion, source: ModelSource, config: ModelConfig):
@@ -39,7 +39,7 @@ class Adjustment:
     async def prepare(self, host: Host) -> bool:
         """Open the new instances beside those that serve. Return whether that succeeded.
 
-        Retries --model-load-retry-count times.
+        Tries again after a failure, at most --model-load-retry-count times. A failure is logged.
         """
         for _ in range(host.options.model_load_retry_count + 1):
             async with LoadSlot(host.loading) as slot:
@@ -68,7 +68,7 @@ class Adjustment:
         self._change = await version.chain.prepare(version.model)
 
     def take(self) -> None:
-        """Put the new instances into service beside those that stay. The others finish and close."""
+        """Put the new instances into service. Of the old ones, some stay; the others finish and close."""
         version, change = self.version, self._change
         assert change is not None
         version.config = self._config
@@ -85,7 +85,7 @@ class Adjustment:
         )
 
     async def drop(self) -> None:
-        """Close the new instances. The version continues unchanged."""
+        """Close the new instances, if they are open. The version continues unchanged."""
         self._put_back()
         if self._change is not None:
             await self._change.abandon()
@@ -98,9 +98,9 @@ class Adjustment:
 async def adjustment_of(
     version: ModelVersion, source: ModelSource, host: Host
 ) -> Adjustment | None:
-    """Return the change that brings a READY version to a source with the same files, without a load.
+    """Return the change that gives a READY version the instances of `source`, which has the same files.
 
-    Return None if more than the instance groups changes, if nothing changes, or if that is unknown.
+    Return None for an ensemble, if not exactly the instance groups differ, or if the new configuration fails.
     """
     if version.model is None:  # an ensemble
         return None

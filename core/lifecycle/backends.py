@@ -16,7 +16,7 @@ logger = logging.getLogger("core")
 
 
 class _Opened:
-    """The state of one backend of the process. Loop thread."""
+    """Whether one backend of the process is open, and how many versions use it. Loop thread."""
 
     def __init__(self) -> None:
         self.users = 0  # versions that load or run with it
@@ -25,7 +25,7 @@ class _Opened:
 
 
 class BackendPool:
-    """Reference-counted backends. Loop thread; open and close run on worker threads.
+    """The backends that models use, each open while it has users. Loop thread; worker threads open and close.
 
     run        calls a blocking function on a worker thread
     find       name → Backend; may import it, so it blocks too
@@ -50,7 +50,7 @@ class BackendPool:
     async def acquire(self, name: str, isolated: bool = False) -> Backend:
         """Return the opened backend of that name. The caller must `release` it once for each `acquire`.
 
-        isolated   the model runs in processes of its own
+        isolated   return one that runs the models of this backend in other processes, if it does not already
 
         Raises CoreError if no such backend is installed, and any error of its import or open().
         """
@@ -87,7 +87,7 @@ class BackendPool:
         return {**self._settings.get("", {}), **self._own(name, backend)}
 
     def _own(self, name: str, backend: Backend) -> dict[str, str]:
-        """Return the settings for this backend alone, without those for all backends."""
+        """Return this backend's own settings, and for keys that it lacks those of the one it is based on."""
         found: dict[str, str] = {}
         base = backend.based_on if isinstance(backend, plugins.HostedBackend) else ""
         for word in (*(plugins.aliases(base) if base else ()), *plugins.aliases(name)):
@@ -95,7 +95,7 @@ class BackendPool:
         return found
 
     async def release(self, backend: Backend) -> None:
-        """Remove one user; the last one closes the backend. An exception of close() is only logged."""
+        """Remove one user. Close the backend if it was the last; an exception of close() is only logged."""
         opened = self._opened[backend]
         opened.users -= 1
         async with opened.turn:

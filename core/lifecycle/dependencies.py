@@ -9,7 +9,7 @@ Steps = Mapping[str, Iterable[str]]
 
 
 def circular(steps: Steps) -> dict[str, list[str]]:
-    """Return the models that depend on themselves, each with its cycle: ["a", "b", "a"]."""
+    """Return the models of cycles, each with its cycle: ["a", "b", "a"]; of cycles that overlap, only one."""
     remaining = {name: set(needed) for name, needed in steps.items()}
     found: dict[str, list[str]] = {}
     while True:
@@ -25,7 +25,7 @@ def circular(steps: Steps) -> dict[str, list[str]]:
 
 
 def users_of(names: Iterable[str], steps: Steps) -> list[str]:
-    """Return the models that need one of `names`, directly or not; each before the models it needs."""
+    """Return the other models that need one of `names`, directly or not; each before the models it needs."""
     reached = set(names)
     while new := [n for n, needed in steps.items() if n not in reached and reached & set(needed)]:
         reached.update(new)
@@ -33,7 +33,7 @@ def users_of(names: Iterable[str], steps: Steps) -> list[str]:
 
 
 def needed_by(name: str, steps: Steps) -> list[str]:
-    """Return the models that `name` needs, directly or not; each before the models it needs."""
+    """Return the other models that `name` needs, directly or not; each before the models it needs."""
     reached: set[str] = set()
     waiting = [name]
     while waiting:

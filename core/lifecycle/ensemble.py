@@ -19,7 +19,7 @@ from core.request import NEWEST
 async def open_ensemble(
     config: ModelConfig, signature: Signature, host: Host, content: str
 ) -> EnsembleChain:
-    """Return the chain of an ensemble. Write into `config` that it is decoupled if, and only if, a step is.
+    """Return the chain of an ensemble. Write into `config` whether the ensemble is decoupled: if a step is.
 
     content   a digest of what the ensemble itself was loaded from
 
@@ -66,7 +66,7 @@ async def open_ensemble(
 def fitted(
     config: ModelConfig, signature: Signature, steps: Sequence[Step], models: Sequence[Signature]
 ) -> Signature:
-    """Return the signature of an ensemble, after checking its steps. Write into `config` if it is decoupled.
+    """Return the signature of an ensemble, after checking its steps. Write its `decoupled` into `config`.
 
     models   the signature of each step's model
     Raises CoreError(INVALID) if a step does not fit its model, or if a decoupled ensemble asks for a cache.
@@ -84,7 +84,7 @@ def signatures_of_steps(
     """Return the signature of each step's model.
 
     find   (model, version) → its signature; raises CoreError for an unknown one
-    Raises CoreError(INVALID) with the names of the missing models.
+    Raises CoreError(INVALID) that names a missing version of a known model, or else all missing models.
     """
     found, missing = [], []
     for step in steps:

@@ -46,15 +46,15 @@ class Host:
     """Worker threads, opened backends and the limit of parallel loads. One for each server.
 
     models         for models that call other models; set before the first load
-    cache          of responses, None for none
-    limiter        of instances that share resources, None for none
+    cache          response cache, None if there is none
+    limiter        rate limiter of instances that share resources, None if there is none
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend; None: installed backends and those in --backend-directory
-    endpoints      of the versions that serve: written here, read for each request
+    endpoints      those of the versions that serve; each request is looked up in them
     agree          (model, objection) → why the other workers refuse to serve the loaded model; objection:
                    why it could not be loaded here, "" if it could. None: there are no other workers
     backends       pool of open backends
-    policies       of the threads of instances, from --host-policy
+    policies       host policies (--host-policy), for the threads of instances
     loading        --model-load-thread-count slots; a version that loads holds one
     """
 
@@ -93,11 +93,11 @@ class Host:
         return await self.loop.run_in_executor(self._threads, _contained, function, args)
 
     async def agree(self, model: str, objection: str) -> str:
-        """Return why a worker refuses to serve the loaded model; "" if all agree."""
+        """Return why this or another worker refuses to serve a model; "" if all can serve it."""
         return objection if self._agree is None else await self._agree(model, objection)
 
     def statistics_of(self, config: ModelConfig) -> Statistics:
-        """Return the counters of a version; --metrics-config may add latency distributions."""
+        """Return the counters of a version; with metrics, --metrics-config may add latency distributions."""
         if not self.options.allow_metrics:
             return Statistics()
         warn_of_unknown_families(config)

@@ -22,7 +22,7 @@ class Joining:
     load     load a model by its name
     forget   drop models that no longer exist
     begin    start an operation without waiting for it
-    places   of the joined models, by name; without those that are still loading
+    places   locations of the joined models, by name; a model that still loads is not among them
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Joining:
             self.places[place.name] = place
 
     async def leave(self, name: str) -> None:
-        """Unload the model and the models that it is composed of.
+        """Unload a model and the models that it is composed of. Do nothing if it has not joined.
 
         Its last requests may finish later: see `is_empty`.
         """
@@ -75,7 +75,7 @@ class Joining:
         return name not in self._last
 
     def turn(self, name: str) -> AbstractAsyncContextManager[object]:
-        """Return the lock that keeps a load by name apart from a join or leave of that name."""
+        """Return a context that keeps a load apart from joins and leaves of that name, if there are any."""
         if name in self.places or name in self._turns:
             return self._turn(name)
         return nullcontext()
@@ -84,7 +84,7 @@ class Joining:
         return self._turns.setdefault(name, asyncio.Lock())
 
     def _refuse_taken(self, name: str, names: Iterable[str]) -> None:
-        """Raise CoreError for a name that is in use, also by a model that came with a load request."""
+        """Raise CoreError if one of `names` is in use: ALREADY_EXISTS for `name`, INVALID for another."""
         models = self._registry.models
         for each in names:
             if any(models[key].counts for key in self._registry.keys_of(each)):

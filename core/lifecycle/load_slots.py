@@ -42,7 +42,7 @@ class LoadSlot:
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[None]:
-        """Lend the slot during the block. At its end, take the slot again unless the load is over."""
+        """Lend the slot during the block. After the last such block, retake it unless the load is over."""
         self._waits += 1
         self._give_back()
         token = _loading.set(not self._over)

@@ -37,11 +37,11 @@ class ManagedModel:
     versions   number → the version that the index shows
     newest     the READY version with the highest number, or None
     source     source of the serving versions; None if none serves
-    seen       that source before repository agents; the next look is compared with it
-    attempt    last attempt: a source, or the error that there was instead of one
-    error      why the model has no version at all; "" if it has one
-    wanted     requested by name or through an ensemble, and not unloaded since
-    by_name    requested by its own name
+    seen       that source as it was before repository agents; the next look is compared with it
+    attempt    what the last load was made from: a source, or an error instead; None without a load
+    error      why the last load found no version to load; "" if it found one
+    wanted     whether it was requested, by name or through an ensemble, and not unloaded since
+    by_name    whether it was requested by its own name
     users      operations that hold `turn` or wait for it
     results    ("loads" or "unloads", "success" or "failure") → number of versions with that outcome
     """
@@ -68,7 +68,7 @@ class ManagedModel:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Names of the models that it should be composed of; empty except for ensembles."""
+        """Names of the models in the steps of the last load; empty unless that was an ensemble."""
         return self.attempt.steps if isinstance(self.attempt, ModelSource) else ()
 
     @property
@@ -78,12 +78,12 @@ class ManagedModel:
 
     @property
     def counts(self) -> bool:
-        """Return whether a plain name may refer to this model (with namespaces)."""
+        """Return whether a name without namespace may mean this model: it is wanted and found, or alive."""
         return (self.wanted and isinstance(self.attempt, ModelSource)) or bool(self.alive())
 
     @property
     def leaving(self) -> list[asyncio.Task[None]]:
-        """Running unloads, those of replaced versions included."""
+        """The tasks that now drain and unload versions, those of replaced versions included."""
         return list(self._leaving.values())
 
     def alive(self) -> list[ModelVersion]:
@@ -95,7 +95,7 @@ class ManagedModel:
 
     @contextmanager
     def loading(self, steps: Collection[str]) -> Iterator[None]:
-        """Mark a load from its request to its end, so that `progress` can report it.
+        """Let `progress` report a load for as long as the block lasts.
 
         steps   the models that are loaded before it
         """
@@ -122,7 +122,7 @@ class ManagedModel:
         return f"{text}, {done} of {len(versions)} versions loaded: {steps}"
 
     def refuse(self, error: CoreError) -> None:
-        """Record that the repository has nothing to load. Serving versions continue."""
+        """Record why the repository has nothing to load; log it if it is new. Serving versions continue."""
         known = isinstance(self.attempt, CoreError) and self.attempt.message == error.message
         if not known:  # polling finds the same error each time
             logger.error("failed to poll model '%s': %s", self.name, error.message)
@@ -131,9 +131,9 @@ class ManagedModel:
         self.error = error.message
 
     async def apply(self, source: ModelSource) -> None:
-        """Load, swap and unload until the versions match `source`.
+        """Load, swap and unload to match `source`. Do nothing if it has agents and is the same as `seen`.
 
-        Raises CoreError(INVALID) with Triton's text if a version cannot load; then the serving versions stay.
+        Raises CoreError if an agent or a version fails, or no version is wanted; serving versions stay.
         """
         self.attempt, self.error = source, ""
         source.directory.hold()
@@ -147,9 +147,9 @@ class ManagedModel:
             await self._host.let_go(source.directory)
 
     async def _treat(self, source: ModelSource) -> None:
-        """Run the repository agents on a source and apply the result. Agents run on worker threads.
+        """Run the agents of a source on worker threads, apply their result, and tell them how that ended.
 
-        The resulting source is loaded like any other. It stays as long as a version that was loaded from it.
+        The resulting folder stays until every version that was loaded from it is unloaded.
         """
         find = partial(find_agent, directory=self._host.options.repoagent_directory)
         directory = Treated(source, find)
@@ -198,7 +198,7 @@ class ManagedModel:
         self.source = source
 
     async def _adjustments(self, source: ModelSource, plan: policy.Plan) -> list[Adjustment]:
-        """Return adjustments for the versions that need other instances but no new load."""
+        """Return an Adjustment for each READY version of `plan` that needs other instances but no load."""
         found = [
             await adjustment_of(self.versions[number], source, self._host)
             for number in policy.same_files(self.source, source)
@@ -212,7 +212,7 @@ class ManagedModel:
     async def _load(
         self, source: ModelSource, new: list[ModelVersion], adjusted: list[Adjustment]
     ) -> None:
-        """Load versions and open instances, all or none; with several workers, in all workers or in none."""
+        """Load versions, open instances. If one fails, in any worker, undo all; raise CoreError(INVALID)."""
         for version in new:
             if not self._serves(version.version):
                 self.versions[version.version] = version
@@ -261,9 +261,9 @@ class ManagedModel:
             logger.info("successfully loaded '%s'", self.name)
 
     def unload(self) -> list[asyncio.Task[None]]:
-        """Take every version out of service at once. Return the tasks that drain and unload them.
+        """Take every version out of service at once. Return all tasks that drain and unload now.
 
-        A failed version becomes unloaded too, because it is no longer wanted.
+        A version that failed to load counts as unloaded too, because it is no longer wanted.
         """
         self.source, self.seen, self.error = None, None, ""
         self._retire(self._ready())
@@ -273,13 +273,13 @@ class ManagedModel:
         return self.leaving
 
     def dismiss(self) -> None:
-        """Unload the model and clear its `wanted` state."""
+        """Unload the model and clear `wanted`, `by_name` and `attempt`."""
         self.unload()
         self.wanted = self.by_name = False
         self.attempt = None
 
     def _retire(self, versions: Iterable[ModelVersion]) -> None:
-        """Start to drain and unload versions. From now on no new request reaches them."""
+        """Start to drain and unload versions. From now on requests reach only the versions that are READY."""
         for version in versions:
             version.become("UNLOADING")
             self._leaving[version] = self._host.loop.create_task(self._leave(version))

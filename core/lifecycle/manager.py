@@ -46,11 +46,11 @@ T = TypeVar("T")
 class ModelManager(ModelIndex):
     """The control of the server's models. Loop thread. See Host for the parameters that are not listed.
 
-    repositories   additional to those of the options
-    sleep          waits that many seconds: between polls, and at shutdown for requests in flight
+    repositories   repositories besides those of the options
+    sleep          waits a number of seconds: between polls, and at shutdown for requests in flight
     clock          monotonic, in seconds
     endpoints      of the READY versions, for requests
-    joining        adds and removes models of other folders
+    joining        adds and removes models that lie in other folders
     """
 
     def __init__(
@@ -114,9 +114,9 @@ class ModelManager(ModelIndex):
     async def start(self) -> None:
         """Load the models that the control mode selects. In mode poll, start to poll.
 
-        One of several workers does not poll: the supervisor starts each look in all of them.
+        With several workers none starts to poll: the supervisor starts each look in all of them.
 
-        Raises CoreError if a repository cannot be read, or a model failed and options.exit_on_error.
+        Raises CoreError if a repository cannot be read, or if a model fails and options.exit_on_error is set.
         """
         self._looking = True
         try:
@@ -170,7 +170,7 @@ class ModelManager(ModelIndex):
 
         parameters   `config` (JSON text) and `file:<path>` (bytes) take precedence over the repository
         Returns when the model is ready. The operation continues if the caller is cancelled.
-        Raises CoreError if the request is wrong or the model cannot load; then the serving versions stay.
+        Raises CoreError outside of mode explicit, at shutdown, and if it cannot load; serving versions stay.
         """
         self._refuse_uncontrolled()
         override = Override.of(parameters, self._options.model_override_max_byte_size)
@@ -188,7 +188,7 @@ class ModelManager(ModelIndex):
         await self._operations.run(self._load(checked_name(name), None))
 
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
-        """Unload a model and the ensembles that need it. An unknown name is no error.
+        """Unload a model and the ensembles that need it (mode explicit only). An unknown name is no error.
 
         unload_dependents   also unload the models that an ensemble is composed of, except those that
                             were loaded by name or that another ensemble needs
@@ -199,7 +199,7 @@ class ModelManager(ModelIndex):
             await self._operations.run(self._unload(keys, unload_dependents))
 
     async def take_out(self, name: str) -> None:
-        """Unload a model in every control mode, like `unload`, and forget it."""
+        """Unload a model in every control mode; forget it when its last requests have finished."""
         self._refuse_stopping()
         if keys := self._registry.keys_of(name):
             await self._operations.run(self._unload(keys, False))
@@ -271,7 +271,7 @@ class ModelManager(ModelIndex):
             raise CoreError(lines[0].kind, "".join(line.message for line in lines))
 
     async def _wake(self, names: Collection[str]) -> None:
-        """Reload the ensembles that left service with one of these models."""
+        """Reload the wanted ensembles that need one of these models and do not serve."""
         if asleep := set(self._registry.asleep(names)) - set(names):
             await self._registry.bring(await self._host.run(self._catalog.survey_names, asleep))
 
@@ -288,7 +288,7 @@ class ModelManager(ModelIndex):
         self._registry.forget({*names, *self._options.load_model, *keep})
 
     async def _forget_after(self, model: ManagedModel | None) -> None:
-        """Forget a model when its last requests have finished."""
+        """Wait for the running unloads of a model, then forget it. Do nothing if none runs or it is None."""
         if model is not None and model.leaving:
             await asyncio.wait(model.leaving)
             await self._forget()
@@ -301,7 +301,7 @@ class ModelManager(ModelIndex):
         return self._mode == "poll"
 
     async def poll(self) -> None:
-        """Look at the repositories now (control mode poll). Errors are logged."""
+        """Look at the repositories now and apply the changes (control mode poll). Errors are logged."""
         await self._poller.poll()
 
     async def _compare(self) -> Changes:
@@ -309,7 +309,7 @@ class ModelManager(ModelIndex):
         return changes(found, await self._host.run(self._catalog.names), self._models)
 
     async def _apply(self, before: Changes) -> None:
-        """Load new and changed models and unload gone ones, if a second look confirms the changes."""
+        """Look again. Load the changed models and unload the gone ones that `before` has just the same."""
         found = (await self._compare()).at_rest(before)
         for name in found.gone:
             if name in self._models:  # it may have been removed with another one

@@ -44,7 +44,7 @@ class ModelRegistry:
         return [key for key in self.models if name_of(key) == name]
 
     def steps(self) -> Steps:
-        """Return the wanted ensembles with the models that they are composed of."""
+        """Return name → names of the steps' models, of each wanted ensemble."""
         return {
             name: model.steps for name, model in self._ensembles() if model.wanted and model.steps
         }
@@ -62,7 +62,7 @@ class ModelRegistry:
         return [user for user in users_of(names, self.steps()) if self.models[user].newest is None]
 
     async def bring(self, found: Survey, by_name: Collection[str] = ()) -> Failures:
-        """Apply a survey to the models: steps before their ensembles, others in parallel.
+        """Apply a survey (name → source or error) to the models: steps before ensembles, others in parallel.
 
         by_name   the models among them that were requested by their own name
         Returns the models that failed, with the reason; their serving versions stay.
@@ -99,7 +99,7 @@ class ModelRegistry:
         return failures
 
     async def take_out(self, name: str, with_steps: bool = False) -> None:
-        """Unload a model, after the ensembles that need it; they return when the model does.
+        """Unload a model, after the ensembles that need it. These stay wanted, so they load again with it.
 
         with_steps   also unload the models that it is composed of, except those that were requested by
                      name or that another ensemble needs
@@ -129,14 +129,14 @@ class ModelRegistry:
                     last = step
 
     def forget(self, keep: Collection[str]) -> None:
-        """Drop models that hold nothing and are not in `keep`. Bounds memory: clients may send any name."""
+        """Drop each model that is not in `keep`, that no operation uses and that has no loaded version."""
         for name, model in list(self.models.items()):
             if name not in keep and not model.users and not model.alive():
-                del self.models[name]
+                del self.models[name]  # bounds memory: clients may send any name
                 self._composed.discard(name)
 
     def _users(self, name: str) -> list[str]:
-        """Return the ensembles that call a model, each before the models that it calls."""
+        """Return the ensembles that call a model, directly or not, each before the models that it calls."""
         return users_of([name], {each: model.needs for each, model in self._ensembles()})
 
     async def _apply(self, model: ManagedModel, found: ModelSource | CoreError) -> CoreError | None:
@@ -156,7 +156,7 @@ class ModelRegistry:
 
     @asynccontextmanager
     async def _turns(self, names: Iterable[str]) -> AsyncIterator[None]:
-        """Hold the lock of each model; create a ManagedModel for a new name."""
+        """Hold the lock (`turn`) of each model within the block; create a ManagedModel for each new name."""
         models = [
             self.models.setdefault(name, ManagedModel(name, self._host))
             for name in sorted(set(names))
@@ -174,6 +174,6 @@ class ModelRegistry:
 
 
 async def _gone(model: ManagedModel) -> None:
-    """Unload a model and wait for its last request."""
+    """Unload a model, and wait until its versions have answered their last requests and are unloaded."""
     if leaving := model.unload():
         await asyncio.wait(leaving)

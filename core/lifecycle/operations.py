@@ -21,7 +21,7 @@ class Operations:
         return await asyncio.shield(self.begin(operation))
 
     def begin(self, operation: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start an operation without waiting for it."""
+        """Start an operation and return its task, without waiting for it."""
         task = self._loop.create_task(operation)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

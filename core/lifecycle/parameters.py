@@ -31,13 +31,13 @@ _NEARLY = 0.85  # similarity for a warning, if a pattern accepts the name
 
 
 def wants_process(config: ModelConfig) -> bool:
-    """Return whether a model asks for processes of its own, so that its failures affect nothing else."""
+    """Return whether a model asks for processes of its own: its parameter EXECUTION_MODE is "process"."""
     mode = config.parameters.get(MODE)
     return mode is not None and mode.string_value.lower() == "process"
 
 
 def refuse_scattered_sequences(config: ModelConfig, workers: int) -> None:
-    """Raise CoreError(INVALID) for sequences whose requests may reach several processes."""
+    """Raise CoreError(INVALID) for sequences with workers, unless iterative or with ONE_CONNECTION true."""
     if workers == 1 or not config.HasField("sequence_batching"):
         return
     if config.sequence_batching.iterative_sequence:  # one client request is the whole sequence
@@ -53,7 +53,7 @@ def refuse_scattered_sequences(config: ModelConfig, workers: int) -> None:
 
 
 def warn_of_slips(config: ModelConfig, backend: Backend) -> None:
-    """Log a warning for each parameter of a model that its backend does not know."""
+    """Log a warning for each unknown or misspelt parameter, if the backend declares the names it knows."""
     if (known := _known(backend, "known_parameters")) is None:
         return
     for name in config.parameters:
@@ -68,7 +68,7 @@ def warn_of_slips(config: ModelConfig, backend: Backend) -> None:
 
 
 def warn_of_settings(found: Iterable[str], backend: Backend) -> None:
-    """Log a warning for each key of --backend-config that the backend does not know."""
+    """Log a warning for each unknown or misspelt key of --backend-config, if the backend declares keys."""
     if (known := _known(backend, "known_settings")) is None:
         return
     for name in found:
@@ -79,9 +79,9 @@ def warn_of_settings(found: Iterable[str], backend: Backend) -> None:
 
 
 def _known(backend: Backend, what: str) -> list[str] | None:
-    """Return the names that a backend declares, and those of a backend that it hosts.
+    """Return the names in a backend's attribute `what`, and in that of the backend that it isolates, if any.
 
-    None if one of them declares none.
+    Return None if one of these attributes is None.
     """
     known: list[str] = []
     for each in (backend, isolated_by(backend)):
@@ -93,9 +93,9 @@ def _known(backend: Backend, what: str) -> list[str] | None:
 
 
 def slip(found: str, known: Iterable[str]) -> str:
-    """Return the warning text for a name; "" for a known one.
+    """Return the end of a warning about the name `found`, or "" if no warning is due.
 
-    known   names, and patterns with * for names that are passed on; a name that matches a pattern gets a
+    known   names, and patterns with * for names that the backend passes on; a match gets a
             warning only if it is very similar to one of the names
     """
     known = tuple(known)

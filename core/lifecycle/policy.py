@@ -18,7 +18,7 @@ State = Literal["LOADING", "READY", "UNLOADING", "UNAVAILABLE"]
 
 @dataclass(frozen=True)
 class Plan:
-    """The changes for the versions of one model. Others continue unchanged."""
+    """The versions of one model to load and to unload. Versions in neither tuple continue unchanged."""
 
     load: tuple[int, ...]
     unload: tuple[int, ...]
@@ -43,7 +43,7 @@ def wanted_versions(config: ModelConfig, present: Iterable[int]) -> list[int]:
 
 
 def plan(states: Mapping[int, State], wanted: Collection[int], stale: Collection[int] = ()) -> Plan:
-    """Return the plan from the current states of the versions to the wanted versions.
+    """Plan to load the wanted versions that are stale or not READY, and to unload READY ones not wanted.
 
     stale   versions whose files or configuration have changed since their load
     """
@@ -53,10 +53,10 @@ def plan(states: Mapping[int, State], wanted: Collection[int], stale: Collection
 
 
 def stale_versions(old: ModelSource | None, new: ModelSource) -> list[int]:
-    """Return the versions of `new` that differ from those of `old`.
+    """Return the versions of `new` that differ from those of `old`; all of them if `old` is None.
 
-    All versions differ if the configuration or a shared file has changed, or if a source is an override.
-    A change of the version policy alone does not count.
+    All differ if one source is an override, or the folder, steps, a shared file or the configuration differs,
+    even if only the configuration's time stamp does. A change of the version policy alone does not count.
     """
     if old is None or _all_differ(old, new):
         return sorted(new.versions)
@@ -64,7 +64,7 @@ def stale_versions(old: ModelSource | None, new: ModelSource) -> list[int]:
 
 
 def same_files(old: ModelSource | None, new: ModelSource) -> list[int]:
-    """Return the versions of `new` whose files equal those of `old`, whatever the configuration."""
+    """Return the versions of `new` whose own and shared files, in the same folder, equal those of `old`."""
     if old is None or old.directory.address != new.directory.address or old.shared != new.shared:
         return []
     return sorted(v for v, stamp in new.versions.items() if old.versions.get(v) == stamp)
@@ -81,7 +81,7 @@ def only_groups_differ(old: ModelConfig, new: ModelConfig) -> bool:
 
 
 def without(config: ModelConfig, *fields: str) -> ModelConfig:
-    """Return a copy without the given fields."""
+    """Return a copy of a configuration without the given fields."""
     copy = deepcopy(config)
     for field in fields:
         copy.ClearField(field)
@@ -89,7 +89,7 @@ def without(config: ModelConfig, *fields: str) -> ModelConfig:
 
 
 def unchanged(old: ModelSource, new: ModelSource) -> bool:
-    """Return whether a second look found the same as the first."""
+    """Return whether two looks found the same of a model; False if one of them is an override."""
     return (
         not old.overridden
         and not new.overridden

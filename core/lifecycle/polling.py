@@ -29,7 +29,7 @@ REST_S = 2.0  # between the two looks; never longer than between two polls
 class Changes:
     """The changes that one look has found.
 
-    changed   name → current source that was not tried yet
+    changed   name → the source or error that the look found, if it was not tried yet
     gone      wanted models that the repositories no longer hold
     """
 
@@ -40,7 +40,7 @@ class Changes:
         return bool(self.changed or self.gone)
 
     def at_rest(self, before: Changes) -> Changes:
-        """Return the changes that an earlier look found as well."""
+        """Return those of these changes that an earlier look has found just the same."""
         same = {
             name: found
             for name, found in self.changed.items()
@@ -70,7 +70,7 @@ def changes(found: Survey, there: Collection[str], models: Mapping[str, ManagedM
 
 
 def differs(last: ModelSource | CoreError | None, found: ModelSource | CoreError) -> bool:
-    """Return whether two looks found different things."""
+    """Return whether two looks found different things. An override or None (no look) always differs."""
     if isinstance(last, ModelSource) and isinstance(found, ModelSource):
         return not policy.unchanged(last, found)
     if isinstance(last, CoreError) and isinstance(found, CoreError):
@@ -119,7 +119,7 @@ class Poller:
             await self.poll()
 
     async def poll(self) -> None:
-        """Look once, and again after a delay if something has changed. Errors are logged."""
+        """Look once. If something has changed, call `apply` after a delay. Errors are logged."""
         try:
             seen = None if self._stopped else await self._operations.run(self._compare())
             if seen:

@@ -37,7 +37,7 @@ class Progress:
 
     @contextmanager
     def logged(self, what: str, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Log a line every LOG_EVERY_S seconds during the load.
+        """Log a line every LOG_EVERY_S seconds until the block ends, which encloses a load.
 
         what   the model and its version, in the form of other log lines about the load
         """

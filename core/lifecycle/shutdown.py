@@ -36,7 +36,7 @@ class Deadline:
         return max(0.0, self._end - self._clock())
 
     async def wait(self, done: Callable[[], bool], say: Callable[[int], None]) -> bool:
-        """Wait until `done` or the deadline; once a second, call `say` with the seconds left."""
+        """Wait: True when `done`, False at the deadline. Once a second, call `say` with the seconds left."""
         last: int | None = None
         while True:
             if (seconds := math.ceil(self.left_s)) != last:
@@ -55,12 +55,12 @@ async def shut_down(
     host: Host,
     deadline: Deadline,
 ) -> int:
-    """Wait for operations and requests, unload all models, end the worker threads.
+    """Wait for operations and requests, unload all models, and then end the worker threads.
 
     No chain refuses anything before every chain is idle: a request of one model may still need
     another (ensembles, models that call models). The server refuses new requests from
-    outside. Returns the number of versions and operations that did not end in time. They stay
-    unchanged, threads included, and a second call can continue.
+    outside. Returns the number of versions and operations that did not end in time. They and their
+    threads go on, although the directories of these versions are removed; a second call can continue.
     """
 
     def busy() -> int:

@@ -69,7 +69,7 @@ def _check_names(ensemble: str, step: Step, model: Signature) -> None:
 
 
 def _check_condition(ensemble: Signature, step: Step, seen: _Seen) -> None:
-    """Raise CoreError(INVALID) unless a step's condition is a BOOL with one element for each request."""
+    """Raise CoreError(INVALID) unless a step's condition is BOOL with one element for each row or request."""
     where = f"in ensemble '{ensemble.name}', {step}: the condition '{step.condition}'"
     if seen.datatype != "BOOL":
         raise invalid(f"{where} is {seen.datatype}, it must be BOOL")
@@ -87,7 +87,7 @@ def _compare(
     specs: Mapping[str, InputSpec | OutputSpec],
     names: Mapping[str, str],
 ) -> None:
-    """Compare a model's tensors with the declarations seen so far.
+    """Compare a model's tensors with those in `seen`; add new ones. Raises CoreError(INVALID) on a conflict.
 
     names   the model's tensor name → the ensemble's
     """
@@ -120,7 +120,7 @@ def _fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 
 def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]]) -> None:
-    """Raise CoreError(INVALID) for a step that joins two decoupled models: response counts may differ."""
+    """Raise CoreError(INVALID) for a step with inputs of two decoupled models: response counts may differ."""
     origins: dict[str, int | None] = {name: None for name in ensemble.inputs}
     waiting = list(pairs)
     while ready := [pair for pair in waiting if all(name in origins for name in pair[0].needs)]:
@@ -139,9 +139,9 @@ def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]])
 def ranks_of(
     ensemble: Signature, steps: Sequence[Step], models: Sequence[Signature]
 ) -> dict[str, int] | None:
-    """Write into each step the required rank of its inputs where only one side batches.
+    """Set `ranks` of each step: input → its rank, where only the model or only the tensor's source batches.
 
-    Returns the required ranks of the ensemble's outputs; None if there is no such output.
+    Returns the same for the ensemble's outputs: output → its rank. None stands for an empty table.
     """
     batched = {name: ensemble.max_batch_size > 0 for name in ensemble.inputs}
     for step, model in zip(steps, models, strict=True):

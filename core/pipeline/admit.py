@@ -34,7 +34,7 @@ class Admission:
     """The check of requests for one model version.
 
     `_is_right` confirms most valid requests without creating an object. All other requests, valid or not, go
-    to `_complete`, which fills in defaults, reshapes inputs and has all error texts.
+    to `_complete`, which makes every check, reshapes inputs and has all error texts.
     """
 
     def __init__(self, signature: Signature, clock_ns: Callable[[], int] = time.monotonic_ns):
@@ -54,13 +54,13 @@ class Admission:
         self.check(request)
 
     def check(self, request: InferenceRequest) -> None:
-        """Set `rows` and `arrival_ns` of a valid request. Raise CoreError(INVALID) for an invalid one."""
+        """Set `rows` and `arrival_ns` of a request, reshape its inputs; raise CoreError if it is invalid."""
         if not self._is_right(request):
             self._complete(request)
         request.arrival_ns = self._clock.now_ns()
 
     def _is_right(self, request: InferenceRequest) -> bool:
-        """Return True and set `rows` if the request is certainly valid."""
+        """Return True and set `rows` if a request is certainly valid and needs no reshape; else False."""
         inputs = request.inputs
         if not self._plain or len(inputs) != len(self._expected) or not inputs:
             return False
@@ -143,7 +143,7 @@ class ExpectedInput:
 
 
 def request_label(request: InferenceRequest) -> str:
-    """Return the beginning of error texts about a request."""
+    """Return "[request id: …]", with which error texts about a request begin."""
     return f"[request id: {request.id or '<id_unknown>'}]"
 
 
@@ -183,7 +183,7 @@ def _listed(names: list[str] | dict[str, Tensor]) -> str:
 
 
 def _rows(request: InferenceRequest, signature: Signature) -> int:
-    """Return the batch size of all inputs; 1 for a model without a batch dimension."""
+    """Return the batch size of the inputs, 1 without one. Raise CoreError(INVALID) for a wrong one."""
     if not signature.max_batch_size:
         return 1
     rows = -1
@@ -311,7 +311,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 
 
 def _model_shaped(tensor: Tensor, spec: InputSpec, signature: Signature) -> Tensor:
-    """Return an input in the shape that the model sees (`reshape` in its configuration)."""
+    """Return an input that has a `reshape` in the configuration, in the shape that the model sees."""
     assert spec.reshape is not None
     batch = tensor.shape[:1] if signature.max_batch_size else ()
     shape = batch + mapped_shape(tensor.shape[len(batch) :], spec.dims, spec.reshape)

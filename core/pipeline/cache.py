@@ -37,7 +37,7 @@ class Cached:
 
     Not thread-safe: call from the event loop only.
 
-    on_final   called when a request that the cache has answered has ended
+    on_final   called when this handler itself ends a request, other than by an exception of `__call__`
     content    returns a digest of the version's files, to distinguish versions of the same name and number
     """
 
@@ -145,7 +145,7 @@ class Cached:
         return outer
 
     def _keep(self, lookup: _Lookup, outputs: list[Tensor]) -> None:
-        """Store a response. Another thread copies a large one first."""
+        """Store a response, if the cache may hold it. Another thread copies a large one first."""
         size = sum(tensor.byte_size for tensor in outputs)
         if size <= LARGE_BYTES:
             self._cache.insert(lookup.key, outputs)

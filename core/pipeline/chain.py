@@ -262,7 +262,7 @@ class Chain:
         await self._in_flight.drain()
 
     def end_waiting_sequences(self) -> None:
-        """End sequences that wait for requests: no caller is left. Accepted requests still run."""
+        """End sequences that wait for requests, since no caller can send any. Accepted requests still run."""
         self._scheduler.end_waiting_sequences()
 
     async def close(self) -> None:

@@ -86,7 +86,7 @@ class ModelEndpoint:
         return self.submit(request)
 
     def submit(self, request: InferenceRequest) -> Reply:
-        """Accept a request. Raise CoreError if it is invalid, or if the version drains."""
+        """Accept a request. Raise CoreError if it is invalid, refused by `inner`, or the version drains."""
         if self._in_flight.draining:
             raise unavailable(
                 f"{request_label(request)} Server is stopping, scheduler for model has stopped "

@@ -61,7 +61,7 @@ class Layered:
         return outer
 
     def _enter(self, request: InferenceRequest) -> Reply:
-        """Call the inner handler. The innermost layer calls this."""
+        """Count the request and call `inner`; uncount it on an error. The innermost layer calls this."""
         self._in_flight.enter()
         try:
             return self._inner(request)

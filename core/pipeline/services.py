@@ -16,9 +16,9 @@ from core.system.host_policy import HostPolicies
 class ChainServices:
     """Services of the server for the chains of its models.
 
-    cache      for models with response_cache; or None
+    cache      the response cache, for models with response_cache; or None
     limiter    the rate limiter; or None
-    policies   of --host-policy; or None
+    policies   the host policies of --host-policy; or None
     early      whether a request that cannot meet its deadline is refused at once
     """
 

@@ -28,8 +28,8 @@ def warmup_batches(
 ) -> list[tuple[str, list[InferenceRequest]]]:
     """Return (sample name, its requests) in the order in which they run; a sample occurs `count` times.
 
-    A sample with a batch size of n has n requests of one row. Reads files: call it on a worker thread.
-    Raise CoreError(INVALID) if a sample does not fit the model, CoreError(INTERNAL) if a file cannot be read.
+    A batch size of n gives n requests of one row; without a batch dimension, it gives one. Reads files: use
+    a worker thread. Raise CoreError: INVALID if a sample does not fit the model, INTERNAL for a read error.
     """
     found = []
     for sample in config.model_warmup:

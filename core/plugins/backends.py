@@ -48,14 +48,14 @@ def is_there(name: str, directory: str = "") -> bool:
 
 
 def _of_folder(name: str, file: Path) -> HostedBackend:
-    """Return a new backend for each call: servers of one process may have different folders."""
+    """Return a new backend, made by a process host: servers of one process may have different folders."""
     found = _host(file.name, "from_folder").from_folder(name, file)
     _imported[name] = Plugin(name, BACKENDS, ()), found
     return found
 
 
 def _folder_file(name: str, directory: str) -> Path | None:
-    """Return the file that makes <directory>/<name> a backend."""
+    """Return the first file by which a process host can run <directory>/<name> as a backend, or None."""
     folder = Path(directory, name)
     if not directory or name in hidden() or name != folder.name or name == "..":
         return None

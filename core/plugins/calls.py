@@ -40,7 +40,7 @@ def hooks() -> pluggy.PluginManager:
 
 
 def load_hooks(*, quiet: bool = False) -> None:
-    """Import and register the remaining modules of group core.plugins. Main or loop thread.
+    """Import and register those modules of group core.plugins that are not registered. Main or loop thread.
 
     quiet   do not report plugins that cannot be imported; a later call does, when the log exists
     A plugin that cannot be imported is left out with an error in the log. Raises the errors of `check_hooks`.
@@ -115,7 +115,7 @@ def ask(hook: str, **arguments: Any) -> Any:
 
 
 def ask_each(hook: str, **arguments: Any) -> list[tuple[str, Any]]:
-    """Call a hook with many results. Return (name of the plugin, result) pairs, without None results."""
+    """Call a hook of every plugin. Return (plugin, result) pairs without None. Raises what `ask` raises."""
     found = []
     for plugin, caller in _callers(hook):
         try:
@@ -170,7 +170,7 @@ def _failed(plugin: str, hook: str, error: Exception) -> CoreError:
 
 
 def _culprit(caller: pluggy.HookCaller, error: Exception) -> str:
-    """Return the plugin whose function raised or passed on the exception."""
+    """Return the plugin whose function raised or passed on the exception, or the text "of unknown name"."""
     names = {
         getattr(inspect.unwrap(each.function), "__code__", None): each.plugin_name
         for each in caller.get_hookimpls()
@@ -204,7 +204,7 @@ def flags() -> Flags:
 
 
 def _left_out() -> str:
-    """Return the end of an error text that says which plugins are left out, and why; "" if none is."""
+    """Register the plugins that are left out; return the end of an error text that names those that fail."""
     found = []
     for name, plugin in with_hooks().items():
         try:

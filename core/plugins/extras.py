@@ -54,7 +54,7 @@ def is_installed(distribution: str) -> bool:
 
 
 def install_hint(name: str) -> str:
-    """Return the end of an error text that names the extra with `name`; "" if no extra has it.
+    """Return the end of an error text: how to install the extra `name`; "" if core has no such extra.
 
     No index has the distributions of this project: `make wheels` makes the folder.
     """

@@ -35,7 +35,7 @@ _FOLDERS = {"vllm"}
 
 
 def hint(name: str, installed: Iterable[str]) -> str:
-    """Return the end of the error text for a missing backend; "" for an unknown name."""
+    """Return the end of the error text for a missing backend: what to do, a similar name, or ""."""
     word = name.lower()
     if word in _UNSUPPORTED:
         advice = f"; {_UNSUPPORTED[word]}" if _UNSUPPORTED[word] else ""
@@ -58,7 +58,7 @@ def hint(name: str, installed: Iterable[str]) -> str:
 
 
 def advice(names: Iterable[str]) -> str:
-    """Return the end of the error text for unknown files or platforms: what to install.
+    """Return the end of the error text for unknown files or platforms: what to install; "" if all is.
 
     names   such as model.onnx, or onnxruntime_onnx
     """

@@ -37,10 +37,10 @@ class ProcessHost(Protocol):
     """Makes backends whose models run in processes of their own. Any thread."""
 
     def isolate(self, backend: Backend) -> HostedBackend:
-        """Return a backend that runs the models of `backend`, and sets `isolated` to it."""
+        """Return a backend that runs the models of `backend`; its `isolated` is `backend`."""
 
     def from_folder(self, name: str, file: Path) -> HostedBackend:
-        """Return a backend called `name` whose models `file` runs; it sets `file`."""
+        """Return a backend called `name` whose models `file` runs; its `file` is `file`."""
 
 
 def file_of(backend: Backend | None) -> Path | None:

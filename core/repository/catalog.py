@@ -61,7 +61,7 @@ class Catalog:
 
     @property
     def remote(self) -> bool:
-        """Return whether a repository needs `look` or `close`. Any thread."""
+        """Return whether any repository implements `look` or `close`. Any thread."""
         return any(
             implements(each, Repository, method)
             for each in self._repositories
@@ -79,7 +79,7 @@ class Catalog:
             repository.give_up()
 
     def close(self) -> None:
-        """Remove the local files of repositories."""
+        """Close every repository: a remote one removes the files that it has fetched."""
         for repository in self._repositories:
             repository.close()
 
@@ -144,9 +144,9 @@ class Catalog:
         return dict(sorted(found.items()))
 
     def keys_of(self, name: str, override: Override | None = None) -> list[str]:
-        """Return the keys for a load by name: with namespaces, the model of each repository.
+        """Return the keys for a load of `name`: the name; with namespaces, one for each repository with it.
 
-        Raises CoreError(INTERNAL) if a repository cannot be listed now.
+        An override with files gets its own key. Raises CoreError(INTERNAL) if a repository cannot be listed.
         """
         if not self._namespacing:
             return [name]
@@ -193,9 +193,9 @@ class Catalog:
         return [each for each in self._repositories if name in each.names()]
 
     def _in_namespace(self, source: ModelSource, namespace: str) -> ModelSource:
-        """Return the source with namespaces for it and its steps, in the configuration as in Triton.
+        """Return the source with namespaces for it and its steps; unchanged without --model-namespacing.
 
-        A step is the model of that name in the same repository, else the only model of that name.
+        A step gets `namespace`; that of another repository if only that one has the step's model.
         """
         if not self._namespacing:
             return source
@@ -207,9 +207,9 @@ class Catalog:
         return replace(source, config=config, namespace=namespace)
 
     def survey_names(self, names: Iterable[str]) -> Survey:
-        """Return a survey of several models, with the models that ensembles are composed of.
+        """Return a survey of these models and, for ensembles, of the models that they are composed of.
 
-        An unreadable model is an error in the result, and does not affect others.
+        For a model that cannot be read the survey holds the error; others are not affected.
         """
         found: dict[str, ModelSource | CoreError] = {}
         waiting = list(names)

@@ -32,12 +32,12 @@ class FolderRepository(Repository):
             ) from error
 
     def names(self) -> set[str]:
-        """Return the names of all models. Raises OSError if the folder is absent (a mount being replaced)."""
+        """Return the names of all models. Raises OSError if the folder cannot be listed now."""
         with os.scandir(self._path) as entries:
             return {each.name for each in entries if is_folder_name(each.name) and _is_folder(each)}
 
     def listing(self, name: str) -> Listing | None:
-        """Return every file of the model with its time of change (ns) and size; None without the folder.
+        """Return every entry, each file with its time of change (ns) and size; None without the folder.
 
         Python's `__pycache__` folders are left out. Raises OSError if a folder may not be read.
         """
@@ -59,7 +59,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def stamp_of(folder: Path) -> str:
-    """Return a stamp that changes with the folder's files: made of their names, times and sizes.
+    """Return a stamp that changes if a name, a time of change or a size of the folder's files changes.
 
     Python's `__pycache__` folders do not count. May block; raises OSError if a folder may not be read.
     """
@@ -69,7 +69,7 @@ def stamp_of(folder: Path) -> str:
 def _list(
     folder: Path | str, prefix: str = "", above: tuple[tuple[int, int], ...] = ()
 ) -> dict[str, str]:
-    """Return the listing of `folder`; `above` are the folders that lead here, by device and inode."""
+    """Return the listing of `folder`, each path after `prefix`; empty if it is gone or one of `above`."""
     found: dict[str, str] = {}
     try:
         status = os.stat(folder)

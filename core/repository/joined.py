@@ -31,7 +31,7 @@ class JoinedFolder(FolderRepository):
         self.place = place
 
     def folder_of(self, name: str) -> str:
-        """Return the folder of a model; "" if there can be none."""
+        """Return the name of a model's folder; "" for `place.folder`, whose model has another name."""
         if name == self.place.name:
             return self.place.folder
         return "" if name == self.place.folder else name

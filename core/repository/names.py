@@ -50,7 +50,7 @@ def namespace_of(key: str) -> str | None:
 
 
 def checked_name(name: str) -> str:
-    """Return the name without surrounding blanks. Raises CoreError(INVALID) for an invalid folder name."""
+    """Return the name without blanks around it. Raises CoreError(INVALID) if empty, too long or a path."""
     name = name.strip()
     if not name:
         raise invalid("Model name cannot be empty. Please enter a valid name to deploy.")

@@ -33,7 +33,7 @@ class Override:
     """The validated parameters of a load request.
 
     config       JSON of a ModelConfig
-    files        normalised path below the model's directory → content; empty for the repository's files
+    files        normalised path below the model's directory → content; empty to use the repository's files
     most_bytes   limit of bytes for the existing files of all overrides of the process
     """
 
@@ -102,7 +102,7 @@ class Override:
 
 
 class _Written(PrivateDirectory):
-    """The directory of one override; its bytes count as long as it exists."""
+    """The directory of one override. Its bytes count for the limit until `remove`."""
 
     def __init__(self, byte_size: int, most_bytes: int):
         global _taken
@@ -132,9 +132,9 @@ class _Written(PrivateDirectory):
 
 
 def _path_of(parameter: str) -> str:
-    """Return the normalised relative path of a `file:<path>` parameter.
+    """Return the normalised path of a `file:<path>` parameter. Raises CoreError(INVALID) for a bad one.
 
-    The check uses the text only, before any file exists. The directory is new and private, so no link can
+    The text alone is checked, before any file exists. The directory is new and private, so no link can
     lead out of it later.
     """
     path = parameter[len(_FILE) :]

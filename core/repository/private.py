@@ -36,7 +36,7 @@ _swept: set[Path] = set()  # already searched for folders of dead processes; und
 
 
 class PrivateDirectory(ModelDirectory):
-    """A new, empty folder (mode 0700), locked as long as it exists. Any thread.
+    """A new, empty folder (mode 0700). It is locked while it exists, if folders can be. Any thread.
 
     where   the parent folder; None for the folder of temporary files
     Raises OSError if it cannot be made.

@@ -22,7 +22,7 @@ from core.repository.source import (
 
 
 def list_model(repository: Repository, name: str) -> Listing | None:
-    """Return the listing of a model's folder; None without one. Raises CoreError(INTERNAL)."""
+    """Return the listing of a model's folder; None without one. Raises CoreError(INTERNAL) on a failure."""
     try:
         return repository.listing(name)
     except (OSError, ValueError) as error:
@@ -32,7 +32,7 @@ def list_model(repository: Repository, name: str) -> Listing | None:
 def read_folder(
     repository: Repository, name: str, listing: Listing, config_name: str, needs_config: bool
 ) -> ModelSource:
-    """Return the model of a folder; `config_name` and `needs_config` are those of Catalog.
+    """Return the ModelSource of a folder; `config_name` and `needs_config` are those of Catalog.
 
     Raises CoreError(INTERNAL) for a missing or wrong configuration.
     """
@@ -60,7 +60,7 @@ def read_folder(
 def read_config_override(
     repository: Repository, name: str, listing: Listing, override: Override
 ) -> ModelSource:
-    """Return the model of a folder with the configuration of a load request.
+    """Return the ModelSource of a folder, with the configuration of a load request.
 
     Raises CoreError(INVALID) for a configuration that is wrong.
     """
@@ -69,7 +69,7 @@ def read_config_override(
 
 
 def read_files_override(name: str, override: Override) -> ModelSource:
-    """Return the model of a load request with files, written to a directory that the caller owns.
+    """Return the ModelSource of a load request with files: they are in a new directory that the caller owns.
 
     Raises CoreError(INVALID) for a wrong configuration, and for files that cannot be written.
     """
@@ -89,8 +89,8 @@ def read_files_override(name: str, override: Override) -> ModelSource:
 def fill_from(listing: Listing, config: ModelConfig, folder: str, overridden: bool) -> None:
     """Fill in a configuration from the file names of the model's folder, in place.
 
-    Raises CoreError(INVALID) if the files identify no backend and a client sent the configuration, else
-    CoreError(INTERNAL).
+    Raises CoreError if the files identify no backend: INVALID if a client sent the configuration, else
+    INTERNAL.
     """
     try:
         configuration.fill(config, folder, formats(), first_version_entries(listing))
@@ -121,7 +121,7 @@ def _source(
     overridden: bool,
     folder: str = "",
 ) -> ModelSource:
-    """Return a ModelSource.
+    """Return a ModelSource; without agents, fill in `config`. Raises CoreError if that has another name.
 
     folder   folder name that may determine its backend, if it is not the model's name
     """

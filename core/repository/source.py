@@ -44,7 +44,7 @@ class ModelDirectory:
         self.holders += 1
 
     def let_go(self) -> bool:
-        """Remove one user; return whether it was the last one, which must call `remove`. Loop thread."""
+        """Remove one user. Return whether it was the last: if so, the caller calls `remove`. Loop thread."""
         self.holders -= 1
         return self.holders == 0
 
@@ -119,7 +119,7 @@ class ModelSource:
     versions      version number → stamp of the version's folder
     shared        stamp of all other files except the configuration (labels, warmup data, …)
     config_stamp  stamp of the configuration file, "" if there is none
-    overridden    whether it is from a load request; then no other source equals it
+    overridden    whether its configuration came with a load request; then no other source equals it
     flat          whether the model's folder is also the folder of its only version
     namespace     distinguishes it from other models with the same name; None without namespaces
     folder        folder name that may determine its backend, if it is not the model's name; else ""
@@ -139,7 +139,7 @@ class ModelSource:
     hint: str = ""
 
     def path(self, version: int) -> Path:
-        """Return a version's folder."""
+        """Return a version's folder, which is the model's folder if `flat`."""
         return self.directory.path if self.flat else self.directory.path / str(version)
 
     @property
@@ -154,7 +154,7 @@ class ModelSource:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Keys of the models that this one is composed of, each once; empty except for ensembles."""
+        """Return the keys of the models that an ensemble is composed of, each once; empty for others."""
         named = self.namespace is not None
         return tuple(
             dict.fromkeys(
@@ -165,7 +165,7 @@ class ModelSource:
 
 
 def version_number(folder: str) -> int | None:
-    """Return the version number of a folder name: digits without a leading 0. None for other names."""
+    """Return the version number of a folder name: digits, no leading 0, below 2**63. None for other names."""
     if folder.isascii() and folder.isdigit() and not folder.startswith("0"):
         number = int(folder)
         return number if number < 2**63 else None
@@ -173,7 +173,7 @@ def version_number(folder: str) -> int | None:
 
 
 def is_configuration(path: str) -> bool:
-    """Return whether a file of a model's folder is a configuration."""
+    """Return whether a path in a model's folder is config.pbtxt or lies in configs/."""
     return path == "config.pbtxt" or path.startswith("configs/")
 
 
@@ -210,7 +210,7 @@ def shared_stamp(listing: Listing) -> str:
 def first_version_entries(listing: Listing) -> frozenset[str]:
     """Return the names in the first version folder in text order; folders end with "/".
 
-    A model-settings.json may also lie beside the versions.
+    They include model-settings.json if it lies beside the versions.
     """
     beside = frozenset({SETTINGS} & set(listing))
     folders = sorted(

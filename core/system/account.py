@@ -50,7 +50,7 @@ class MemoryAccount:
 
     @classmethod
     def of(cls, options: Options) -> MemoryAccount:
-        """Return the account that the options describe, split evenly over the worker processes.
+        """Return the account of one worker process: an equal part of what the options allow to all of them.
 
         The default limit is half of the available memory.
         """

@@ -30,7 +30,7 @@ _SETTINGS = (  # the number in malloc.h, the variable of other processes, the va
 def keep() -> None:
     """Keep freed memory, in this process and in those that it starts.
 
-    Without effect if one of the variables or GLIBC_TUNABLES for malloc is set, or without glibc.
+    Do nothing if one of _SETTINGS' variables is set, if GLIBC_TUNABLES sets malloc, or without glibc.
     """
     chosen = any(name in os.environ for _, name, _ in _SETTINGS)
     if chosen or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
@@ -44,7 +44,7 @@ def keep() -> None:
 class Trimmer:
     """Returns freed memory to the system some time after much was freed. Event loop only.
 
-    trim   returns it; called on a thread, since it takes about a millisecond for each 4 MB
+    trim   returns freed memory; called on a thread, since that takes about a millisecond for each 4 MB
     """
 
     def __init__(self, trim: Callable[[], None] | None = None):
@@ -53,7 +53,7 @@ class Trimmer:
         self._waits = False
 
     def freed(self, size: int) -> None:
-        """Count `size` bytes that requests or answers have freed."""
+        """Count `size` bytes that requests or answers have freed. Plan a trim if they are WORTH_A_TRIM."""
         self._freed += size
         if self._freed < WORTH_A_TRIM or self._waits or self._trim is None:
             return
@@ -78,7 +78,7 @@ class Trimmer:
 
 
 def _system_trim() -> Callable[[], None] | None:
-    """Return the function that returns freed memory; None without glibc."""
+    """Return a function that gives freed memory back to the system; None without glibc."""
     malloc_trim = _glibc("malloc_trim")
     return None if malloc_trim is None else lambda: malloc_trim(0)
 
@@ -100,7 +100,7 @@ class FreeMemoryWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Check every LOOK_S seconds."""
+        """Check every LOOK_S seconds. Do nothing if the C library cannot count or return memory."""
         if self._free is not None and self._trim is not None:
             self._timer = loop.call_later(LOOK_S, self._look, loop)
 

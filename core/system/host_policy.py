@@ -28,7 +28,7 @@ class HostPolicy:
 
     name      name in the configuration, or "cpu", "gpu_<id>", "model" by the kind of the instance
     settings  settings of --host-policy, by name: "numa-node", "cpu-cores"; most policies have none
-    cores     cores for the threads; empty for all cores
+    cores     cores that `bind` binds threads to; empty if it leaves them as they are
     """
 
     name: str = ""
@@ -36,7 +36,7 @@ class HostPolicy:
     cores: frozenset[int] = frozenset()
 
     def bind(self, thread: int = 0) -> None:
-        """Bind a thread to the policy's cores; does nothing without cores.
+        """Bind a thread to the policy's cores. Do nothing if the policy has no cores.
 
         thread   id of the thread, or of a process for its main thread; 0 for the calling thread
         Threads that it starts later inherit the binding. Raises CoreError(INTERNAL) if the system refuses,
@@ -55,7 +55,7 @@ class HostPolicy:
             ) from error
 
     def tell_loop(self, instance: str) -> None:
-        """Log a warning that an instance executes on the event loop, which has no policy's cores."""
+        """If the policy has cores, warn that it does not bind `instance`, which runs on the event loop."""
         if self.cores:
             logger.warning(
                 "host policy '%s' has no effect on instance '%s': it executes on the event loop",
@@ -70,8 +70,8 @@ class HostPolicies:
     given     name → setting → value
     allowed   cores that this process may use; None asks the system
     nodes     folder of the NUMA nodes in Linux
-    Raises CoreError(INVALID) for an unknown setting, an invalid value, and cores or a node that this process
-    does not have.
+    Raises CoreError(INVALID) for an unknown setting, an invalid value, an unknown node, or cores of which
+    this process may use none. Logs a warning, and omits cores, if this process may use only some of them.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class HostPolicies:
         }
 
     def named(self, name: str) -> HostPolicy:
-        """Return the policy of that name; a policy without settings if --host-policy has none."""
+        """Return the policy of that name; a policy without settings if --host-policy does not name it."""
         return self._found.get(name) or HostPolicy(name)
 
 
 def _cores_of(
     name: str, settings: Mapping[str, str], allowed: frozenset[int] | None, nodes: Path
 ) -> frozenset[int]:
-    """Return the cores of `cpu-cores`, else those of the NUMA node; empty without both."""
+    """Return the usable cores of `cpu-cores`, else of the NUMA node, else none. Raises CoreError(INVALID)."""
     for key in settings:
         if key not in (NUMA_NODE, CPU_CORES):
             raise invalid(
@@ -124,7 +124,7 @@ def _cores_of(
 
 
 def _cores_in(ranges: str, option: str) -> frozenset[int]:
-    """Return the cores of `<lower>-<upper>[,…]`."""
+    """Return the cores of `<lower>-<upper>[,…]`. Raises CoreError(INVALID) for another form."""
     found: set[int] = set()
     for part in ranges.split(","):
         match = re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})", part)

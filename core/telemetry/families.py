@@ -34,7 +34,7 @@ new: Callable[[type[Sample], tuple[Mapping[str, str], float, str]], Sample] = tu
 
 @dataclass(frozen=True)
 class Summary:
-    """The source data of a summary's samples. Data of several workers can be added, quantiles cannot.
+    """The data that a summary's samples are made of. Workers add up these data: quantiles cannot be added.
 
     quantiles         the exposed quantiles
     count, total_us   number and total of all durations since the load, in microseconds
@@ -77,7 +77,7 @@ class Summary:
         ]
 
     def _quantile_us(self, quantile: float) -> float:
-        """Return the quantile of the recent durations in microseconds."""
+        """Return a quantile of the recent durations in microseconds; NaN if there are none."""
         total = sum(self.cells.values())
         if not total:
             return math.nan
@@ -100,8 +100,8 @@ class Family:
     """Samples of one name.
 
     name       the whole name; the suffix `_total` is not added to counters
-    together   how samples of several workers with the same labels are combined
-    summaries  source data of the samples, for summaries only
+    together   how workers combine their samples with the same labels
+    summaries  the data that samples of a summary are made of; empty for other kinds
     changed    time of each sample's last change by time.monotonic_ns(), 0 for never; set if `together` is
                "latest" or "latest or sum", which is the sum if all times are 0
     """
@@ -118,7 +118,7 @@ class Family:
 def histogram_samples(
     labels: Mapping[str, str], bounds: tuple[float, ...], counts: list[int], total: float
 ) -> list[Sample]:
-    """Return the samples of a histogram.
+    """Return the samples of a histogram: cumulative counts of the buckets, then sum and count.
 
     counts   observations of each bucket, not cumulative; one more than there are bounds
     total    sum of the observed values

@@ -24,7 +24,7 @@ class Labels(dict[str, str]):
         return dict, (dict(self),)  # other processes get a plain dict
 
     def plus(self, name: str, value: str) -> Labels:
-        """Return these labels and one more, cached. Use it for small sets of names and values only."""
+        """Return these labels and one more, kept for later calls: use it for few names and values only."""
         found = self._longer.get((name, value))
         if found is None:
             found = self._longer[name, value] = Labels(self)
@@ -32,7 +32,7 @@ class Labels(dict[str, str]):
         return found
 
     def each(self, name: str, values: tuple[str, ...]) -> list[Labels]:
-        """Return these labels and one more, for each of the values."""
+        """Return for each of the values these labels and one more; the list is kept."""
         found = self._each.get((name, values))
         if found is None:
             found = self._each[name, values] = [self.plus(name, value) for value in values]

@@ -96,7 +96,7 @@ def _apply(settings: LogSettings) -> None:
 
 
 def failed(id: str, error: CoreError) -> None:
-    """Log a refused or failed request in the verbose log. Any thread.
+    """Log a refused or failed request if the verbose log is on. Any thread.
 
     id   the client's name for the request, "" for none
     """
@@ -112,7 +112,7 @@ def block(text: str) -> None:
 
 
 class LineFormatter(logging.Formatter):
-    """Formatter: one line for each record, then the indented traceback if there is one."""
+    """Formats a record as one line (several for `block`), then its traceback, if it has one, indented."""
 
     def __init__(self, form: str):
         super().__init__()

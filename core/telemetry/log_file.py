@@ -14,7 +14,7 @@ from core.telemetry.losses import Losses
 
 
 class LogFile(logging.Handler):
-    """Log handler that appends records to a file. Lost records are reported on stderr now and then.
+    """Log handler that appends records to a file. It reports lost records on stderr, at intervals.
 
     Any thread; the lock of logging.Handler covers `emit`.
     """
@@ -55,7 +55,7 @@ class LogFile(logging.Handler):
         super().close()
 
     def _follow(self) -> None:
-        """Reopen the path if the file was replaced or removed. Raises OSError."""
+        """Reopen the path if the file was replaced or removed. Raises OSError if that fails."""
         mine = os.fstat(self._file)
         try:
             there = os.stat(self._path)
@@ -67,7 +67,7 @@ class LogFile(logging.Handler):
             self._is_torn = False
 
     def _write(self, text: str) -> None:
-        """Append a text as separate lines. Raises OSError."""
+        """Append a text and a line end; begin a new line if the last write was cut. Raises OSError."""
         rest = f"{text}\n".encode(errors="backslashreplace")
         if self._is_torn:
             rest = b"\n" + rest
@@ -80,7 +80,7 @@ class LogFile(logging.Handler):
         return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
     def _gap(self) -> str:
-        """Return the line that marks lost lines."""
+        """Return the formatted line that says how many lines were lost before it."""
         text = "%d lines of the log were lost before this one: the file could not be written"
         return self.format(
             logging.LogRecord(
@@ -90,7 +90,7 @@ class LogFile(logging.Handler):
 
     @staticmethod
     def _say(text: str) -> None:
-        """Write a line on stderr if it is open."""
+        """Write a line on stderr; do nothing if that fails."""
         try:
             print(text, file=sys.stderr, flush=True)
         except (OSError, ValueError):  # stderr is on a full disk, or closed

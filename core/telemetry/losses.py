@@ -14,7 +14,7 @@ SAYS_EACH_S = 60.0
 class Losses:
     """Counter of lost records. Not thread-safe.
 
-    say     called with "<reason>; <count> <what> lost", at most once in SAYS_EACH_S seconds by `add`
+    say     writes "<reason>; <count> <what> lost"; `add` calls it at most once in SAYS_EACH_S seconds
     what    subject and verb of the report, such as "lines are"
     total   records lost since the last call of `end`
     """
@@ -32,7 +32,7 @@ class Losses:
         self._said_s = float("-inf")
 
     def add(self, reason: str, count: int) -> None:
-        """Count records that are lost for a reason; 0 if they can still be written later."""
+        """Count lost records, 0 if they may still be written; report if the last report is old enough."""
         self.total += count
         self._unsaid += count
         self._reason = reason
@@ -42,7 +42,7 @@ class Losses:
             self.flush()
 
     def flush(self) -> None:
-        """Report the losses that were not reported yet, if any."""
+        """Report the reason and the losses added since the last report; do nothing if none was added."""
         if not self._is_said:
             lost = f"; {self._unsaid} {self._what} lost" if self._unsaid else ""
             self._say(self._reason + lost)
@@ -50,7 +50,7 @@ class Losses:
             self._is_said = True
 
     def end(self) -> int:
-        """Return the number of lost records and reset it: writing works again."""
+        """Return the number of lost records and reset it, without a report: writing works again."""
         total, self.total, self._unsaid = self.total, 0, 0
         self._is_said = True
         return total

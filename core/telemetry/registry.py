@@ -50,7 +50,7 @@ class Metric:
         self._counts = [0] * (len(self.buckets) + 1)
 
     def increment(self, value: float) -> None:
-        """Add to a counter or gauge. Raises CoreError(INVALID) if a counter would decrease."""
+        """Add `value` to a counter or gauge. Raises CoreError(INVALID) if a counter would decrease."""
         self._require("increment", "counter", "gauge")
         if self.kind == "counter" and not value >= 0:
             raise invalid(f"counter can only be incremented by values of 0 and more, got {value:g}")
@@ -60,14 +60,14 @@ class Metric:
                 self.changed_ns = time.monotonic_ns()
 
     def set(self, value: float) -> None:
-        """Set the value of a gauge."""
+        """Set the value of a gauge. Raises CoreError(UNSUPPORTED) for another kind."""
         self._require("set", "gauge")
         with self._lock:
             self._value = float(value)
             self.changed_ns = self.set_ns = time.monotonic_ns()
 
     def observe(self, value: float) -> None:
-        """Count a value into the first bucket whose upper bound is not below it."""
+        """Count a value in the first bucket of a histogram whose upper bound is not below the value."""
         self._require("observe", "histogram")
         with self._lock:
             self._counts[bisect_left(self.buckets, value)] += 1
@@ -108,7 +108,7 @@ class MetricFamily:
     def metric(
         self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
     ) -> Metric:
-        """Return the metric with these labels; equal labels give the same object.
+        """Return the metric with these labels, one object for equal labels; the caller must `remove` it.
 
         buckets   upper bounds, ascending; required for a histogram, invalid for other kinds
         Raises CoreError(INVALID) for invalid labels or buckets.
@@ -129,7 +129,7 @@ class MetricFamily:
             return metric
 
     def remove(self, metric: Metric) -> None:
-        """Release a metric; it is removed after its last user has released it."""
+        """Release a metric. Its last user removes it from the family."""
         with self._lock:
             metric.users -= 1
             for key in [key for key, each in self._metrics.items() if each is metric]:
@@ -167,11 +167,11 @@ class Registry:
         self._reserved.update(names)
 
     def family(self, name: str, text: str, kind: KindOfMetric, mode: str = "") -> MetricFamily:
-        """Return the family of that name; equal name, text, kind and mode give the same object.
+        """Return the family of that name, one object for equal arguments; the caller must `remove` it.
 
         mode   how a gauge combines the values of several workers: one of MODES
         Raises CoreError(INVALID) if the name is invalid, reserved, or in use for a family with another
-        text, kind or mode; and if the mode is unknown or the family is no gauge.
+        text, kind or mode; if the mode is unknown; or if it is not "" and the family is no gauge.
         """
         if not _NAME.fullmatch(name) or name.startswith(_OWN) or name in self._reserved:
             raise invalid(f"'{name}' cannot be the name of a metric family of a model")
@@ -203,7 +203,7 @@ class Registry:
             return found
 
     def remove(self, family: MetricFamily) -> None:
-        """Release a family; it is removed after its last user has released it."""
+        """Release a family. Its last user removes it from the registry."""
         with self._lock:
             family.users -= 1
             if family.users <= 0 and self._families.get(family.name) is family:

@@ -43,12 +43,12 @@ class BatchSize:
 class Statistics:
     """Counters of one model version since it was loaded.
 
-    inference_count   rows executed with success (a request of 3 rows counts 3)
+    inference_count   rows of requests executed with success (a request of 3 rows counts 3)
     execution_count   executions, successful or failed
     last_inference_ms time of the last execution in milliseconds since the epoch; 0 for never
     success, fail     requests, and the time from admission to the last response
     queue             successful requests, and the time from admission to the execution or the cache lookup
-    compute_*         executed requests, and the times to gather inputs, infer and split outputs
+    compute_*         successful executed requests, and the times to gather inputs, infer and split outputs
     failures          failed requests by reason
     first_response    times to the first response; None without histograms
     """
@@ -70,7 +70,7 @@ class Statistics:
         self.first_response: Histogram | None = None
 
     def executed(self, rows: int, input_ns: int, infer_ns: int, output_ns: int) -> None:
-        """Count an execution of `rows` rows, successful or failed."""
+        """Count an execution of `rows` rows, successful or failed, and its times by batch size."""
         self.execution_count += 1
         self.last_inference_ms = wall_ms()
         if (size := self.batch_sizes.get(rows)) is None:
@@ -82,7 +82,7 @@ class Statistics:
     def succeeded(
         self, rows: int, total_ns: int, queue_ns: int, input_ns: int, infer_ns: int, output_ns: int
     ) -> None:
-        """Count a request of `rows` rows that has got its last response."""
+        """Count a successful request of `rows` rows that has got its last response, and its times."""
         self.inference_count += rows
         self.success.add(total_ns)
         self.queue.add(queue_ns)

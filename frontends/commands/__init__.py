@@ -1,5 +1,5 @@
-"""Commands of the program `core`: one module each, and what they share.
+"""Commands of the program `core`: one module each, and these modules that several commands share:
 
-paths, model_file   PATH on a command line ─► repositories
-offline, trial      the folder of a model ─► a model that is loaded without a server
+paths, model_file   turn each PATH of a command line into a model repository
+offline, trial      read the folder of a model, and load the model, without a server
 """

@@ -1,4 +1,4 @@
-"""`core check PATH…`: load each model once, without a server, and print what a server would refuse.
+"""`core check PATH…`: loads each model once, without a server, and prints whether it loads, or why not.
 
 PATH… ─► repositories ─► offline_model of each model and version ─► one line for each model
 """
@@ -37,7 +37,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print a line for each model; return 1 if one fails or there is none."""
+    """Print a line for each model and each repository without models, then the counts; return 0 or 1.
+
+    Return 1 if a model does not load, if a repository holds no models, or if there are no models at all.
+    Raises CoreError for a PATH that `served` refuses, and for a repository that is no readable folder.
+    """
     # Imported here: the list of commands does not need them.
     from core.options import Options
     from frontends.commands.paths import served
@@ -67,7 +71,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _models(repositories: Sequence[str]) -> list[tuple[str, list[Path]]]:
-    """Return the name of each model with its folders, of which a server takes only one."""
+    """Return (name, folders) of each model, sorted by name. Each of several repositories may have one."""
     found: dict[str, list[Path]] = {}
     for repository in repositories:
         for name in _names(repository):
@@ -76,7 +80,10 @@ def _models(repositories: Sequence[str]) -> list[tuple[str, list[Path]]]:
 
 
 def _names(repository: str) -> set[str]:
-    """Return the names of the models of a repository. Raises CoreError if it is no folder."""
+    """Return the names of a repository's models.
+
+    Raises CoreError if the repository is a URL, or if its folder cannot be listed.
+    """
     if "://" in repository:
         raise invalid(f"'{repository}' is no folder: copy it to this machine to check it")
     folder = FolderRepository(repository)
@@ -85,7 +92,12 @@ def _names(repository: str) -> set[str]:
 
 
 def _checked(folders: Sequence[Path], options: Options) -> tuple[str, str]:
-    """Load each version that a server would load; return (why it fails or "", what was loaded)."""
+    """Load and release each version that the model's version policy selects; return (reason, summary).
+
+    reason    why the first failing version fails, on one line; "" if all versions load. Several folders are
+              such a reason, too: none of them is loaded
+    summary   backend, versions and seconds; "" if there is a reason
+    """
     from frontends.commands.offline import offline_model, wanted_versions
 
     folder = folders[0]
@@ -108,7 +120,10 @@ def _checked(folders: Sequence[Path], options: Options) -> tuple[str, str]:
 
 
 def _without_models(repository: Path) -> str:
-    """Return what a repository without models holds, and the command that makes a model of it."""
+    """Return the error text for a repository without models: the names in it, and a `core init` command.
+
+    The command names the first file that a backend reads, or says FILE if there is none.
+    """
     files = sorted(each for each in repository.iterdir() if each.name[0] != ".")
     models = [each for each in files if each.is_file() and _is_model_file(each)]
     found = ", ".join(each.name for each in files) or "nothing"
@@ -125,6 +140,6 @@ def _is_model_file(path: Path) -> bool:
 
 
 def _line(error: Exception) -> str:
-    """Return the text of an error on one line."""
+    """Return the text of an error on one line; it begins with the type, unless the error is a CoreError."""
     text = error.message if isinstance(error, CoreError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())

@@ -1,7 +1,7 @@
-"""Explain: the stages of a request for a model, as lines of text.
+"""Explain: describes the stages that a request for a model passes, one line of text for each.
 
-OfflineModel ─► a Chain that is composed and not opened ─► [explain].  The text is read from the chain that
-a load would build; it is not a second description.
+OfflineModel ─► a Chain that is composed and not opened ─► [explain].  The stages with a handler are read from
+the same Chain that a load composes, so that the text cannot differ from what the server does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ _WHERE = {
 
 
 def explain(model: OfflineModel, options: Options) -> str:
-    """Return the stages of a request through one model version. Main thread, no loop running."""
+    """Return a line that names the model version, then a line for each stage that its requests pass.
+
+    The steps of an ensemble are stages, too. Call it on the main thread, while no event loop runs.
+    """
     head = f"model '{model.version.name}' version {model.version.version}"
     if model.backend is None:
         return "\n".join([f"{head}, an ensemble", "", *_aligned(_ensemble(model))])
@@ -73,7 +76,7 @@ def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[
 
 
 def _listening(hook: str) -> list[str]:
-    """Return the names of the plugins that implement a hook, in call order."""
+    """Load the installed plugins; return the names of those that implement a hook, in call order."""
     plugins.load_hooks()
     found = getattr(plugins.hooks().hook, hook).get_hookimpls()
     return [each.plugin_name for each in reversed(found)]
@@ -137,7 +140,10 @@ def _placement(
 
 
 def tensors(model: OfflineModel) -> str:
-    """Return the inputs and outputs of a model, on one line."""
+    """Return a model's inputs and outputs on one line, such as "x FP32[-1, 4] → y FP32[-1, 2]".
+
+    The first size is that of the batch if the model has batches; -1 is any size.
+    """
     signature = model.signature
     batch = (-1,) if signature.max_batch_size else ()
 
@@ -161,7 +167,11 @@ def _ensemble(model: OfflineModel) -> Iterator[Line]:
 
 
 def _file_of(backend: Backend) -> str:
-    """Return the file of `execute`, relative to the repository or the folder of packages."""
+    """Return the path of the file that runs a backend's models.
+
+    It is plugins.file_of(backend) for a backend from --backend-directory, else the source file of the
+    instance class, from its top package on; the name of the module if the class has no source file.
+    """
     if (of_folder := plugins.file_of(backend)) is not None:
         return str(of_folder)
     try:

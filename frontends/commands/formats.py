@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print the files in the order of precedence, then the rule."""
+    """Print a line for each format (file, backend, notes) in the order of precedence, then RULE; return 0."""
     rows = claims()
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
     for file, backend, text in rows:
@@ -33,7 +33,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def claims() -> list[tuple[str, str, str]]:
-    """Return file, backend and notes of each format, in the order in which core searches a folder."""
+    """Return (file, backend, notes) of each format, in the order in which core searches a folder for them."""
     known = list(plugins.formats())
     return [(each.file, each.backend, _text(each, known)) for each in known]
 

@@ -51,7 +51,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Make the models, and print what was made; return 1 if one does not load."""
+    """Make a model of each FILE, load it once, and print what was made.
+
+    Return 0 if all models load, else 1. Raises CoreError before anything is made if a FILE is refused, the
+    name of a model is taken, or --name is given with several files. Raises CoreError, too, if the repository
+    cannot be written.
+    """
     from frontends.commands.model_file import model_file
 
     if namespace.name and len(namespace.files) > 1:
@@ -74,7 +79,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _check_names(models: list[ModelFile], repository: Path) -> None:
-    """Raise CoreError if two models have one name, or a model of that name exists."""
+    """Raise CoreError if two models have the same name, or if the repository has an entry of that name."""
     taken: dict[str, Path] = {}
     for each in models:
         folder = repository / each.name
@@ -88,7 +93,11 @@ def _check_names(models: list[ModelFile], repository: Path) -> None:
 
 
 def _made(file: ModelFile, repository: Path, *, link: bool) -> bool:
-    """Make one model; return whether it loads. Raises OSError."""
+    """Make the folder of one model, load the model once, write its config.pbtxt; return whether it loads.
+
+    The folder of a model that does not load stays, with a config.pbtxt for the user to complete; the reason
+    goes to stderr. If the folder cannot be made, it is removed again, and the error is raised: OSError.
+    """
     from frontends.commands.explain import tensors
     from frontends.commands.model_file import make_model
     from frontends.commands.offline import offline_model
@@ -117,7 +126,7 @@ def _made(file: ModelFile, repository: Path, *, link: bool) -> bool:
 
 
 def _text(completed: ModelConfig) -> str:
-    """Return a config.pbtxt with what the file of the model says."""
+    """Return the text of a config.pbtxt: the completed configuration without the fields in _LEFT_OUT."""
     from google.protobuf import text_format
 
     from core.config import ModelConfig
@@ -130,7 +139,11 @@ def _text(completed: ModelConfig) -> str:
 
 
 def _incomplete(file: ModelFile, config: Path, reason: str, repository: Path) -> str:
-    """Return a config.pbtxt to edit, for a model that does not load."""
+    """Return the text of a config.pbtxt for the user to complete, for a model that does not load.
+
+    It has the reason as a comment, the fields that the file `config` has, names of backend and file, and
+    examples of `input` and `output` as comments.
+    """
     why = "".join(f"#   {line}\n" for line in reason.splitlines())
     given = config.read_text() if config.exists() else ""
     if "default_model_filename" not in given:

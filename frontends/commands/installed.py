@@ -22,12 +22,15 @@ summary = "list the installed backends, frontends, plugins and commands"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare no arguments."""
+    """Declare no arguments, only the last line of the help."""
     parser.epilog = "The exit status is 1 if one of them does not work."
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print the lists; return 0 if everything works, else 1."""
+    """Print the versions, what is installed, and the files that identify a backend.
+
+    Return 0 if everything that is installed works, else 1.
+    """
     print(versions())
     flags = Flags()
     lists = {
@@ -58,7 +61,10 @@ def _state(plugin: plugins.Plugin) -> str:
 
 
 def _registered(plugin: plugins.Plugin, flags: Flags) -> Row:
-    """Register the hooks of a plugin, and let it add its flags, as a server does."""
+    """Import a plugin, register its hooks and let it add its flags to `flags`, as a server does.
+
+    Return its Row, which has the text of the first error instead of OK if one of these steps fails.
+    """
     manager, state = plugins.hooks(), OK
     try:
         module = plugin.load()

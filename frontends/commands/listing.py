@@ -1,6 +1,7 @@
-"""`core help`: a line for each command, or the arguments of one, or why it is missing.
+"""`core help` prints a line for each command; `core help NAME` prints a command's help, or why it is missing.
 
-`core` without arguments and `core --help` are `core help`; an unknown command NAME is `core help NAME`.
+`core` without arguments and `core --help` do the same as `core help`. `core NAME` does the same as
+`core help NAME` if no command has that name.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print the list, or the arguments of a command; return the exit status."""
+    """Print the list of commands, or the help of the command that is named; return the exit status.
+
+    For a name that is no installed command, print the reason to stderr and return UNKNOWN.
+    """
     name = namespace.command
     if name is None:
         _list()
@@ -38,9 +42,10 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def missing_commands() -> list[str]:
-    """Return the commands of distributions that are not installed; each has an extra of its name.
+    """Return the names of the commands of which a required distribution is not installed.
 
-    The extra "commands" requires all distributions that bring commands.
+    Each such command has an extra of the same name. An extra is that of a command if it requires only
+    distributions that the extra "commands" requires, too.
     """
     extras = plugins.extras()
     bring = set(extras.get("commands", ()))
@@ -52,7 +57,10 @@ def missing_commands() -> list[str]:
 
 
 def _list() -> None:
-    """Print the summary of each command, or why it cannot be imported."""
+    """Print a line for each installed command: its summary, or why it cannot be imported.
+
+    Print also how to get the commands that are not installed, if there are any.
+    """
     rows = [(name, _summary(plugin)) for name, plugin in plugins.available_commands().items()]
     width = max(len(name) for name, _ in rows)
     print("usage: core COMMAND …\n")
@@ -70,7 +78,10 @@ def _summary(plugin: plugins.Plugin) -> str:
 
 
 def _unknown(name: str) -> str:
-    """Return the error text for a command that is not installed."""
+    """Return the error text for a command that is not installed.
+
+    It says how to install the command, or how to serve the path `name`, or which name is similar, if any.
+    """
     installed, missing = plugins.available_commands(), missing_commands()
     if name in missing:
         return f"the command '{name}' is not installed{plugins.install_hint(name)}"

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class ModelCommand:
-    """Base class of commands that print facts about a model (core.plugins.commands.Command)."""
+    """Base class of commands that print facts about one model; they are core.plugins.commands.Command."""
 
     summary: str
-    loads: bool  # True: the command loads the model once
+    loads: bool  # whether the command loads the model once
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, metavar="MODEL_DIR", help="folder of one model")
@@ -32,7 +32,11 @@ class ModelCommand:
         )
 
     def run(self, namespace: argparse.Namespace) -> int:
-        """Print the result; return 1 if the model cannot be read, completed or loaded."""
+        """Read the model, load it once if `loads`, print its `text`, and return 0.
+
+        Raises CoreError if the model cannot be read, completed or loaded. Any other error, such as one of
+        a backend's code, is printed to stderr, and the result is 1.
+        """
         # Imported here: the list of commands does not need it.
         from frontends.commands.offline import offline_model
 
@@ -57,9 +61,10 @@ class ModelCommand:
 
 
 class ConfigCommand(ModelCommand):
-    """The command `config`. Of a model.py only auto_complete_config runs.
+    """The command `config`: loads a model once, and prints its completed configuration.
 
-    An ensemble loads the models beside it that it calls.
+    Of a model.py only the method auto_complete_config runs. With an ensemble, the models that it calls are
+    loaded, too, from the folders beside its own.
     """
 
     summary = "load a model and print its completed configuration"
@@ -80,9 +85,10 @@ class ConfigCommand(ModelCommand):
 
 
 class ExplainCommand(ModelCommand):
-    """The command `explain`: imports the model's backend and loads nothing.
+    """The command `explain`: prints the stages that requests of a model pass.
 
-    It fails if a load would fail up to that point.
+    It reads and completes the configuration with the model's backend, and loads no model. It fails if
+    one of these steps would fail in a server.
     """
 
     summary = "print what the requests of a model go through"

@@ -28,10 +28,10 @@ _WEIGHTS = (".bin", ".data")
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file, or a folder that is one, such as a saved model.
+    """The file of a model, outside a repository. It may be a folder, such as a SavedModel of TensorFlow.
 
-    name     of the model
-    format   that its suffix identifies
+    name     of the model that is made from it
+    format   which the name or the suffix of the file identifies
     trust    whether the user trusts the code in the file
     """
 
@@ -42,9 +42,13 @@ class ModelFile:
 
 
 def model_file(path: Path, formats: Formats, *, name: str = "", trust: bool = False) -> ModelFile:
-    """Return the model of a file; its name is that of the file, unless `name` is given.
+    """Return the ModelFile for a file outside a repository. Nothing is written.
 
-    Raises CoreError: the file is missing, no backend or several read such files, or reading it needs trust.
+    name    of the model; "" for the file's name without its suffix, with _ for other characters than letters,
+            digits, _ and -
+    trust   whether the user trusts the code in the file
+    Raises CoreError: the file is missing, no backend reads such files, several formats fit equally well, or
+    the file can hold code and `trust` is False.
     """
     if not path.exists():
         raise not_found(f"there is no file '{path}'")
@@ -58,10 +62,13 @@ def model_file(path: Path, formats: Formats, *, name: str = "", trust: bool = Fa
 
 
 def make_model(model: ModelFile, folder: Path, *, link: bool) -> Path:
-    """Make the folder of the model, with the file as version 1; return the file's new path.
+    """Make the folder of a model with its file in version 1; return the file's new path.
+
+    The files beside it that belong to it (`_beside`) go there, too. A config.pbtxt is written only if
+    `model.trust` is True, or if another of these files has the name that the format expects.
 
     link   whether to link the files instead of copying them
-    Raises OSError.
+    Raises OSError, also if the folder has a version 1.
     """
     beside = dict(_beside(model))
     file, config = model.format.file, TRUSTED if model.trust else ""
@@ -97,9 +104,10 @@ def _valid_name(path: Path) -> str:
 
 
 def _format(path: Path, formats: Formats) -> Format:
-    """Return the format of a file: the one with its name, else with its suffix.
+    """Return the format of a file: one with the file's name, else model.<suffix>, else one with its suffix.
 
-    Formats named model.<suffix> take precedence over others with that suffix.
+    Of several such formats, the first in the order of search is taken. Raises CoreError if no format fits, or
+    if another one has the same place in the order.
     """
     name, suffix = path.absolute().name, path.suffix.lower()
     fits = [each for each in formats if (each.may_be_folder if path.is_dir() else each.may_be_file)]
@@ -129,7 +137,12 @@ def _format(path: Path, formats: Formats) -> Format:
 
 
 def _beside(model: ModelFile) -> Iterator[tuple[str, Path]]:
-    """Yield (name in the version's folder, file) of the files beside the model that belong to it."""
+    """Yield (name for the version's folder, path) of each file that lies beside the model and belongs to it.
+
+    For a .py file these are the modules and packages that it imports. For another FILE they are FILE.*,
+    FILE_* and weights with the same stem; weights are renamed like the model unless FILE contains their
+    name. A folder has no such files.
+    """
     path = model.path
     if path.is_dir():
         return
@@ -154,7 +167,10 @@ def _holds(path: Path, text: bytes) -> bool:
 
 
 def _imports(path: Path) -> Mapping[str, Path]:
-    """Return the modules and packages beside a Python file that it imports, and those that they import."""
+    """Return name → path of modules (NAME.py) and packages in the folder of a Python file that it imports.
+
+    Those that they import in turn from this folder are included.
+    """
     found: dict[str, Path] = {}
     waiting = [path.absolute()]
     while waiting:
@@ -171,7 +187,10 @@ def _imports(path: Path) -> Mapping[str, Path]:
 
 
 def _imported(path: Path) -> set[str]:
-    """Return the first parts of the modules that a file imports by absolute names."""
+    """Return the top-level names of the modules that a Python file imports; relative imports do not count.
+
+    Return an empty set if the file cannot be read or parsed.
+    """
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Offline: reads a model's folder like a server would load it, without a server.
+"""Offline: reads a model's folder as a server does to load it, without a server.
 
     folder ─► Catalog ─► ModelSource ─► backend's complete() ─► [OfflineModel] ─► try_model, try_ensemble
 
@@ -29,7 +29,7 @@ from frontends.commands.trial import try_ensemble, try_model
 
 @dataclass(frozen=True)
 class OfflineModel:
-    """One version, ready to be loaded."""
+    """One model version whose files are read as for a load. The version is not loaded."""
 
     version: ModelVersion
     config: ModelConfig  # completed, normalised and validated
@@ -40,25 +40,30 @@ class OfflineModel:
 def offline_model(
     folder: Path, options: Options, number: int | None = None, *, tried: bool = False
 ) -> OfflineModel:
-    """Return the version of that number, or the newest that the model's version policy selects.
+    """Read a model's folder; return version `number`. None stands for the newest that the policy selects.
 
     folder   of the model, with config.pbtxt and the folders of versions
-    tried    also load it, and the models of its steps from the folders beside it, then release everything
+    tried    whether to load the version once, and then release it; for an ensemble, to load the models of
+             its steps, which lie beside `folder`
 
-    Raises CoreError with the text of a failed load, or for a folder without a model. With `tried`, also
-    raises the errors of a load.
+    Raises CoreError for a folder without a model or without that version, and with a server's text for a
+    configuration that a server refuses. The code of a backend, and with `tried` that of a model, may raise
+    anything.
     """
     return _Offline(options, tried).model(folder, number)
 
 
 def wanted_versions(model: OfflineModel) -> list[int]:
-    """Return the versions that the version policy of the model selects."""
+    """Return the versions that the version policy of the model selects, in ascending order."""
     source = model.version.source
     return sorted(policy.wanted_versions(source.config, source.versions))
 
 
 class _Offline:
-    """The state of one command: reads a model and, for an ensemble, the models that it calls."""
+    """Reads a model for one command and, if `tried`, the models that an ensemble calls.
+
+    It remembers the ensembles whose steps it reads, to refuse ensembles that call each other in a circle.
+    """
 
     def __init__(self, options: Options, tried: bool):
         self._options = options
@@ -97,7 +102,12 @@ class _Offline:
         return replace(found, signature=signature)
 
     def _step(self, name: str, number: int) -> Signature:
-        """Return the signature of a model beside the first one."""
+        """Read and load the model that a step calls; return its signature.
+
+        name     of the model; its folder lies beside that of the ensemble
+        number   NEWEST for the newest version that the model's version policy selects
+        Raises CoreError if there is no such model, or its version policy does not select the version.
+        """
         if Path(name).name != name:
             raise not_found(f"'{name}' is no name of a model")
         found = self.model(self._repository / name, None if number == NEWEST else number)
@@ -144,7 +154,10 @@ def _source(folder: Path, options: Options) -> ModelSource:
 
 
 def _better(folder: Path, error: CoreError) -> CoreError:
-    """Return the error, or one that says that the folder is a whole repository."""
+    """Return `error`, or an error that lists the models in `folder` if it is a model repository.
+
+    It counts as one if it has no config.pbtxt, and a folder in it has one.
+    """
     models = sorted(each.parent.name for each in folder.glob("*/config.pbtxt"))
     if not models or (folder / "config.pbtxt").exists():
         return error

@@ -1,6 +1,6 @@
 """PATH of a command line: a repository, the folder of a model, or the file of a model.
 
-PATH… ─► [served] ─► repositories; files and folders of models are linked in a temporary one
+PATH… ─► [served] ─► repositories.  A temporary repository has links to files and folders of models.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from frontends.commands.model_file import ModelFile, make_model, model_file
 class Served:
     """What the paths of a command line name.
 
-    repositories   their locations, the temporary one last
+    repositories   locations; the last is a temporary repository if a path names a file or folder of a model
     files          name of a model → the file that it is made of
-    links          path in the temporary repository → the path that it is a link to
+    links          path in the temporary repository → the user's path that stands for it in messages
     """
 
     repositories: list[str]
@@ -32,7 +32,7 @@ class Served:
     links: dict[str, str] = field(default_factory=dict)
 
     def shown(self, text: str) -> str:
-        """Return a text with the user's paths instead of those in the temporary repository."""
+        """Return the text with each path in the temporary repository replaced by the user's path for it."""
         for link, path in self.links.items():
             text = text.replace(link, path)
         return text
@@ -40,11 +40,12 @@ class Served:
 
 @contextmanager
 def served(paths: Sequence[str], *, trust: bool = False) -> Iterator[Served]:
-    """Yield the repositories with the models of the paths.
+    """Yield a Served, whose repositories hold the models of all paths.
 
     trust   whether the user trusts the code in the files
-    Files and folders of models are linked, so that a server that polls follows their changes. The links
-    are removed afterwards. Raises CoreError for a path without a model, and if two models have one name.
+    Files and folders of models get links in a temporary repository, so that a server that polls follows their
+    changes; that repository is removed at the end. Raises CoreError for a missing path, for a file that
+    `model_file` refuses, if two of the files and folders have the same name, and without a place for links.
     """
     repositories: list[str] = []
     models: dict[str, Path | ModelFile] = {}
@@ -90,7 +91,11 @@ def _path(model: Path | ModelFile) -> Path:
 
 
 def _what(text: str, trust: bool) -> str | Path | ModelFile:
-    """Return the text of a repository, the folder of a model, or the file of one."""
+    """Return what a PATH names: str for a repository, Path for the folder of a model, ModelFile for a file.
+
+    A URL is a repository, and so is a folder that is no model. Raises CoreError if there is nothing at the
+    path, or if `model_file` refuses the file.
+    """
     path = Path(text)
     if "://" in text:
         return text
@@ -106,7 +111,10 @@ def _what(text: str, trust: bool) -> str | Path | ModelFile:
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether a folder is that of one model: with a configuration, or with folders of versions."""
+    """Return whether a path is the folder of one model: it has a configuration file or a version folder.
+
+    A folder in it that has a number as its name, and is itself the folder of a model, is no version folder.
+    """
     if not folder.is_dir():
         return False
     if any((folder / name).is_file() for name in ("config.pbtxt", "model-settings.json")):

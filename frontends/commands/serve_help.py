@@ -30,7 +30,7 @@ _WIDTH = 100
 
 
 def short_help(flags: Flags) -> str:
-    """Return the text. A flag that no installed distribution has is left out."""
+    """Return the text of `core serve --help`: usage, then those flags of _GROUPS that `flags` has."""
     rows = {flag.name: flag for flag in flags.rows}
     parts = [_HEAD]
     for title, names in _GROUPS.items():

@@ -1,7 +1,7 @@
 """Trial: loads a model without a server to find the errors of a load, then releases everything.
 
-OfflineModel ─► [try_model, try_ensemble] ─► ModelAlone.  For `core config`. Main thread; may block
-as long as a load.
+OfflineModel ─► [try_model, try_ensemble] ─► ModelAlone.  For `core config`, `core check` and `core init`.
+Main thread; may block as long as a load.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Find = Callable[[str, int], Signature]
 
 
 def try_model(version: ModelVersion, config: ModelConfig, backend: Backend) -> None:
-    """Read a model's files and open its first instance.
+    """Load a model version and open its first instance, then close both. Nothing happens without instances.
 
-    For a backend that runs its models in processes, only check the files: their code needs the server.
-    Raises the errors of a load of the model.
+    With a HostedBackend, which runs its models in child processes, only the model's load() and unload() are
+    called, which check its files: the code in the files needs a server. Raises what a load raises.
     """
     if isinstance(backend, HostedBackend):
         _look_at_files(version, config, backend)
@@ -66,12 +66,12 @@ def _look_at_files(version: ModelVersion, config: ModelConfig, backend: Backend)
 
 
 def try_ensemble(config: ModelConfig, signature: Signature, find: Find) -> Signature:
-    """Check that the steps of an ensemble fit their models; return its signature.
+    """Check that the steps of an ensemble fit the models that they call; return the ensemble's signature.
 
-    Writes into `config` whether it is decoupled.
+    Both that signature and `config` then say whether the ensemble is decoupled, which it is if a model is.
 
-    find   (model, version) → the signature of a loadable model; raises CoreError for others
-    Raises CoreError(INVALID) like a load, with the reason of each step that cannot be loaded.
+    find   (model, version) → the signature of the model; raises an error if the model cannot be loaded
+    Raises CoreError(INVALID) like a load, with the reason for each model that cannot be loaded.
     """
     reasons: dict[str, str] = {}
 

@@ -36,7 +36,7 @@ def client_of(peer: str) -> str:
 
 
 def entry_of(call: GrpcCall, path: str) -> AccessLogEntry:
-    """Return the entry of a call whose message is not read."""
+    """Return a new entry with the client's address, the path, and the call's trace id, if it has one."""
     entry = AccessLogEntry("grpc", client_of(call.peer), path)
     if isinstance(parent := call.value("traceparent"), str):
         entry.belong(parent)
@@ -44,7 +44,10 @@ def entry_of(call: GrpcCall, path: str) -> AccessLogEntry:
 
 
 def entry_for(call: GrpcCall, path: str, request: bytes) -> AccessLogEntry:
-    """Return the entry of one message of a call."""
+    """Return an entry as `entry_of` does, with the caller if known, and what one message says.
+
+    That is its size, and the model, version and id in it where the method has them; "" if not found.
+    """
     entry = entry_of(call, path)
     if call.active is not None:
         entry.come_from(call.active.caller)
@@ -56,17 +59,20 @@ def entry_for(call: GrpcCall, path: str, request: bytes) -> AccessLogEntry:
 
 
 def code_of_end(call: GrpcCall, error: CoreError) -> int:
-    """Return the code of a call that has ended with an error: of its deadline if that has passed."""
+    """Return the status code for the access log of a call, or a request in it, that ended with an error.
+
+    It is that of the error, but DEADLINE_EXCEEDED for a cancellation after the call's deadline.
+    """
     if error.kind is Kind.CANCELLED and call.expired:
         return Code.DEADLINE_EXCEEDED
     return code_of(error)
 
 
 def texts(message: Buffer, most: int) -> Mapping[int, str]:
-    """Return the texts in the fields 1 to `most` at the start of a message, by field number.
+    """Return number → text of the fields 1 to `most` at the start of a message, at most 4096 bytes of each.
 
     Every writer puts fields in the order of their numbers, and these come first. The search ends at the first
-    field that is no such text.
+    field that has another number or is no text.
     """
     found: dict[int, str] = {}
     at, end = 0, len(message)

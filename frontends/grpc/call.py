@@ -17,7 +17,7 @@ _CLIENTS_LEAD_NS = 10_000_000
 
 
 class Source(Protocol):
-    """The metadata of a call, read on demand."""
+    """What a call asks of its engine: metadata, read on demand, the peer, and the account of its memory."""
 
     def metadata(self) -> Metadata: ...
     def peer(self) -> str: ...
@@ -30,8 +30,8 @@ class Source(Protocol):
 class GrpcCall:
     """One call. Made by the engine. Not thread-safe: call from the event loop only.
 
-    metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes; None
-                  to ask the source for them
+    metadata      pairs of key in lower case and value as the client sent them; values are text, or bytes for
+                  keys that end in -bin. None: the call asks the source for them when they are needed
     deadline_ns   time.monotonic_ns() at the client's deadline; 0 for none
     cancelled     whether the client has disconnected, or its deadline has passed
     source        the engine's own object for the call; None for none
@@ -56,7 +56,7 @@ class GrpcCall:
 
     @property
     def peer(self) -> str:
-        """Return the peer as gRPC writes it: "ipv4:127.0.0.1:40000"; "" if unknown."""
+        """Return the client's address as gRPC writes it, such as "ipv4:127.0.0.1:40000"; "" if unknown."""
         return "" if self._source is None else self._source.peer()
 
     def value(self, key: str) -> str | bytes | None:
@@ -75,19 +75,22 @@ class GrpcCall:
             self._source.hold(size, what)
 
     def release(self, size: int) -> None:
-        """Count `size` bytes less, of those that `hold` counted."""
+        """Stop counting `size` of the bytes that `hold` has counted."""
         if self._source is not None:
             self._source.release(size)
 
     @property
     def expired(self) -> bool:
-        """Return whether the client's deadline has passed. Its clock began a little before the server's."""
+        """Return whether the client's deadline has passed or passes within 10 ms; False if it set none."""
         if not self.deadline_ns:
             return False
         return time.monotonic_ns() >= self.deadline_ns - _CLIENTS_LEAD_NS
 
     def sent(self, message: Any) -> None:
-        """Count a message of the response, whole or in parts. For the engine, where `active` is not None."""
+        """Add the size of a response message, whole or in parts, to `bytes_out`.
+
+        For the engine, which calls this only where `active` is not None.
+        """
         if isinstance(message, bytes):
             self.bytes_out += len(message)
             return
@@ -95,7 +98,10 @@ class GrpcCall:
             self.bytes_out += memoryview(part).nbytes
 
     def end(self, code: int) -> None:
-        """End `active`, if there is one, with the status code that the client sees. For the engine."""
+        """End `active`, if there is one, with the call's status code. For the engine.
+
+        CANCELLED becomes DEADLINE_EXCEEDED if the deadline has passed: the client sees that.
+        """
         if self.active is None:
             return
         expired = code == Code.CANCELLED and self.expired
@@ -111,7 +117,7 @@ class GrpcCall:
             self._listeners.append(listener)
 
     def cancel(self) -> None:
-        """Cancel the call. For the engine; a second call does nothing."""
+        """Set `cancelled`, and call the listeners of `on_cancel`. A second call of this does nothing."""
         if self.cancelled:
             return
         self.cancelled = True
@@ -121,7 +127,7 @@ class GrpcCall:
 
 
 def new_call(source: Source, deadline_ns: int) -> GrpcCall:
-    """A GrpcCall whose metadata is asked for when it is needed, for who makes one for every request."""
+    """Return a GrpcCall that asks `source` for its metadata when they are needed."""
     call: GrpcCall = GrpcCall.__new__(GrpcCall)
     call._source = source
     call._metadata = None

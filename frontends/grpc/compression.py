@@ -40,7 +40,10 @@ class Unreadable(Exception):
 
 
 class MessageMemory(Protocol):
-    """Counts what a call holds. `hold` and `hold_unpaid` raise MemoryExhausted."""
+    """Counts the bytes that a call holds, and the unpaid ones among them.
+
+    `hold` and `hold_unpaid` raise MemoryExhausted instead of counting bytes beyond a limit.
+    """
 
     def hold(self, size: int, what: str) -> None: ...
     def release(self, size: int) -> None: ...
@@ -49,10 +52,13 @@ class MessageMemory(Protocol):
 
 
 async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: MessageMemory) -> bytes:
-    """Return the message in `data`; `ledger` counts its bytes, and the unpaid ones of them.
+    """Return a message decompressed: the first 256 KiB on the event loop, more on a thread.
 
-    Raises Unreadable if it is broken or larger than `most_bytes`, MemoryExhausted if the ledger refuses its
-    unpacked bytes. The ledger is asked before bytes are unpacked.
+    encoding     1 for gzip, 2 for deflate
+    most_bytes   limit of the decompressed message
+    ledger       counts the decompressed bytes, and the unpaid ones among them, before they are made; the
+                 first 256 KiB only later. What is returned stays counted
+    Raises Unreadable if the message is broken or too large, MemoryExhausted if the ledger refuses its bytes.
     """
     unpacking = _Unpacking(data, encoding, most_bytes)
     try:
@@ -83,15 +89,15 @@ async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: MessageMem
 
 
 def unpaid_bytes(data: bytes, unpacked: bytes) -> int:
-    """Return how many bytes of `unpacked` are more than its compressed form `data` pays for."""
+    """Return how many bytes of the message `unpacked` its compressed form `data` does not pay for."""
     return max(0, len(unpacked) - PAID_BYTES - PAID_RATIO * len(data))
 
 
 class _Unpacking:
-    """A message that is unpacked piece by piece. One thread at a time.
+    """Decompresses a message piece by piece. Use it on one thread at a time.
 
-    pieces   what was made
-    size     its bytes
+    pieces   decompressed bytes so far
+    size     number of these bytes
     """
 
     def __init__(self, data: bytes, encoding: int, most_bytes: int):
@@ -102,7 +108,10 @@ class _Unpacking:
         self.size = 0
 
     def reach(self, bound: int) -> bool:
-        """Unpack until there are `bound` bytes; return whether that was all. Raises Unreadable."""
+        """Decompress at most `bound` + 1 bytes in all; return whether the message is complete within `bound`.
+
+        Raises Unreadable if it is broken or larger than the limit of a message.
+        """
         unpacker = self._unpacker
         while not unpacker.eof and self.size <= bound:
             # One byte more than the bound shows whether there is more.
@@ -134,7 +143,11 @@ class _Unpacking:
 
 
 async def pack(message: Message, encoding: int, level: int) -> tuple[Message, bool]:
-    """Compress a message; return what to send, and whether it is compressed: only if it became smaller."""
+    """Compress a message; one of more than 256 KiB on a thread.
+
+    Return the result and True; if it is not smaller, `message` and False.
+    encoding, level   1 for gzip, 2 for deflate; zlib's level
+    """
     parts: list[Buffer] = [message] if isinstance(message, bytes) else message
     views = [memoryview(part) for part in parts]
     size = sum(view.nbytes for view in views)

@@ -17,10 +17,11 @@ from frontends.shared.watched_files import WatchedFiles
 
 
 class Engine(ABC):
-    """Serves a table of methods. Loop thread only.
+    """Serves methods over HTTP/2. Base class of the two engines. Loop thread only.
 
-    files     watches certificates
-    account   of the bytes that calls hold
+    methods   path → method
+    files     watches the files of certificates
+    account   counts the bytes that calls hold
     """
 
     def __init__(
@@ -38,10 +39,10 @@ class Engine(ABC):
 
     @abstractmethod
     async def start(self) -> int:
-        """Listen; return the port. If the option is 0 the system chooses one.
+        """Listen; return the port. If the option is 0, the system chooses one.
 
-        Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
-        the address is taken.
+        On a Unix domain socket, return the port of the option, which is not used. Raises CoreError(INVALID)
+        for certificates that cannot be used, CoreError(UNAVAILABLE) if the address is taken.
         """
 
     @abstractmethod
@@ -52,9 +53,9 @@ class Engine(ABC):
 def engine(
     methods: Mapping[str, Method], options: Options, files: WatchedFiles, account: MemoryAccount
 ) -> Engine:
-    """Return the engine of the options, not started. The other one is not imported.
+    """Return the engine that --grpc-engine names, not started; for auto the native one if it was built.
 
-    Raises CoreError(UNAVAILABLE) if --grpc-engine=native is not in this installation.
+    grpcio is imported only for its own engine. Raises CoreError(UNAVAILABLE) for native if it was not built.
     """
     wanted = GrpcOptions.of(options).grpc_engine
     if wanted != "grpcio":

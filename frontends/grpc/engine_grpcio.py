@@ -27,7 +27,7 @@ logger = logging.getLogger("core")
 
 
 class GrpcioEngine(Engine):
-    """The engine on grpcio."""
+    """Serves methods with a server of grpcio, and with a new one if grpcio ends it."""
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
@@ -54,7 +54,10 @@ class GrpcioEngine(Engine):
         return port
 
     async def _serve(self, address: str) -> int:
-        """Start a new grpcio server; return its port. Raises as `start`."""
+        """Start a new grpcio server at an address; return its port. Raises as `start`.
+
+        Raises CoreError(UNAVAILABLE) also for an address that a worker inherits.
+        """
         options = self._options
         certificates = None if self._certificates is None else self._certificates.credentials()
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
@@ -88,7 +91,7 @@ class GrpcioEngine(Engine):
             self._file.remove()
 
     async def _watch(self, address: str) -> None:
-        """Start a new grpcio server when grpcio ends the old one.
+        """Start a new grpcio server whenever grpcio ends the old one, until `stop`, or a start fails.
 
         Every release until now ends the server, and all its calls, when the path of a call is not UTF-8.
         """
@@ -128,7 +131,8 @@ def _bind_at(
 ) -> unix_sockets.SocketFile:
     """Bind to a Unix domain socket; return its file. Raises CoreError(UNAVAILABLE) if that is not possible.
 
-    mode   permissions of the file, in octal
+    address   unix:/path
+    mode      permissions of the file, in octal
     """
     path = unix_sockets.make_free(address)
     # grpcio makes the file with the permissions of the process, so they are changed while it does.
@@ -141,19 +145,20 @@ def _bind_at(
 
 
 class NewCertificates:
-    """Gives grpcio newer certificates, for which it asks before each handshake.
+    """Gives grpcio newer certificates: grpcio calls it before each handshake.
 
-    Written on the event loop's thread, read on grpcio's. Only one grpcio server at a time may use it.
+    The call returns certificates that `renew` has read since the last one; None if there are none. `renew` is
+    called on the event loop's thread, the rest on grpcio's. Only one grpcio server at a time may use it.
     """
 
     def __init__(self, files: Certificates):
-        """Raises as Certificates.context."""
+        """Read the certificates in `files`. Raises as Certificates.context."""
         self._files = files
         self._newer: grpc.ServerCertificateConfiguration | None = None
         self._latest = self._read()
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Return credentials for a new grpcio server: the latest ones; it asks for newer ones later."""
+        """Return credentials for a new grpcio server: the latest certificates, and this object for newer."""
         fetch: Any = self  # its stubs do not know that there may be nothing newer
         return grpc.dynamic_ssl_server_credentials(
             self._latest, fetch, require_client_authentication=self._files.mutual
@@ -175,6 +180,9 @@ class NewCertificates:
 
 
 def _worth_logging(record: logging.LogRecord) -> bool:
-    """Return False for the traceback that grpcio logs when a client leaves just before its answer."""
+    """Return False for a log record with grpcio's InternalError, else True.
+
+    grpcio logs that traceback when a client leaves just before its answer.
+    """
     kind = record.exc_info[0] if record.exc_info else None
     return kind is None or not issubclass(kind, grpc.aio.InternalError)

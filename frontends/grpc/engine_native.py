@@ -25,11 +25,11 @@ _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
 
 
 class _Protocol(Connection, asyncio.BufferedProtocol):
-    """What asyncio takes for a protocol that reads into a buffer."""
+    """A Connection with the base class by which asyncio knows a protocol that reads into a buffer."""
 
 
 class _Refused(asyncio.Protocol):
-    """A connection that is one too many."""
+    """A connection beyond the largest number: it is closed at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -37,7 +37,7 @@ class _Refused(asyncio.Protocol):
 
 
 class NativeEngine(Engine):
-    """The engine on nghttp2."""
+    """Serves methods over HTTP/2 by libnghttp2, with asyncio's servers and transports."""
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
@@ -99,7 +99,7 @@ class NativeEngine(Engine):
 
 
 async def _within(seconds: float, event: asyncio.Event) -> bool:
-    """Return whether `event` is set in time."""
+    """Wait until `event` is set, at most some seconds. Return whether it is set."""
     try:
         await asyncio.wait_for(event.wait(), seconds)
     except asyncio.TimeoutError:
@@ -108,7 +108,10 @@ async def _within(seconds: float, event: asyncio.Event) -> bool:
 
 
 def _sockets(options: GrpcOptions) -> list[socket.socket]:
-    """A listening socket for each address of the host, all with one port. Raises OSError."""
+    """Return the sockets that this worker inherits for the address, if there are any.
+
+    Else return a new listening socket for each address of the host, all with one port. Raises OSError.
+    """
     if found := listeners_at(transport.address(options)):
         return found
     host, port = options.grpc_address.strip("[]"), options.grpc_port

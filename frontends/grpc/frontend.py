@@ -20,13 +20,13 @@ logger = logging.getLogger("core")
 class GrpcFrontend:
     """Serves `server` over gRPC. Loop thread only.
 
-    port   that it listens on, 0 before the start
+    port   port on which it listens; 0 before the start
     """
 
     name = "grpc"
 
     def __init__(self, server: InferenceServer):
-        """Raises CoreError(UNAVAILABLE) if --grpc-engine names one that is not there."""
+        """Make methods and engine. Raises CoreError(UNAVAILABLE) if --grpc-engine is not installed."""
         self._options = server.options
         self._intake = RequestsInFlight()
         self._engine = engine(
@@ -49,7 +49,10 @@ class GrpcFrontend:
         logger.info("Started GRPCInferenceService at %s", transport.address(chosen))
 
     async def stop(self, timeout_s: float) -> None:
-        """Refuse new inference requests, wait at most `timeout_s` for those in flight, close."""
+        """Refuse new inference requests, wait for those in flight, then close the port and connections.
+
+        All of it takes about `timeout_s` seconds at most; what still runs then is cancelled.
+        """
         end_s = time.monotonic() + timeout_s
         await self._intake.drain(timeout_s)
         await self._engine.stop(max(0.0, end_s - time.monotonic()))

@@ -27,9 +27,11 @@ _STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class MethodRouter(grpc.GenericRpcHandler):
-    """Path of a call → its handler.
+    """Gives grpcio the handler for the path of a call; None for an unknown path.
 
-    compresses   whether the server compresses responses unless they are excepted
+    methods      path → method
+    compresses   whether grpcio compresses responses; the handlers of methods with `compress` false prevent it
+    account      counts the bytes that calls hold
     """
 
     def __init__(self, methods: Mapping[str, Method], compresses: bool, account: MemoryAccount):
@@ -43,7 +45,7 @@ class MethodRouter(grpc.GenericRpcHandler):
 
 
 class _Source:
-    """What a call knows of itself: its context of grpcio, and what it holds of the server's memory.
+    """The Source of a GrpcCall: reads grpcio's context of the call, and counts the memory that it holds.
 
     grpcio does not say which calls share a connection, so each call has a share of its own.
     """
@@ -66,7 +68,7 @@ class _Source:
 
 
 def _handler(run: _Run, method: Method) -> Handler:
-    """Return what grpcio calls for a method; without serializers, so that bytes stay bytes.
+    """Return the handler of a method for grpcio, without serializers, so that bytes stay bytes.
 
     grpcio receives the message of a unary call before it calls the handler. A method with an `enter` is
     therefore one that streams to grpcio, whose handler decides itself when to receive.
@@ -81,7 +83,7 @@ def _handler(run: _Run, method: Method) -> Handler:
 class _Run:
     """Runs the calls of one method.
 
-    plain   whether responses are excepted from the compression of the server
+    plain   whether responses are sent uncompressed although the server compresses others
     """
 
     def __init__(self, method: Method, plain: bool, account: MemoryAccount):
@@ -115,7 +117,10 @@ class _Run:
                 await context.write(response)
 
     def _noted(self, requests: AsyncIterator[bytes], call: GrpcCall) -> AsyncIterator[bytes]:
-        """Return the requests of a stream, each of which `Method.received` sees."""
+        """Return an iterator over the requests of a stream.
+
+        If `Method.received` is set, it gets each request before the iterator yields it.
+        """
         received = self._method.received
         if received is None:
             return requests
@@ -142,7 +147,11 @@ class _Run:
 
     @contextlib.asynccontextmanager
     async def _running(self, context: Context) -> AsyncIterator[GrpcCall]:
-        """A call that entered; what is raised within becomes its status."""
+        """Yield the GrpcCall of a call, after `Method.enter` has accepted it, if it is set.
+
+        At the end of the block, end the call, and release its memory. An exception, also one of `enter`, ends
+        grpcio's call with its status. If the client has gone, cancel the call.
+        """
         share = self._account.share()
         call = GrpcCall(None, _deadline_ns(context), _Source(context, share))
         try:

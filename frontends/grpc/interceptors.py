@@ -42,7 +42,10 @@ class GrpcCallDescription:
 
     @property
     def address(self) -> str:
-        """ipv4:127.0.0.1:40000 → 127.0.0.1; ipv6:[::1]:40000 → ::1; unix:/path → unix."""
+        """Return the client's address without family and port, for a Unix domain socket "unix".
+
+        ipv4:127.0.0.1:40000 → 127.0.0.1; ipv6:[::1]:40000 → ::1; unix:/path → unix.
+        """
         family, _, rest = self._call.peer.partition(":")
         if family not in ("ipv4", "ipv6"):
             return family
@@ -54,7 +57,11 @@ class GrpcCallDescription:
 
 
 def intercepted(method: Method, interceptors: Interceptors, restricted: Restrictions) -> Method:
-    """Return `method` behind the interceptors that concern it; `method` itself if none does."""
+    """Return `method` with the interceptors that concern it; `method` itself if there are none.
+
+    Its `enter` checks the caller and the header that --grpc-restricted-protocol requires; with an access log,
+    `received` adds messages to the log entry. Where the role depends on the message, `function` checks that.
+    """
     log, policy = interceptors.access_log, interceptors.policy
     if (
         isinstance(method, UnaryMethod)
@@ -86,7 +93,7 @@ def intercepted(method: Method, interceptors: Interceptors, restricted: Restrict
 
 
 def naming_caller(function: UnaryFunction) -> UnaryFunction:
-    """Return `function` so that the audit of what it changes names the caller."""
+    """Return a function that calls `function`; the audit then records its changes with the caller's name."""
 
     async def named(request: bytes, call: GrpcCall) -> bytes:
         with called_by(caller_of(call.active, GrpcCallDescription(call))):
@@ -96,7 +103,10 @@ def naming_caller(function: UnaryFunction) -> UnaryFunction:
 
 
 def _received(method: Method, log: AccessLog) -> ReceivedFunction:
-    """Return what notes a message in the entry of its call."""
+    """Return what is called with each message of a call, for the access log.
+
+    For a unary method, it begins the entry with the message's fields; for a stream, it counts the bytes.
+    """
     path = method.path
     if not isinstance(method, UnaryMethod):
         return _count_bytes
@@ -119,7 +129,11 @@ def _checked(
     changing: Requirement,
     changes: Callable[[bytes], bool],
 ) -> UnaryFunction:
-    """Return `function` behind a check of messages that change something: these need another role."""
+    """Return a function that calls `function`, but first checks the caller's roles if the message changes
+    something.
+
+    changing   roles that such a message needs
+    """
 
     async def checked(request: bytes, call: GrpcCall) -> bytes:
         if call.active.caller is not None and changes(request):

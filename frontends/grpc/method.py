@@ -1,7 +1,7 @@
 """Method: one method of the protocol, below the transport.
 
 A unary method takes the bytes of the request and gives the bytes of the response; one that streams
-takes and gives iterators of them. Both raise CoreError. When the caller goes away the engine cancels
+takes and gives iterators of them. Both raise CoreError. When the client disconnects, the engine cancels
 the call and the task that runs the method.
 """
 
@@ -28,13 +28,13 @@ StreamFunction = Callable[[AsyncIterator[bytes], GrpcCall], AsyncGenerator[bytes
 class UnaryMethod:
     """A method with one request and one response.
 
-    changes    whether it may change the server, or a function of its request that says so; only a row of the
-               table that says otherwise is for those who may only look
+    changes    whether a call may change the server, or a function that returns this for a request. Roles that
+               may only read can call the method if it is false
     enter      checks a call when its headers are here, before anything of its message is taken: the engine
                calls it once, keeps the result in `call.active`, and refuses the call if it raises CoreError;
                None if every call may go on
-    begin      the same as `function` without a task: `begin(request, call, done)` calls `done` once,
-               on the loop, perhaps before it returns, and raises nothing; None if there is no such way
+    begin      does the same as `function` without a task: `begin(request, call, done)` calls `done` once
+               on the loop, perhaps before it returns, and raises nothing; None: only `function` exists
     """
 
     path: str  # /package.Service/Method, as on the wire
@@ -50,7 +50,7 @@ class UnaryMethod:
 
 @dataclass(frozen=True)
 class StreamMethod:
-    """A method with any number of requests and responses; the same attributes."""
+    """A method with any number of requests and responses. Its attributes mean the same as in UnaryMethod."""
 
     path: str
     category: str

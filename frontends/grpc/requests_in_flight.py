@@ -40,10 +40,10 @@ class RequestsInFlight:
             self._drained.set()
 
     def on_end(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` when all requests are answered or the time is over, and open streams should end.
+        """Let `drain` call `listener` of a stream to end the stream.
 
-        It gets two errors: that of a stream with requests in flight, and that of one without.
-        Returns the function that removes the listener, for when its stream has ended.
+        listener   gets two errors: the first for a stream with requests in flight, the second for an idle one
+        Returns a function that removes the listener; call it when the stream has ended.
         """
         self._listeners.add(listener)
         return lambda: self._forget(listener)
@@ -56,7 +56,7 @@ class RequestsInFlight:
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests, wait at most `timeout_s` for those in flight, then end open streams.
 
-        Streams have GOODBYE_S more to tell their clients why they end.
+        Wait at most GOODBYE_S seconds more, until the streams have sent their errors to their clients.
         """
         self._stopping = True
         if self.in_flight:

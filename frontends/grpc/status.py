@@ -11,7 +11,7 @@ logger = logging.getLogger("core")
 
 
 class Code(enum.IntEnum):
-    """The status codes that answers of this server carry, with their numbers on the wire."""
+    """The status codes of gRPC with which this server answers, with their numbers on the wire."""
 
     OK = 0
     CANCELLED = 1
@@ -54,7 +54,10 @@ LONGEST_DETAILS = 6000  # bytes on the wire
 
 
 def details(text: str) -> str:
-    """Return `text` as the details of a status: valid Unicode, cut to the size that clients accept."""
+    """Return `text` as the details of a status: valid Unicode, cut to the size that clients accept.
+
+    A text that is cut ends with " [...]".
+    """
     encoded = utf8(text).encode()
     wire_size = 0
     for position, byte in enumerate(encoded):
@@ -66,9 +69,11 @@ def details(text: str) -> str:
 
 
 def unforeseen(path: str, error: Exception, id: str = "") -> CoreError:
-    """Log an unexpected exception; return the error for the client, with method and type of exception only.
+    """Log an unexpected exception; return a CoreError(INTERNAL) for the client.
 
-    id   the client's name for the request, "" for none
+    Its text names only the method and the type of the exception.
+    path   of the method
+    id     the client's name for the request, "" for none
     """
     logger.error("[request id: %s] %s failed", id or "<id_unknown>", path, exc_info=error)
     return internal(f"{path.rpartition('/')[2]} failed: {type(error).__name__}; see the log")

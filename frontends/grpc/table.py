@@ -35,9 +35,11 @@ _HEALTH = "/grpc.health.v1.Health/"
 
 
 def _operation(path: str, names: str, function: UnaryFunction, **more: Any) -> UnaryMethod:
-    """Return the method for control operations.
+    """Return the method that calls control operations.
 
-    names   separated by blanks; the first one defines the category, and whether the method changes anything
+    names   their names, separated by blanks; the first one defines the category, and whether the method
+            changes anything
+    more    other attributes of the method
     """
     operations = tuple(names.split())
     operation = OPERATIONS[operations[0]]
@@ -50,7 +52,7 @@ def _operation(path: str, names: str, function: UnaryFunction, **more: Any) -> U
 def _decoding(
     server: InferenceServer, request_class: type[Message], service: Service
 ) -> UnaryFunction:
-    """Return the function that decodes a request, calls `service`, and encodes its response."""
+    """Return the function that decodes a request, calls `service` with it, and encodes the response."""
 
     async def answer(data: bytes, call: GrpcCall) -> bytes:
         return (await service(server, decode(request_class, data))).SerializeToString()
@@ -59,7 +61,7 @@ def _decoding(
 
 
 def _generic(server: InferenceServer, rows: Iterable[Method]) -> tuple[Method, ...]:
-    """Return methods for the control operations that the protocol has none for."""
+    """Return a method for each offered control operation that no method in `rows` calls."""
     areas = server.control.areas
     served = {name for row in rows if isinstance(row, UnaryMethod) for name in row.operations}
     return tuple(
@@ -73,14 +75,20 @@ def _refuse_watch(requests: AsyncIterator[bytes], call: GrpcCall) -> AsyncGenera
 
 
 def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Method]:
-    """Return path → method, behind the interceptors of the server."""
+    """Return path → method, for all methods, with the interceptors of the server.
+
+    intake   counts the inference requests, for the end of the server
+    """
     context = context_of(server)
     inbound = Inbound(server)
     infer = InferService(server, inbound, intake)
     stream = StreamService(server, inbound, intake, context.access_log)
 
     def v2(name: str, subject: str, service: Service, **more: Any) -> UnaryMethod:
-        """Return the method of that name: of control operations, or of a category."""
+        """Return the method `name` of the v2 protocol, which `service` answers.
+
+        subject   names of control operations, which have a dot, as in `_operation`; or else its category
+        """
         function = _decoding(server, getattr(messages, f"{name}Request"), service)
         if "." in subject:
             return _operation(_V2 + name, subject, function, **more)

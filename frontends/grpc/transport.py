@@ -17,7 +17,7 @@ _ZLIB_LEVELS = {"none": 0, "low": 1, "medium": 6, "high": 9}
 
 
 def options_of(options: Options) -> GrpcOptions:
-    """Return the options of the transport: workers share the port."""
+    """Return the options of gRPC; with several workers, `reuse_grpc_port` is true: they share the port."""
     found = GrpcOptions.of(options)
     return replace(found, reuse_grpc_port=found.reuse_grpc_port or options.workers > 1)
 
@@ -55,12 +55,12 @@ def channel_arguments(options: GrpcOptions) -> ChannelArguments:
 
 
 def compression_level(options: GrpcOptions) -> int:
-    """zlib's level for responses of inference; 0 if they are not compressed."""
+    """Return zlib's level for responses of inference; 0 if they are not compressed."""
     return _ZLIB_LEVELS[options.grpc_infer_response_compression_level]
 
 
 def address(options: GrpcOptions) -> str:
-    """host:port to listen on, with brackets around an IPv6 address; a Unix domain socket has no port."""
+    """Return host:port on which to listen, with brackets around an IPv6 address; or unix:/path."""
     host = options.grpc_address
     if unix_sockets.is_unix(host):
         return host

@@ -17,7 +17,7 @@ _DECODER = JSONDecoder()
 
 
 def entry_of(request: web.BaseRequest) -> AccessLogEntry:
-    """Return the entry of a request that has begun."""
+    """Return a new entry with the client, path and method of a request, and the trace in its headers."""
     client, path = client_of(request.transport), plain_path(request.raw_path)
     entry = AccessLogEntry("http", client, path, request.method)
     entry.belong(request.headers.get("traceparent", ""))
@@ -25,9 +25,9 @@ def entry_of(request: web.BaseRequest) -> AccessLogEntry:
 
 
 def complete(entry: AccessLogEntry, named: Mapping[str, Any], call: HttpRequest | None) -> None:
-    """Complete an entry with the model, version and id that its request names.
+    """Write model and version into an entry and, if there is a `call`, size, id and trace of the request.
 
-    named   parts of the path
+    named   named parts of the path
     call    None for a request that reached no service
     """
     entry.model = named.get("model") or ""
@@ -44,9 +44,10 @@ def complete(entry: AccessLogEntry, named: Mapping[str, Any], call: HttpRequest 
 
 
 def entry_of_head(client: str, head: bytes, model: str, version: int, size: int) -> AccessLogEntry:
-    """Return the entry of a fast-path request, which is POST, a path and the HTTP version.
+    """Return a new entry for a request on the fast path.
 
-    version   negative if the path has none
+    head      begins with "POST ", then path, a blank and the version of HTTP; a header traceparent counts
+    version   of the model; negative if the path has none
     size      bytes of the body
     """
     entry = AccessLogEntry(
@@ -75,7 +76,7 @@ def end_of_answer(answer: bytes | Sequence[Any] | None) -> tuple[int, int]:
 def write_malformed(
     access: AccessLog, request: web.BaseRequest, status: int, response: web.StreamResponse
 ) -> None:
-    """Log malformed HTTP, or a handler that failed."""
+    """Write the access log line of a request that is malformed HTTP, or whose handler failed."""
     entry = AccessLogEntry(
         "http", client_of(request.transport), plain_path(request.raw_path), request.method
     )
@@ -89,7 +90,7 @@ def client_of(transport: Any) -> str:
 
 
 def address_text(peer: Any) -> str:
-    """Return `127.0.0.1:50000` or `[::1]:50000`; "" if `peer` is not an address."""
+    """Return (host, port, …) as text, `127.0.0.1:50000` or `[::1]:50000`; "" for any other `peer`."""
     if not isinstance(peer, tuple | list) or len(peer) < 2:
         return ""
     host, port = peer[:2]
@@ -102,9 +103,10 @@ def plain_path(target: str) -> str:
 
 
 def named_id(body: Buffer) -> str:
-    """Return the `id` of a request that was refused before it was read; "" if it is not easy to find.
+    """Return the `id` in the JSON of a request that was refused before it was read; "" if it is not found.
 
-    Only the first bytes are read, so that a refusal stays cheap: clients write the id at the start.
+    Only the first MOST_SCANNED bytes are searched, so that a refusal stays cheap: clients write the id at
+    the start. It is not found behind a member that is malformed or exceeds them.
     """
     rest = bytes(memoryview(body)[:MOST_SCANNED]).decode(errors="replace").lstrip()
     try:
@@ -128,7 +130,7 @@ def _value(text: str) -> tuple[Any, str]:
 
 
 def size_of(response: web.StreamResponse) -> int:
-    """Return the bytes of the body; of a body sent in pieces, the bytes sent."""
+    """Return the size of a response's body in bytes; of one that is sent in pieces, the bytes sent so far."""
     if isinstance(response, web.Response):
         body = response.body
         return len(body) if isinstance(body, bytes | bytearray) else 0

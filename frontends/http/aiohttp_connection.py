@@ -24,7 +24,7 @@ logger = logging.getLogger("core")
 class AiohttpConnection(web.RequestHandler):
     """One connection. Malformed HTTP is refused in the form of the protocol's errors.
 
-    is_fallback  whether it is behind the fast path, which counts its memory and looks after its framing
+    is_fallback   whether a FastConnection passes its data; that one then counts memory and checks framing
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class AiohttpConnection(web.RequestHandler):
             at = end
 
     def _feed(self, data: bytes) -> None:
-        """Pass a part to the engine. If it is malformed, the reader of an open body gets the error too."""
+        """Pass bytes to aiohttp. If they are malformed, a reader of an unfinished body gets the error too."""
         before = len(self._messages)
         super().data_received(data)
         messages: Any = self._messages
@@ -121,7 +121,7 @@ class AiohttpConnection(web.RequestHandler):
             self.transport.abort()
 
     def unfinished(self) -> UnfinishedRequest | None:
-        """Return the request of which a part is missing through the client's fault alone; None for none."""
+        """Return the request of which the server waits for a part; None if it waits for none."""
         request = self._current_request
         if request is not None and not request.content.is_eof() and not self._reading_paused:
             return UnfinishedRequest(True, self.used, self.came - self.heard)
@@ -130,7 +130,7 @@ class AiohttpConnection(web.RequestHandler):
         return None
 
     def give_up(self) -> None:
-        """Close; send a response first if no request has begun."""
+        """Close the connection. If no handler runs, send the response TOO_SLOW before."""
         if self.transport is not None:
             if not self.busy:
                 self.transport.write(TOO_SLOW)
@@ -138,12 +138,12 @@ class AiohttpConnection(web.RequestHandler):
 
     @property
     def idle(self) -> bool:
-        """Return whether it has answered every request whose head it has seen, and waits for the next."""
+        """Return whether every request whose head has come is answered, so that it waits for the next one."""
         waiter = self._waiter
         return waiter is not None and not waiter.done() and not self._messages
 
     def finish(self) -> None:
-        """Close if there is no request. If there is one, pre_shutdown makes it close after the response."""
+        """Close if no request is being answered. Otherwise the connection closes after the response."""
         # Bytes already written are still sent.
         if not self.busy and self.transport is not None:
             self.transport.close()

@@ -40,7 +40,7 @@ def begin(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> async
 
 
 def turn() -> asyncio.Semaphore:
-    """Return the semaphore to hold while a large body is unpacked and read; first come, first served."""
+    """Return the loop's semaphore, with which at most MOST_READ callers read large bodies at a time."""
     loop = asyncio.get_running_loop()
     if (found := _turns.get(loop)) is None:
         found = _turns[loop] = asyncio.Semaphore(MOST_READ)

@@ -21,11 +21,11 @@ async def read_body(
     refuse: Callable[[int, int], CoreError],
     share: RequestShare,
 ) -> Buffer:
-    """Return the whole body as received, still compressed; copied once if it came in several pieces.
+    """Read the whole body of a request, and return it as received: a compressed body stays compressed.
 
-    most     limit in bytes; a larger body is refused before it is read, or as it grows
-    refuse   makes the error from the size in bytes and the limit
-    share    counts the body as it grows
+    most     limit in bytes. A larger Content-Length is refused before the body is read, chunks as they arrive
+    refuse   returns the error for a size and a limit in bytes
+    share    counts the bytes of the body as they arrive, but not those of a small body
     Raises CoreError(INVALID) for a body that is too large or has more than MOST_CHUNKS chunks, and
     MemoryExhausted.
     """
@@ -39,7 +39,10 @@ async def read_body(
 
 
 async def _continue(request: web.BaseRequest) -> None:
-    """Tell a client that asks first (`Expect: 100-continue`, as curl does) to send its body."""
+    """Send "100 Continue" to a client of HTTP/1.1 that has asked for it and not yet sent its whole body.
+
+    Such a client, curl for example, waits for it before it sends the body.
+    """
     if request.headers.get("Expect", "").lower() != "100-continue":
         return
     if request.version >= HttpVersion11 and not request.content.is_eof():
@@ -61,7 +64,11 @@ async def _read_known(request: web.BaseRequest, length: int, share: RequestShare
 
 
 def _add(body: bytearray, piece: bytes, most: int, share: RequestShare) -> None:
-    """Append a piece to a body of at most `most` bytes. Raises MemoryExhausted."""
+    """Append a piece to a body, and count the body in `share` once it exceeds UNCOUNTED bytes.
+
+    most   largest size of the whole body in bytes
+    Raises MemoryExhausted.
+    """
     if share.held:
         share.take(len(piece), _BODY)
     else:

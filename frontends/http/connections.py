@@ -48,12 +48,12 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class Connections(web.Server):
     """All connections of one port. Cancels a handler when its client has disconnected.
 
-    server      whose options set the limits of connections
-    has_fast_path    whether connections have a fast path for requests to it
-    interceptors  the fast path asks them before it takes a request; None where it may take any
-    patience    closes connections whose request does not arrive in time
-    access_log  for malformed HTTP; None for none
-    cors        writes fields of responses; None for none
+    server          takes the requests; its options set the limits of connections
+    has_fast_path   whether connections have a fast path for inference requests
+    interceptors    the fast path asks them before it takes a request; None: it may take every request
+    patience        closes connections whose request does not arrive in time
+    access_log      gets an entry for each malformed or unfinished request; None: no log
+    cors            returns header fields for responses; None: no fields
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Connections(web.Server):
     async def converse(
         self, conversation: WebSocketSession, call: Callable[[bytes], HttpRequest]
     ) -> web.StreamResponse:
-        """Run a conversation until it ends or the server stops."""
+        """Run a WebSocket session until it ends. `drain` of a server that stops ends it, too."""
         self._conversations.add(conversation)
         try:
             return await conversation.run(call)
@@ -183,12 +183,18 @@ class Connections(web.Server):
             self._conversations.discard(conversation)
 
     async def shutdown(self, timeout: float | None = None) -> None:
-        """Stop without `drain`, for aiohttp's own callers."""
+        """Stop the checks of timeouts, and close all connections of aiohttp.
+
+        timeout   seconds in which running handlers may end. Unlike `drain`, it waits for nothing else
+        """
         self.patience.end()
         await super().shutdown(timeout)
 
     async def drain(self, timeout_s: float) -> None:
-        """Close idle connections at once, the others after their response or after `timeout_s`."""
+        """Close idle connections at once, and each other one after its response.
+
+        After `timeout_s` open streams of responses get an error, and all connections are closed.
+        """
         self.finishing = True
         self.pre_shutdown()
         self.patience.end()
@@ -207,7 +213,7 @@ class Connections(web.Server):
             connection.cut()
 
     async def _end_streams(self, error: CoreError) -> None:
-        """End streams of responses with an error, as far as their clients read."""
+        """End all streams of responses with an error. Wait at most GOODBYE_S until clients have read it."""
         replies = [
             call.reply
             for connection in self.connections

@@ -27,14 +27,17 @@ _NAMES = re.compile(r"[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*",
 
 
 def is_preflight(method: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a browser asks if a page may send a request. Such a question has no credentials."""
+    """Return whether a request is a preflight: a browser asks if a page may send another request.
+
+    Browsers send a preflight without credentials.
+    """
     return method == "OPTIONS" and "Origin" in headers and _PREFLIGHT_METHOD in headers
 
 
 class Cors:
-    """The origins of one listener.
+    """The origins whose pages may use one listener.
 
-    origins   as browsers send them, such as https://a.example, or ANY
+    origins   texts as browsers send them, such as https://a.example; ANY permits every origin
     """
 
     def __init__(self, origins: Collection[str]):
@@ -42,11 +45,14 @@ class Cors:
         self._any = ANY in origins
 
     def lists(self, origin: str) -> bool:
-        """Return whether an origin is listed by name: it may send credentials."""
+        """Return whether an origin is listed by name. Pages of a listed origin may send credentials."""
         return origin in self._listed
 
     def fields(self, origin: str | None) -> dict[str, str]:
-        """Return the fields of every response to a request with that Origin header, None for no header."""
+        """Return the CORS header fields for each response to a request; they may be empty.
+
+        origin   value of the request's Origin header; None if the request has none
+        """
         # The response differs by origin: a cache must not give it to a page of another one.
         vary = {"Vary": "Origin"} if self._listed else {}
         if origin is not None and origin in self._listed:
@@ -57,10 +63,12 @@ class Cors:
         return vary
 
     def preflight(self, headers: Mapping[str, str], methods: Collection[str]) -> HttpResponse:
-        """Return the response to a preflight, without `fields`.
+        """Return the response to a preflight. The caller adds what `fields` returns.
 
-        headers   of the preflight
-        methods   of the path; none if there is no such path
+        Its status is 204, or 403 for an origin that may not use the server, 404 without methods, 400 for
+        malformed names of headers.
+        headers   header fields of the preflight
+        methods   HTTP methods that the path accepts; empty if the server does not have the path
         """
         origin = headers["Origin"]
         if not (self._any or origin in self._listed):

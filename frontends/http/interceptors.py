@@ -70,7 +70,10 @@ class HttpInterceptors(Interceptors):
 
     @property
     def concern_inference(self) -> bool:
-        """Return whether the fast path must authorize inference requests."""
+        """Return whether the fast path must use these interceptors for inference requests.
+
+        It must with an access policy, with an access log, and if inference is restricted.
+        """
         return (
             self.policy is not None
             or self.access_log is not None
@@ -80,14 +83,18 @@ class HttpInterceptors(Interceptors):
     def enter_request(
         self, method: str, path: str, headers: MultiMapping[str], transport: BaseTransport | None
     ) -> ActiveCall:
-        """Begin a request, like `enter`; `path` excludes the query."""
+        """Begin a request and return it: check it and count it as `enter` does.
+
+        path   without its query
+        A preflight is not checked if the listener answers preflights; nor is a path without a route.
+        """
         wanted = None
         if self.policy is not None and not (self._preflights and is_preflight(method, headers)):
             wanted = self._router.requirement(method, path, headers)
         return self.enter(HttpCallDescription(headers, transport), wanted)
 
     def authorize_head(self, head: bytes, transport: BaseTransport) -> Authorization | None:
-        """Authorize inference requests with this head on one connection; None if they are refused.
+        """Return what permits inference requests with this head on one connection; None if they are refused.
 
         head   in the form that native/head.hpp accepts: each field on one line, all of it ASCII
         """
@@ -111,7 +118,10 @@ class HttpInterceptors(Interceptors):
 
 
 class Authorization:
-    """Permits requests on the same connection whose head is equal except for the sizes in it."""
+    """Permits requests on the same connection whose head is equal except for the sizes in it.
+
+    caller   in whose limits they count; None without an access policy
+    """
 
     __slots__ = ("_caller",)
 

@@ -33,8 +33,8 @@ class DescribedModel:
     """One model that serves.
 
     path          of its endpoints, such as /v2/models/iris
-    platform      its backend
-    versions      that serve
+    platform      name of its platform or backend
+    versions      numbers of the versions that serve, as text
     is_sequence   whether its requests need the parameters of a sequence
     """
 
@@ -50,9 +50,9 @@ def model_path(name: str) -> str:
 
 
 def models_description(models: Iterable[DescribedModel], security: Mapping[str, Json]) -> Json:
-    """Return the OpenAPI document of the models.
+    """Return the OpenAPI document of the models, with a tag and the paths of each.
 
-    security   what callers must send: security schemes of OpenAPI by name
+    security   name → security scheme of OpenAPI: each is a header that callers must send; may be empty
     """
     paths: Json = {}
     tags = []
@@ -96,7 +96,7 @@ def _tensor_text(spec: InputSpec | OutputSpec, signature: Signature) -> str:
 
 
 def _dims(spec: InputSpec | OutputSpec, signature: Signature) -> tuple[int, ...]:
-    """Return the shape that clients send or get, with the batch dimension; -1 is any size."""
+    """Return a tensor's shape for clients: -1 is any size. The batch comes first if the model has batches."""
     has_batch = signature.max_batch_size > 0 and not getattr(spec, "shape_tensor", False)
     return (-1, *spec.dims) if has_batch else tuple(spec.dims)
 
@@ -264,7 +264,7 @@ def _generate(model: DescribedModel, summary: str, *, stream: bool = False) -> J
 
 
 def _values(spec: InputSpec | OutputSpec) -> Json:
-    """Return the schema of a tensor in plain JSON: one element, or a list of them in row-major order."""
+    """Return the JSON schema of a tensor in generate: one element, or a flat list of them."""
     one = _element(spec.dtype)
     return {"anyOf": [one, {"type": "array", "items": one}]}
 
@@ -273,7 +273,7 @@ def _values(spec: InputSpec | OutputSpec) -> Json:
 
 
 def _form(model: DescribedModel) -> Json:
-    """Return the form whose fields are the inputs, if one of them may be a file."""
+    """Return the body of a form whose fields are the inputs; {} if none of them may be a file."""
     inputs = model.signature.inputs
     if not any(spec.dtype in _UPLOADS for spec in inputs.values()):
         return {}
@@ -300,7 +300,10 @@ def _element(dtype: DataType) -> Json:
 
 
 def _example(signature: Signature) -> dict[str, list[Any]] | None:
-    """Return values for each required input; None if JSON cannot hold them, or there are very many."""
+    """Return name → flat list of example values for each required input.
+
+    Return None if JSON cannot hold the values of one, or if there are more than MOST_EXAMPLE in all.
+    """
     found: dict[str, list[Any]] = {}
     for spec in signature.inputs.values():
         if spec.optional:

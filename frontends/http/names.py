@@ -16,9 +16,10 @@ from core.server import InferenceServer
 def with_model(
     server: InferenceServer, captures: Mapping[str, Any], category: str
 ) -> Mapping[str, Any]:
-    """Return the named parts of a path, with the name of the model as the server knows it.
+    """Return the named parts of a path, with the model's name decoded if only the decoded name is known.
 
-    category   of the route: a name in a request to load is also looked for in the repositories
+    category   of the route. With "model-repository", which loads and unloads, names in the repositories are
+               known, too; with others only models that the server has
     Raises CoreError for a repository that cannot be read.
     """
     name: str | None = captures.get("model")
@@ -34,7 +35,10 @@ def with_model(
 
 
 def as_known(name: str, known: Callable[[str], bool]) -> str:
-    """Return a name unchanged if it is known, else decoded once if that is known, else unchanged."""
+    """Return the name, percent-decoded once if only the decoded name is known; else unchanged.
+
+    known   (name) → whether it is known
+    """
     if known(name):
         return name
     try:

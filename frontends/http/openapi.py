@@ -27,7 +27,7 @@ _ERRORS = ("400", "401", "403", "404", "405", "429", "500", "501", "503")
 
 @lru_cache(maxsize=8)
 def description(table: tuple[Route, ...]) -> bytes:
-    """Return the document for a table as JSON, with the version of this server."""
+    """Return the OpenAPI document of a table of routes, with the version of this server, as JSON text."""
     document = orjson.loads(resources.files(__package__).joinpath("openapi.json").read_bytes())
     bodies, words = document.pop("bodies"), document.pop("path_parameters")
     document["info"]["version"] = core.__version__
@@ -62,22 +62,25 @@ def _path_entry(names: list[str]) -> dict[str, Any]:
 
 
 def _operation_id(method: str, path: str) -> str:
-    """GET /v2/models/{model}/ready → getV2ModelsModelReady."""
+    """Return the operationId of a route: getV2ModelsModelReady for GET /v2/models/{model}/ready."""
     words = re.findall(r"\w+", path)
     return method.lower() + "".join(word[0].upper() + word[1:] for word in words)
 
 
 def _summary(route: Route) -> str:
-    """Return what the operation does, else what the service does."""
+    """Return the summary of the route's control operation.
+
+    Without one, return the first line of its service's docstring, up to " Raises ".
+    """
     operation = OPERATIONS.get(route.operation)
     found = operation.summary if operation is not None else (route.service.__doc__ or "")
     return found.partition("\n")[0].partition(" Raises ")[0]
 
 
 def _exchanged(route: Route, method: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters, the body and the responses of a route.
+    """Return what OpenAPI has of a route with one method: `parameters`, `requestBody` and `responses`.
 
-    body   what openapi.json says of it
+    body   what openapi.json says of method and path; {} if it says nothing
     """
     if route.is_generic and (form := json_form(OPERATIONS[route.operation])) is not None:
         found, answer = _generic(form, method)
@@ -91,14 +94,21 @@ def _exchanged(route: Route, method: str, body: dict[str, Any]) -> dict[str, Any
 
 
 def _of_protocol(body: dict[str, Any], required: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return request and content of the response of a route of the protocol."""
+    """Return (OpenAPI of the request, OpenAPI of the response) for a route of the protocol.
+
+    required   whether the request must have a body
+    Both are {} without a body.
+    """
     asked, answer = body.get("request"), body.get("response")
     found = {"requestBody": {"required": required, **_content(asked)}} if asked else {}
     return found, _content(answer) if answer else {}
 
 
 def _generic(form: JsonForm, method: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return request and content of the response of an operation that the protocol has no path for."""
+    """Return (OpenAPI of the request, OpenAPI of the response) for a control operation with a generic route.
+
+    method   with GET, the arguments are in the query; with POST, in the body
+    """
     answer = _json(
         {"type": "object", "properties": {"result": form.result}, "required": ["result"]}
     )

@@ -22,12 +22,12 @@ class RequestShare:
         self.unpaid = 0  # decompressed bytes taken beyond those that compressed bytes paid for
 
     def take(self, size: int, what: str) -> None:
-        """Take `size` bytes for `what`, which the error names. Raises MemoryExhausted."""
+        """Take `size` bytes of the connection's share. `what` names them in MemoryExhausted."""
         self._share.take(size, what)
         self.held += size
 
     def take_large(self, size: int, what: str) -> None:
-        """Take `size` bytes if they are more than the size below which nothing is counted."""
+        """Take `size` bytes if they are more than UNCOUNTED; else count nothing. Raises MemoryExhausted."""
         if size > UNCOUNTED:
             self.take(size, what)
 
@@ -36,7 +36,7 @@ class RequestShare:
         self.held -= size
 
     def take_unpaid(self, size: int, what: str) -> None:
-        """Take `size` bytes of decompressed `what` that its compressed bytes did not pay for.
+        """Count `size` decompressed bytes of `what` beyond those that its compressed size allows.
 
         Raises MemoryExhausted.
         """

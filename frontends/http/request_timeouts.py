@@ -18,7 +18,7 @@ _LOOKS = 4  # checks within the shortest time
 
 
 def _cut(status: int, text: str) -> bytes:
-    """Return the response to a client that has not sent its request; its connection then closes."""
+    """Return the bytes of an error response, after which the connection closes."""
     body = refusal(status, text).body
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\n"
@@ -41,7 +41,7 @@ class UnfinishedRequest(NamedTuple):
 
 class TimedConnection(Protocol):
     def unfinished(self) -> UnfinishedRequest | None:
-        """Return the request that the client has begun and the server waits for; None for none."""
+        """Return the request of which the server waits for a part; None if it waits for no part."""
 
     def give_up(self) -> None:
         """Send an error to the client that was too slow, if it can still be sent, and close."""
@@ -50,11 +50,12 @@ class TimedConnection(Protocol):
 class RequestTimeouts:
     """Closes connections whose request does not arrive. Not thread-safe: call from the event loop only.
 
-    connections   all connections of the port, a live view
-    header_s      longest time until the headers are complete, 0 for no limit
-    body_s        time in which PROGRESS bytes of a body must come, 0 for no limit
-    body_rate     bytes per second of the rest of a body, 0 for no limit: a body of n bytes is complete
-                  within body_s + n / body_rate
+    connections   all connections of the port; read again at each check
+    header_s      longest time until the headers are complete; 0 for no limit
+    body_s        time in which PROGRESS bytes of a body must come; 0 for no limit of a body at all
+    body_rate     least bytes per second of a body; 0 for no limit. After n bytes have come, the body may
+                  take body_s + n / body_rate seconds
+    given_up      called with each connection before it is closed
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class RequestTimeouts:
         self._timer = loop.call_later(pause_s, due)
 
     def look(self, now_s: float) -> None:
-        """Give up connections whose time is over. `now_s` is from any monotonic clock."""
+        """Close the connections whose request is late by the limits. `now_s` is from any monotonic clock."""
         before, self._seen = self._seen, {}
         for connection in tuple(self._connections):
             found = connection.unfinished()

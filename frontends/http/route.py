@@ -14,7 +14,7 @@ Service = Callable[[InferenceServer, HttpRequest], Awaitable[HttpResponse]]
 
 
 class Route(NamedTuple):
-    """One row of the table."""
+    """One row of a router's table: the service for requests with these methods and paths."""
 
     methods: frozenset[str]
     path: re.Pattern[str]
@@ -34,11 +34,13 @@ class Route(NamedTuple):
 
 
 def row(methods: str, path: str, subject: str, service: Service, **more: bool) -> Route:
-    """Return a row of the table.
+    """Return a row of a router's table.
 
     methods   separated by blanks
-    path      pattern of the paths
-    subject   a control operation, which defines its category and whether it changes anything; or a category
+    path      regular expression that the whole path must match; its named groups are the named parts
+    subject   name of a control operation, such as "repository.load", which says the category and whether a
+              request changes anything; or a category
+    more      other fields of Route
     """
     known, category, name = frozenset(methods.split()), subject, ""
     if "." in subject:

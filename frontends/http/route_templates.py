@@ -13,7 +13,11 @@ _NAMED = re.compile(r"\(\?P<(\w+)>([^()]*)\)")
 
 
 def templates(pattern: str) -> list[str]:
-    """Return the paths of a pattern, with {names}; first the shortest."""
+    """Return the paths of a pattern, each named part written as {name}.
+
+    Each optional part doubles the paths: first come those without it. A named part that permits a single
+    word is that word.
+    """
     if (found := _OPTIONAL.search(pattern)) is not None:
         before, after = pattern[: found.start()], pattern[found.end() :]
         return templates(before + after) + templates(before + found[1] + after)
@@ -25,5 +29,5 @@ def templates(pattern: str) -> list[str]:
 
 
 def forms(pattern: str) -> dict[str, str]:
-    """Return the named parts of a pattern with their regular expressions."""
+    """Return name → regular expression of the named parts of a pattern."""
     return {found[1]: found[2] for found in _NAMED.finditer(pattern)}

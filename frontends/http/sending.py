@@ -24,10 +24,10 @@ _PIECE = 1024 * 1024  # bytes of a large response that the transport gets at a t
 async def send(
     answer: HttpResponse, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
-    """Send a response; a small one that holds no resources is left to the engine.
+    """Send a response and return it as aiohttp's object; aiohttp sends a small one after the handler.
 
-    share   of the request; also counts the response until it has been sent
-    If there is no room for the response, an error with status 503 replaces it.
+    share   memory that the request holds; counts a large response until it has been sent
+    If the memory is exhausted before a response begins, an error with status 503 replaces it.
     """
     if answer.trace is not None:
         return await _send_traced(answer, answer.trace, request, share)
@@ -48,7 +48,7 @@ def response_of(answer: HttpResponse, request: web.BaseRequest) -> web.Response:
 
 
 def _fields(answer: HttpResponse, request: web.BaseRequest) -> dict[str, str]:
-    """Return the header of a response, with the fields of the server."""
+    """Return the header fields of a response, with `Server` and, if the port has CORS, its fields."""
     fields = {**answer.headers, "Server": "core"}
     connection: Any = request.protocol
     if connection.cors is not None:
@@ -59,9 +59,9 @@ def _fields(answer: HttpResponse, request: web.BaseRequest) -> dict[str, str]:
 def _ends(request: web.BaseRequest) -> bool:
     """Return whether the connection closes after the response.
 
-    It does when the body of the request was not read to its end: the client may never send the rest, and
-    its next bytes would be taken for it. It does when the server stops. It does after an upgrade request
-    with a body: aiohttp drops all data after such a request.
+    It closes if the server stops. It closes if the body of the request was not read to its end: the client
+    may never send the rest, and the next request would be taken for it. It closes after an upgrade request
+    with a body if `drops_followers` is set, because aiohttp drops all data after such a request.
     """
     connection: Any = request.protocol
     if connection.finishing or not request.content.is_eof():
@@ -96,7 +96,7 @@ async def _send_traced(
 async def _send_whole(
     answer: HttpResponse, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
-    """Send a response; return when the client has taken it, except for a piece that is not counted."""
+    """Send a response with a complete body. Wait until the client has taken all but a small rest of it."""
     try:
         share.take_large(len(answer.body), "the answer")
     except MemoryExhausted as error:
@@ -116,9 +116,9 @@ async def _send_whole(
 
 
 async def _write(response: web.StreamResponse, body: bytes, request: web.BaseRequest) -> None:
-    """Write a part of a response; a large one in pieces, each when the client has taken the one before.
+    """Write a part of a response; a large one in pieces, each when the client has taken the piece before.
 
-    The engine copies its input, on the event loop.
+    Pieces are necessary because aiohttp copies its input on the event loop.
     """
     if len(body) <= UNCOUNTED:
         await response.write(body)
@@ -130,7 +130,7 @@ async def _write(response: web.StreamResponse, body: bytes, request: web.BaseReq
 
 
 async def _taken(request: web.BaseRequest) -> None:
-    """Wait until the client has taken the written bytes, except for those that are not counted."""
+    """Wait until the client has taken the written bytes, except for a rest too small to be counted."""
     await asyncio.sleep(0)  # the loop writes to the kernel only at the end of its turn
     await request.writer.drain()
 
@@ -138,9 +138,10 @@ async def _taken(request: web.BaseRequest) -> None:
 async def _send_parts(
     answer: HttpResponse, more: Parts, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
-    """Send a response whose body comes in parts: each when it is ready and the client took the last.
+    """Send a response whose body comes in parts: each when it is ready, and the one before is taken.
 
-    The parts are always closed, also when the client disconnects.
+    The iterator of the parts is closed in any case, also when the client disconnects. Raises MemoryExhausted
+    if there is no memory for a part after the first.
     """
     async with aclosing(more):
         try:

@@ -97,15 +97,15 @@ class ControlMethods:
         return thread
 
     def _run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine on the loop and wait for its result."""
+        """Run the coroutine that `make` returns on the server's loop; wait, and return its result."""
         return self._running_thread().run(make())
 
     async def _await(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine on the server's loop and await its result on the current loop."""
+        """Run the coroutine that `make` returns on the server's loop; await its result on this loop."""
         return await asyncio.wrap_future(self._running_thread().start(make()))
 
     def _call(self, function: Callable[[], T]) -> T:
-        """Call a function on the loop's thread and return its result."""
+        """Call a function on the thread of the server's loop, wait for it, and return its result."""
         thread = self._running_thread()
         if thread.is_current:
             return function()

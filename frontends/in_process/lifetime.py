@@ -61,14 +61,14 @@ class ServerLifetime:
         self._dispatcher.open(self.server)
 
     def _find_backend(self, name: str) -> Backend:
-        """Return the backend of that name. Called on a thread that loads a model."""
+        """Return the backend of bound functions of that name, else an installed one. Any thread."""
         directory = self._options.backend_directory
         return self._backends.get(name) or plugins.backend(name, directory)
 
     async def bind(self, function: BoundFunction) -> None:
-        """Load a function as a model, and replace the function that has its name.
+        """Load a function as a model. It replaces a function that is bound to the same name.
 
-        Raises CoreError if it cannot be loaded; then the previous function stays.
+        Raises CoreError if the function cannot be loaded; then a previous function stays bound.
         """
         async with self._binding:
             previous = self._repository.functions.get(function.name)
@@ -85,7 +85,10 @@ class ServerLifetime:
                 raise
 
     async def unbind(self, name: str) -> None:
-        """Unload a function. Returns when it refuses requests; accepted requests finish later."""
+        """Unload a function. Returns when it refuses new requests; accepted requests finish later.
+
+        Raises CoreError(NOT_FOUND) if no function has that name.
+        """
         async with self._binding:
             if name not in self._repository.functions:
                 names = ", ".join(sorted(self._repository.functions)) or "none"
@@ -126,10 +129,10 @@ class ServerLifetime:
         return {name: int(getattr(each, "port", 0)) for name, each in opened.items()}
 
     async def stop(self, timeout_s: float) -> bool:
-        """Refuse new requests, finish the accepted ones, unload all models. Return whether all ended.
+        """Refuse new requests, finish the accepted ones, and unload all models.
 
-        Requests that have no response after `timeout_s` end with an error. Threads of models that still
-        run are abandoned.
+        Requests that have no response after `timeout_s` end with an error. If models still run then, their
+        threads are abandoned and the method returns False; else it returns True.
         """
         end_s = time.monotonic() + timeout_s
         self._dispatcher.close(STOPPED)
@@ -160,7 +163,10 @@ def _load_hooks() -> None:
 
 
 def checked_ports(ports: Mapping[str, int | None]) -> dict[str, int | None]:
-    """Return the given ports, or all with None if no port is given. Raises CoreError(INVALID)."""
+    """Return name → port of the frontends that have a number; if none has one, of all, with None.
+
+    Raises CoreError(INVALID) for a port that is not a number from 0 to 65535.
+    """
     given = {name: port for name, port in ports.items() if port is not None}
     for name, port in given.items():
         if not isinstance(port, int) or not 0 <= port <= 65535:

@@ -36,9 +36,9 @@ class CallQueue:
         self._closed = ""  # why the queue refuses calls
 
     def add(self, call: Callable[[], None]) -> None:
-        """Run `call`, which must not raise, on the loop.
+        """Let the loop run `call`, which must not raise; do not wait for it.
 
-        Raises CoreError(UNAVAILABLE) if the queue is closed; then the call does not run.
+        Raises CoreError(UNAVAILABLE) if the queue or its loop is closed; then the call does not run.
         """
         self._calls.append(call)
         if self._closed:
@@ -60,7 +60,7 @@ class CallQueue:
             self._calls.popleft()()
 
     def abandon(self, reason: str) -> None:
-        """Drop the calls that wait and refuse new ones: after a fork, this process has no loop thread."""
+        """Drop the calls that wait and refuse new ones. For a forked process, which has no loop thread."""
         self._closed = reason
         self._calls.clear()
 
@@ -85,11 +85,11 @@ class LoopThread(CallQueue):
 
     @property
     def is_current(self) -> bool:
-        """Return whether the calling thread is this one. Then it must not wait for the loop."""
+        """Return whether the caller runs on this thread. Such a caller must not wait for the loop."""
         return threading.get_ident() == self._thread.ident
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Run a coroutine on the loop. Cancelling the future cancels it.
+        """Start a coroutine on the loop. Cancelling the returned future cancels the coroutine.
 
         Raises CoreError(UNAVAILABLE) if the loop has ended.
         """
@@ -117,8 +117,8 @@ class LoopThread(CallQueue):
     def end(self, *, complete: bool = True) -> None:
         """Cancel the tasks of the loop and end the thread. Not on the loop's own thread.
 
-        complete   whether no other thread calls the loop any more. If false, stop the loop but do not
-                   close it, so that calls of abandoned threads do not raise
+        complete   True if no other thread will call the loop; then the loop is closed. False leaves it
+                   stopped but not closed, so that calls of abandoned threads do not raise
         """
         self.loop.call_soon_threadsafe(self._stop)
         self._thread.join()
@@ -167,7 +167,10 @@ _thread_local = threading.local()  # .calls: the queue of the loop that ran last
 
 
 def running_loop_queue() -> CallQueue:
-    """Return the queue of the loop that runs on this thread; always the same one for one loop."""
+    """Return the CallQueue of the loop that runs on this thread.
+
+    It is the same one at each call, until the function is called on this thread from another loop.
+    """
     loop = asyncio.get_running_loop()
     found: CallQueue | None = getattr(_thread_local, "calls", None)
     if found is None or found.loop is not loop:

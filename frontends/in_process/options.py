@@ -78,7 +78,10 @@ def _listed(value: Any) -> Iterable[Any]:
 
 
 def _merged(flag: Flag, value: Any) -> Any:
-    """Return the value of a flag that may repeat: the merged value itself, or one text for each use."""
+    """Return the value of a flag that may repeat.
+
+    value   that value itself; or a text, or several, one for each use of the flag: they are read and merged
+    """
     if isinstance(value, type(flag.default)) and not isinstance(value, list):
         return value
     if not isinstance(value, str | list | tuple):

@@ -68,9 +68,9 @@ A server that stops still accepts requests of its own functions: they belong to 
 
 
 class PendingRequest:
-    """One request and the listener of its reply. Create it in the context of the caller.
+    """One request, and the listener of its reply. Create it in the context (contextvars) of the caller.
 
-    request   the server writes to it from `begin` on, on the loop thread
+    request   to the server, which changes it on the loop thread after `begin`
     """
 
     def __init__(self, dispatcher: Dispatcher, request: InferenceRequest):
@@ -79,7 +79,7 @@ class PendingRequest:
         self._from_function = current_dispatcher.get() is dispatcher
 
     def begin(self) -> None:
-        """Pass the request to the server. Loop thread; never raises."""
+        """Pass the request to the server. An error goes to `receive`, and is not raised. Loop thread."""
         dispatcher = self._dispatcher
         try:
             if dispatcher.server is None or (dispatcher.closed and not self._from_function):
@@ -99,7 +99,7 @@ class PendingRequest:
             reply.listen(self)
 
     def __call__(self, item: Item, final: bool) -> None:
-        """Take an item of the reply. Loop thread."""
+        """Pass an item of the reply to `receive`. The last one ends the request. Loop thread."""
         if final:
             self._dispatcher.pending.discard(self)
         self.receive(item, final)
@@ -115,7 +115,10 @@ class PendingRequest:
 
 
 class _SingleResponseRequest(PendingRequest):
-    """A request with exactly one response; the first error ends the wait."""
+    """A request that expects exactly one response. It is done at its end or at the first error.
+
+    It is an error, too, if a reply ends without a response or with several.
+    """
 
     def __init__(self, dispatcher: Dispatcher, request: InferenceRequest):
         super().__init__(dispatcher, request)
@@ -139,7 +142,7 @@ class _SingleResponseRequest(PendingRequest):
             self.wake()
 
     def wake(self) -> None:
-        """Wake the caller, which waits. Loop thread."""
+        """Wake the caller of `wait`, because the response or an error has arrived. Loop thread."""
         raise NotImplementedError
 
     def _result(self) -> Response:
@@ -240,7 +243,7 @@ class AsyncRequest(_SingleResponseRequest):
 
 
 def set_deadline(request: InferenceRequest, timeout_s: float) -> None:
-    """Set the deadline of a request that starts now. Raises CoreError(INVALID) for a bad timeout."""
+    """Set the deadline of a request to `timeout_s` from now. Raises CoreError(INVALID) for a bad timeout."""
     if not isinstance(timeout_s, Real) or not 0 < timeout_s <= MAX_TIMEOUT_S:
         raise CoreError(Kind.INVALID, f"timeout={timeout_s!r}: give seconds above 0, or None")
     request.deadline_ns = time.monotonic_ns() + int(timeout_s * 1e9)
@@ -254,7 +257,7 @@ def timed_out(request: InferenceRequest, timeout_s: float | None) -> Timeout:
 
 
 def copy_of(error: CoreError) -> CoreError:
-    """Copy an error for one caller: several may share it, and raising adds a traceback to it."""
+    """Return a copy of an error for one caller to raise, since raising adds a traceback to a shared error."""
     copy = CoreError(error.kind, error.message)
     copy.__cause__ = error.__cause__  # the exception of a function, with its traceback
     return copy

@@ -270,7 +270,10 @@ class Server(ControlMethods):
     def _request(
         self, model: str, inputs: Inputs, timeout_s: float | None, fields: RequestFields
     ) -> tuple[Dispatcher, InferenceRequest]:
-        """Return a request, whose time begins now, and what passes it to the server."""
+        """Return (what passes a request to the server, the request, whose timeout begins now).
+
+        Raises CoreError: UNAVAILABLE if the server does not run, INVALID for an invalid argument.
+        """
         own: Dispatcher | None = getattr(self, "_dispatcher", None)
         if own is None or (self._thread is None and current_dispatcher.get() is not own):
             raise unavailable(self._closed)

@@ -72,14 +72,17 @@ class _StreamRequest(PendingRequest):
         raise NotImplementedError
 
     def fail(self, error: CoreError) -> None:
-        """Cancel the request because its reader is too slow; `error` is the last item."""
+        """Cancel the request because its reader is too slow. The reader gets `error` as the last item."""
         self._done = True
         self._backlog.close()
         self.request.cancel()
         self.put((error, True))
 
     def taken(self, item: Item) -> None:
-        """Count an item that the reader has taken. The reader's thread."""
+        """Count an item that the reader has taken. Report counted items to the backlog, many together.
+
+        Called on the reader's thread.
+        """
         size = size_of(item)
         self._sizes.append(size)
         self._bytes += size
@@ -106,7 +109,7 @@ class _StreamRequest(PendingRequest):
 
 
 def _remove(backlog: Backlog, sizes: list[int]) -> None:
-    """Remove responses of these sizes from a backlog. Loop thread."""
+    """Remove taken responses of these sizes in bytes from a backlog. Loop thread."""
     for size in sizes:
         backlog.take(size)
 
@@ -156,7 +159,7 @@ class _Reader:
 
     @property
     def _left_s(self) -> float:
-        """Return the seconds until the timeout; infinity without one."""
+        """Return the seconds until the timeout, 0.0 after it; infinity without a timeout."""
         return max(0.0, self._end_s - time.monotonic())
 
     def _close(self) -> None:
@@ -174,7 +177,10 @@ class _Reader:
         return timed_out(self._request, self._timeout_s)
 
     def _response(self, queued: _QueuedItem) -> Response | None:
-        """Return the response in an item, None at the end of the stream. Raises the item's error."""
+        """Return the response in an item, which counts as taken; None if the item only ends the stream.
+
+        Raises the item's error.
+        """
         item, self._ended = queued
         if item is None:
             return None

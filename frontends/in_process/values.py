@@ -142,7 +142,10 @@ def _parameters(given: Any) -> dict[str, Parameter]:
 
 
 def tensor_of(name: str, value: Any) -> Tensor:
-    """Return the value of input `name` as a read-only tensor. Raises CoreError(INVALID) for other types."""
+    """Return the value of input `name` as a tensor, read-only unless the value is a tensor itself.
+
+    Raises CoreError(INVALID) for a value of a type that Inputs does not permit.
+    """
     if type(value) is not np.ndarray:
         if isinstance(value, Tensor):
             return value if value.name == name else value.renamed(name)
@@ -166,7 +169,10 @@ def tensor_of(name: str, value: Any) -> Tensor:
 
 
 def _exported(name: str, value: Any) -> np.ndarray:
-    """Return a view of another library's array, through DLPack."""
+    """Return a numpy view of another library's array in host memory, through DLPack.
+
+    Raises CoreError(INVALID) if the value offers no such view.
+    """
     if not hasattr(value, "__dlpack__") or isinstance(value, np.generic):
         raise invalid(
             f"input '{name}' is a {type(value).__name__}: give a numpy array, an array with "
@@ -183,7 +189,10 @@ def _exported(name: str, value: Any) -> np.ndarray:
 
 
 def _texts(name: str, values: Sequence[Any]) -> np.ndarray:
-    """Return a list of str or bytes, which may be nested, as an array of objects."""
+    """Return a list of str or bytes, which may be nested, as an array of objects.
+
+    Raises CoreError(INVALID) for other elements, and for nested lists of different lengths.
+    """
     try:
         array = np.array(values, dtype=object)
     except ValueError as error:

@@ -20,9 +20,9 @@ _DESCRIPTOR_BYTES = array.array("i").itemsize
 class MemoryConnection:
     """The connection of one client that lends shared memory. Loop thread only.
 
-    client   a non-blocking socket; the caller closes it
-    keeps    whether descriptors stay open while their regions exist: other workers open them by their
-             numbers, also workers that start later
+    client   a non-blocking socket, which the caller closes
+    keeps    whether each descriptor stays open while its region exists. Then other workers, also those that
+             start later, can open the memory by the descriptor's number
     """
 
     def __init__(self, client: socket.socket, memory: MemoryControl, keeps: bool):
@@ -32,7 +32,7 @@ class MemoryConnection:
         self._lent: dict[str, int] = {}  # region → descriptor, -1 for one that is closed
 
     async def run(self) -> None:
-        """Answer messages until the client disconnects or does not read. Raises ConnectionError."""
+        """Answer messages until the client disconnects or does not read replies. Raises ConnectionError."""
         while True:
             data, files = await self._receive()
             if not data:
@@ -53,7 +53,7 @@ class MemoryConnection:
             await asyncio.sleep(0)
 
     async def end(self) -> None:
-        """Unregister all regions of the client, after its disconnect."""
+        """Unregister all regions of the client, after its disconnect. A CoreError is ignored."""
         for name in list(self._lent):
             try:
                 await self._unregister(name)
@@ -94,7 +94,10 @@ class MemoryConnection:
                 os.close(file)
 
     async def _receive(self) -> tuple[bytes, list[int]]:
-        """Return the next message and its descriptors; b"" after the disconnect of the client."""
+        """Wait for the next message; return it and its descriptors. After the client's disconnect it is b"".
+
+        Raises ConnectionError, also for a message that is too long or has too many descriptors.
+        """
         while True:
             try:
                 data, about, flags, _ = self._client.recvmsg(
@@ -114,7 +117,7 @@ class MemoryConnection:
 
 
 async def _readable(client: socket.socket) -> None:
-    """Wait until the socket has bytes to read, or its end."""
+    """Wait until the socket has bytes to read, or its peer has disconnected."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 

@@ -72,7 +72,10 @@ class MemoryFrontend:
             await asyncio.wait(self._connections)
 
     def _accept(self) -> None:
-        """Accept all waiting connections."""
+        """Accept all waiting connections; serve them, or close those with an `_objection`.
+
+        After an error, accept no connections for PAUSE_S seconds.
+        """
         while self._listener is not None:
             try:
                 client, _ = self._listener.socket.accept()
@@ -100,7 +103,7 @@ class MemoryFrontend:
             asyncio.get_running_loop().add_reader(self._listener.socket, self._accept)
 
     def _objection(self, client: socket.socket) -> str:
-        """Return why a client may not share memory, "" if it may."""
+        """Return the reason why a client may not lend memory, "" if it may."""
         found = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         process, user, _ = _CREDENTIALS.unpack(found)
         if user not in self._users:

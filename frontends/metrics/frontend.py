@@ -1,4 +1,4 @@
-"""MetricsFrontend: serve the metrics of the server over HTTP."""
+"""MetricsFrontend: serves the metrics of the server over HTTP."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _HEADERS = {"Content-Type": CONTENT_TYPE}
 
 
 async def metrics(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return the metrics for /metrics, and an empty response with status 200 for other paths, for probes.
+    """Return the metrics of all workers for /metrics, and an empty response with status 200 for other paths.
 
-    Raises CoreError(UNAVAILABLE) if a worker does not answer: without its values counters would decrease.
+    Other paths are for probes. Raises CoreError(UNAVAILABLE) if a worker does not report its metrics:
+    counters would decrease without its values.
     """
     if call.path != "/metrics":
         return HttpResponse(200, _HEADERS)
@@ -34,7 +35,7 @@ _TABLE = (row("GET", ".*", "metrics", metrics),)
 
 
 class MetricsFrontend(HttpListener):
-    """GET /metrics on --metrics-port. Call from the event loop only."""
+    """The HTTP port with GET /metrics (--metrics-port). Not thread-safe: call from the event loop only."""
 
     name = "metrics"
 
@@ -56,11 +57,11 @@ class MetricsFrontend(HttpListener):
         return self._server.options.allow_metrics
 
     async def start(self) -> None:
-        """Start measuring and listen. Raises the errors of HttpListener.start."""
+        """Start the sources of metrics, then listen. Raises what they and HttpListener.start raise."""
         self._server.watch.start(asyncio.get_running_loop())
         await super().start()
 
     async def stop(self, timeout_s: float) -> None:
-        """Stop measuring and listening. Wait at most `timeout_s` for running scrapes."""
+        """Stop the sources of metrics, then listening; wait at most `timeout_s` for running requests."""
         self._server.watch.stop()
         await super().stop(timeout_s)

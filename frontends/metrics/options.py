@@ -29,13 +29,16 @@ class MetricsOptions(Section):
         return self.metrics_use_ssl
 
     def resolve(self, options: Options) -> None:
-        """Listen where HTTP does, if no address is given."""
+        """Set metrics_address, if it is empty, to the address of HTTP.
+
+        If that is a Unix domain socket, set it to 127.0.0.1.
+        """
         http = HttpOptions.of(options).http_address
         default = "127.0.0.1" if http.startswith("unix:") else http
         self.metrics_address = self.metrics_address or default
 
     def check(self, options: Options) -> None:
-        """Raise CoreError(INVALID) for TLS without a certificate."""
+        """Raise CoreError(INVALID) if --metrics-use-ssl is set without HTTP's certificate or its key."""
         http = HttpOptions.of(options)
         if self.metrics_use_ssl and not (http.http_server_cert and http.http_server_key):
             raise invalid(

@@ -19,10 +19,11 @@ _APART = ("le", "quantile")  # distinguish samples of one metric: written after 
 
 
 def render(families: Iterable[Family]) -> str:
-    """Return the text of families with samples; it ends with a newline. Any thread.
+    """Return the text of all families that have samples. Any thread may call it.
 
-    With a thousand models this loop dominates the cost of a scrape: it makes few calls, and Labels cache
-    their text for other families and later scrapes.
+    The text ends with a newline; it is empty if no family has samples. This loop dominates the cost of a
+    scrape with a thousand models. So it makes few calls, and each Labels object keeps its own text for other
+    families and later scrapes.
     """
     lines = []
     for family in families:
@@ -52,7 +53,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 @lru_cache(256)
 def _order(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return label names in the order of the text. The cache is small: there are few sets of names."""
+    """Return label names sorted, with those in _APART last. The cache is small: few sets of names exist."""
     return (
         *sorted(name for name in names if name not in _APART),
         *(name for name in _APART if name in names),
@@ -61,7 +62,7 @@ def _order(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(8192)
 def _pair(name: str, value: str) -> str:
-    """Return the text of one label; cached, since each sample of a model repeats the model's labels."""
+    """Return name="value". The text is cached, since each sample of a model repeats the model's labels."""
     return f'{name}="{_escaped(value, quote=True)}"'
 
 
@@ -71,7 +72,7 @@ def _escaped(text: str, *, quote: bool = False) -> str:
 
 
 def _number(value: float) -> str:
-    """Return the text of a number; integers below 2**53 have no decimal point."""
+    """Return a number in Prometheus' form; a whole number below 2**53 has no decimal point."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -19,7 +19,10 @@ _SPARE_FILES = 256  # open files that are reserved for models, logs and the othe
 
 
 def most_connections(wanted: int) -> int:
-    """Return the limit of connections of one port: `wanted`, or for 0 the limit from open files."""
+    """Return the largest number of connections of one port.
+
+    It is `wanted`, or if that is 0, the process's limit of open files less a reserve.
+    """
     if wanted:
         return wanted
     if resource is None:
@@ -31,11 +34,11 @@ def most_connections(wanted: int) -> int:
 
 
 def end_unread(listener: asyncio.AbstractServer, seconds: int) -> None:
-    """Close connections whose peer accepts no sent bytes for `seconds`; 0 disables the limit.
+    """Let the kernel close connections whose peer accepts no sent bytes for `seconds`; 0 sets no limit.
 
-    Connections inherit TCP_USER_TIMEOUT from the listening sockets (RFC 5482, tcp(7)): it limits how long
-    bytes stay unacknowledged, or wait for an open window. A client that reads slowly stays connected. Without
-    TCP_USER_TIMEOUT, which Linux has, and for Unix domain sockets the function does nothing.
+    Connections inherit TCP_USER_TIMEOUT from the listening sockets (RFC 5482, tcp(7)). This option limits how
+    long bytes stay unacknowledged, or wait for an open window. A client that reads slowly stays connected.
+    The function does nothing for Unix domain sockets, and on systems other than Linux.
     """
     if not seconds or _TCP_USER_TIMEOUT is None:
         return

@@ -29,13 +29,13 @@ class FrontendContext:
         server.on_reload(self.reload)
 
     def reload(self) -> None:
-        """Read all files again, and open the access log again."""
+        """Read all watched files again, and open the access log again, if there is one."""
         self.files.look(True)
         if self.access_log is not None:
             self.access_log.reopen()
 
     async def close(self) -> None:
-        """Stop watching, and write the last lines of the log. The server calls it when it stops."""
+        """Stop watching files, and write the last lines of the access log. The server calls it at its end."""
         self.files.close()
         if self.access_log is not None:
             await asyncio.get_running_loop().run_in_executor(None, self.access_log.close)

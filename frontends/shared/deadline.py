@@ -20,11 +20,11 @@ def infer_with_deadline(
     request: InferenceRequest,
     clock_ns: Callable[[], int] = time.monotonic_ns,
 ) -> Reply:
-    """Call infer(request), and end its reply with DeadlineExceeded when `deadline_ns` has passed.
+    """Call infer(request), and return a reply that fails when request.deadline_ns has passed.
 
-    The request is then cancelled: it leaves its queue, or the running model is notified. Raises
-    DeadlineExceeded without a call if the deadline has passed already. Not thread-safe: call from the event
-    loop only.
+    The reply then ends with DeadlineExceeded, and the request is cancelled: it leaves its queue, or the
+    running model is notified. A deadline_ns of 0 is no deadline. If the deadline has passed already, `infer`
+    is not called, and DeadlineExceeded is raised. Not thread-safe: call from the event loop only.
     """
     if not request.deadline_ns:
         return infer(request)
@@ -35,9 +35,12 @@ def infer_with_deadline(
 
 
 class _Limited:
-    """Connects the reply of the pipeline with that of the client, until one of them ends.
+    """Passes the items of a reply on to another reply, until the first one ends or a time has passed.
 
-    Invariant: `reply` gets one final item: that of the pipeline, or DeadlineExceeded.
+    inner    the reply of the pipeline
+    left_s   seconds until the deadline
+    reply    what the client gets: the items of `inner`. At the deadline the request is cancelled, and
+             the last item is DeadlineExceeded
     """
 
     def __init__(self, inner: Reply, left_s: float):

@@ -68,7 +68,10 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def _read_origins(flag: str, text: str) -> tuple[str, ...]:
-    """Return the origins as browsers write them: in lower case, without a default port."""
+    """Return the origins in a comma-separated list as browsers write them: lower case, no default port.
+
+    "*" stays as it is. Raises the error for a wrong flag if another entry is no origin.
+    """
     return tuple(each if each == "*" else _origin(flag, each) for each in _read_listed(flag, text))
 
 
@@ -85,7 +88,7 @@ ORIGINS = Form("<origin>[,<origin>]", _read_origins)
 
 
 def some_of(allowed: tuple[str, ...]) -> Form:
-    """Return the form of a comma-separated list of `allowed` words; `none` is the empty list."""
+    """Return the form of a flag with a comma-separated list of `allowed` words; `none` stands for no word."""
 
     def read(flag: str, text: str) -> tuple[str, ...]:
         found = () if text == "none" else _read_listed(flag, text)
@@ -101,7 +104,11 @@ def some_of(allowed: tuple[str, ...]) -> Form:
 
 
 def grouped(owners: tuple[str, ...]) -> Form:
-    """Return the form `<owner>=<value>` of {owner: values}, for these owners."""
+    """Return the form of a flag that is given as <owner>=<value>, any number of times.
+
+    owners   the valid words before "="
+    The flag's value is {owner: all values that were given for it}.
+    """
 
     def read(flag: str, text: str) -> tuple[str, str]:
         owner, equals, value = text.partition("=")
@@ -121,9 +128,11 @@ def grouped(owners: tuple[str, ...]) -> Form:
 
 
 def restricted(what: str, *more: str) -> Form:
-    """Return the form `<categories>:<header>=<value>` of {category: (header, value)}; each category once.
+    """Return the form of a flag <category>[,<category>]:<header>=<value>, which may be repeated.
 
-    more   categories in addition to RESTRICTED_CATEGORIES
+    what   word for a category in help and errors, such as "api"
+    more   categories that are valid in addition to RESTRICTED_CATEGORIES
+    The flag's value is {category: (header, value)}. A category may not be in two of the flags.
     """
     categories = (*RESTRICTED_CATEGORIES, *more)
 

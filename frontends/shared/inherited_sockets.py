@@ -2,8 +2,9 @@
 
 supervisor ─► descriptors ─► [inherit] ─► [listeners_at] ─► the frontends of a worker
 
-Unix domain sockets are always inherited. Ports are only in the portable form (core/system/platform.py):
-elsewhere each worker binds them with SO_REUSEPORT, and Linux divides the connections evenly.
+Workers always inherit Unix domain sockets. They inherit ports only in the portable form
+(core/system/platform.py): otherwise each worker binds the port with SO_REUSEPORT, and Linux divides the
+connections evenly.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def address_of(host: str, port: int) -> str:
 
 
 def inherit(address: str, files: Sequence[int]) -> None:
-    """Keep the descriptors of an address for this process alone.
+    """Keep the descriptors that listen at an address for `listeners_at`; child processes do not get them.
 
     address   as of `address_of`, or "unix:" and a path
     """
@@ -36,7 +37,10 @@ def is_inherited(address: str) -> bool:
 
 
 def listeners_at(address: str) -> list[socket.socket]:
-    """Return new non-blocking sockets that listen at `address`; empty if none is inherited."""
+    """Return a new non-blocking socket for each descriptor that is inherited for `address`; [] without one.
+
+    The sockets are duplicates: the caller closes them, and the descriptors stay open.
+    """
     found = [socket.socket(fileno=os.dup(file)) for file in _files.get(address, ())]
     for each in found:
         each.setblocking(False)

@@ -29,7 +29,7 @@ _PYTHON = {kind: (each,) for each, kind in _SCALARS.items()} | {"number": (float
 
 @dataclass(frozen=True)
 class JsonForm:
-    """JSON schemas of the arguments and the result of an operation."""
+    """The JSON schemas of the arguments and of the result of a control operation."""
 
     arguments: Mapping[str, Schema]  # by name
     required: Sequence[str]  # names of the arguments without a default
@@ -38,7 +38,10 @@ class JsonForm:
 
 @cache
 def json_form(operation: Operation) -> JsonForm | None:
-    """Return the JSON form of an operation; None if JSON cannot represent an argument or the result."""
+    """Return the JSON form of an operation, from the annotations of its function.
+
+    Return None if JSON cannot represent an argument or the result, or if an annotation is missing.
+    """
     parameters = list(inspect.signature(operation.body).parameters.values())[1:]
     try:
         types = get_type_hints(operation.body)
@@ -52,9 +55,9 @@ def json_form(operation: Operation) -> JsonForm | None:
 
 
 def offered(areas: Iterable[Area | type[Area]], served: Collection[str]) -> tuple[Operation, ...]:
-    """Return the operations of `areas` that get a JSON endpoint.
+    """Return the operations of `areas` that get a JSON endpoint: all with a JSON form that are not internal.
 
-    served   names of the operations with an endpoint of the protocol
+    served   names of the operations that are left out, since the protocol has another endpoint for them
     """
     return tuple(
         each
@@ -65,8 +68,10 @@ def offered(areas: Iterable[Area | type[Area]], served: Collection[str]) -> tupl
 
 
 async def call(areas: Mapping[str, Area], operation: Operation, arguments: Any) -> bytes:
-    """Call an operation with a JSON object of arguments; return `{"result": …}` as JSON text.
+    """Call an operation, await its result if it is awaitable, and return `{"result": …}` as JSON text.
 
+    areas       name → area of the server's control operations
+    arguments   a decoded JSON value, which must be an object: name → value
     Raises CoreError(INVALID) for missing, unknown or mistyped arguments, and the errors of the operation.
     """
     _check(operation, arguments)
@@ -80,9 +85,10 @@ async def call(areas: Mapping[str, Area], operation: Operation, arguments: Any) 
 
 
 def of_query(operation: Operation, query: str) -> dict[str, Any]:
-    """Return the arguments in the query of a URL; the value of a non-string argument is JSON.
+    """Return name → value of the arguments in the query of a URL, for `call`, which checks them.
 
-    Raises CoreError(INVALID) for a value that is not JSON, and for a repeated argument.
+    A value stays text if the argument is unknown or may be a string; else it is read as JSON. Raises
+    CoreError(INVALID) for a value that is not JSON, and for a repeated argument.
     """
     found: dict[str, Any] = {}
     for name, text in parse_qsl(query, keep_blank_values=True):
@@ -129,7 +135,7 @@ def _wrong(operation: Operation, what: str) -> CoreError:
 
 
 def _schema(annotation: Any) -> Schema:
-    """Return the JSON schema of a Python type. Raises TypeError if JSON cannot represent it."""
+    """Return the JSON schema of a type annotation. Raises TypeError if JSON cannot represent the type."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if annotation is Any:
         return {}

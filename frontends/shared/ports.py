@@ -1,4 +1,4 @@
-"""The error for an address that another process has."""
+"""The error for an address on which another process listens."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from core.errors import CoreError, unavailable
 
 
 def in_use(address: str, name: str) -> CoreError:
-    """Return the error for an address on which another process listens.
+    """Return CoreError(UNAVAILABLE) for an address on which another process listens.
 
     address   host:port
-    name      prefix of the flags of the listener, such as "http"
+    name      of the listener that wants it, such as "http": the text advises --<name>-port
     """
     port = address.rpartition(":")[2]
     flag = f"--{name.replace('_', '-')}-port"

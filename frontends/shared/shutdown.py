@@ -9,7 +9,7 @@ GOODBYE_S = 1.0
 
 
 def not_done(timeout_s: float) -> CoreError:
-    """Return the error of a request that still runs after the timeout of the shutdown."""
+    """Return CoreError(UNAVAILABLE) for a request that still runs `timeout_s` after the shutdown began."""
     return unavailable(
         f"the server is shutting down, and the request was not done within --exit-timeout-secs={timeout_s:g}"
     )

@@ -39,7 +39,7 @@ class Certificates:
 
     @classmethod
     def of(cls, frontend: str, options: Any) -> Certificates:
-        """Return the files in the flags of a frontend."""
+        """Return the Certificates that the flags of a frontend name; nothing is read."""
         flags = ("server_cert", "server_key", "root_cert", "use_ssl_mutual")
         return cls(frontend, *(getattr(options, f"{frontend}_{flag}") for flag in flags))
 
@@ -74,7 +74,7 @@ class Certificates:
         return context
 
     def pem(self, flag: str, path: str) -> bytes:
-        """Return the bytes of a flag's file. Raises CoreError(INVALID) without a readable file."""
+        """Return the bytes of a flag's file. Raises CoreError(INVALID) if the flag names no readable file."""
         if not path:
             raise invalid(
                 f"--{self.frontend}-use-ssl needs a PEM file; name it with --{self.frontend}-{flag}"
@@ -88,7 +88,7 @@ class Certificates:
 
 
 class RenewableContext(ssl.SSLContext):
-    """A context that uses the newest context for each new connection. Open connections stay.
+    """A TLS context that wraps each new connection with `newest`. Open connections keep their context.
 
     Renewal replaces the whole context instead of its files, so that removed root certificates are not trusted
     any more and their sessions are not resumed.
@@ -111,9 +111,10 @@ class RenewableContext(ssl.SSLContext):
 def listening(
     certificates: Certificates | None, protocol: str, files: WatchedFiles
 ) -> dict[str, Any]:
-    """Return the TLS arguments for create_server of the running loop; empty without certificates.
+    """Return the TLS arguments for create_server of the running loop.
 
-    files   watches the files: new connections use their newest content
+    certificates   None for a listener without TLS: the arguments are empty
+    files          gets the PEM files to watch; new connections use the newest content of them
     Raises CoreError(INVALID) if a file cannot be used.
     """
     if certificates is None:

@@ -29,7 +29,7 @@ def is_unix(address: str) -> bool:
 
 
 def with_prefix(path: str) -> str:
-    """Return the address of a path. Returns an address unchanged."""
+    """Return the address of a path: the path with "unix:" in front. An address is returned unchanged."""
     return path if is_unix(path) else f"{PREFIX}{path}"
 
 
@@ -42,7 +42,7 @@ class SocketFile:
         self._file = (found.st_dev, found.st_ino)
 
     def remove(self) -> None:
-        """Remove the file, because its socket is closed or about to close."""
+        """Remove the file, unless it is removed already or another file is at its path."""
         try:
             found = os.stat(self._path)
             if (found.st_dev, found.st_ino) == self._file:
@@ -54,8 +54,8 @@ class SocketFile:
 class UnixListener:
     """A listening socket.
 
-    socket   in non-blocking mode
-    file     None if another process owns it: several processes listen there
+    socket   listening socket in non-blocking mode
+    file     file of the socket; None if another process owns the file, because several processes listen
     """
 
     def __init__(self, listening: socket.socket, file: SocketFile | None):
@@ -68,15 +68,16 @@ class UnixListener:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the file only, if another object closes the socket."""
+        """Remove the file, if this process owns it. Called instead of `close` if others close the socket."""
         if self._file is not None:
             self._file.remove()
 
 
 def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> UnixListener:
-    """Listen at `address`, "unix:" and a path.
+    """Listen at `address`, or return the inherited socket that listens there.
 
-    mode   permissions of the file in octal; write permission allows to connect
+    address   "unix:" and a path
+    mode      permissions of the file as octal digits; write permission allows to connect
     A stale socket at the path is replaced. Raises CoreError(UNAVAILABLE) if a process listens there, if the
     path is another kind of file and if the system refuses; CoreError(INVALID) for an address without a path.
     """
@@ -98,9 +99,9 @@ def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM
 
 
 def make_free(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> str:
-    """Return the path of an address, after removing a stale socket there.
+    """Remove a stale socket at an address, if there is one, and return the path of the address.
 
-    A killed server leaves its socket behind. Raises the errors of `listen`.
+    A killed server leaves its socket behind. Raises what `listen` raises.
     """
     path = address.removeprefix(PREFIX)
     if path.startswith("///"):  # gRPC's form: unix:///run/core.sock
@@ -135,9 +136,11 @@ def _refused(address: str, error: OSError) -> CoreError:
 async def serve(
     protocol: Callable[[], asyncio.BaseProtocol], listener: UnixListener, **secure: Any
 ) -> asyncio.Server:
-    """Serve the connections of a listener. The caller closes the server, then calls `listener.remove`.
+    """Start and return an asyncio server for the connections of a listener.
 
-    secure   asyncio's arguments for TLS
+    protocol   makes the protocol of each connection
+    secure     asyncio's arguments for TLS
+    The caller closes the server, then calls `listener.remove`.
     """
     loop = asyncio.get_running_loop()
     if sys.version_info >= (3, 13) and isinstance(loop, asyncio.SelectorEventLoop):

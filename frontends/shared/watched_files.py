@@ -27,7 +27,7 @@ class _Watched:
 
 
 class WatchedFiles:
-    """Calls a function when its files change. Loop thread only.
+    """Calls the function of a group of files when one of them has changed. Loop thread only.
 
     interval_s   polling interval in seconds; 0 disables polling, an explicit `look` still works
     """
@@ -39,10 +39,11 @@ class WatchedFiles:
         self._closed = False
 
     def add(self, what: str, paths: Iterable[str], renew: Callable[[], object]) -> None:
-        """Call `renew` after a change of one of the files.
+        """Watch a group of files: call `renew` after a change of one of them.
 
-        what    name of the files in the log
-        renew   reads all of them; raises CoreError and changes nothing if they cannot be used
+        what    name of the group in the log
+        paths   empty ones are ignored
+        renew   reads all files of the group; if it raises, what was read before stays in use
         """
         files = tuple(path for path in paths if path)
         self._watched.append(_Watched(what, files, renew, _stamps(files)))
@@ -50,7 +51,10 @@ class WatchedFiles:
             self._wait()
 
     def look(self, anyway: bool = False) -> None:
-        """Call `renew` for each group with a changed file; with `anyway` for every group."""
+        """Call `renew` of each group that has a changed file, or of every group if `anyway` is true.
+
+        What `renew` raises is logged, and not raised.
+        """
         for each in self._watched:
             stamps = _stamps(each.paths)
             if stamps == each.stamps and not anyway:
@@ -86,7 +90,10 @@ def _stamps(paths: Iterable[str]) -> tuple[_Stamp | None, ...]:
 
 
 def _stamp(path: str) -> _Stamp | None:
-    """Return inode, size and times of a file; None if it is missing. Follows links, as of mounted secrets."""
+    """Return inode, size and times of a file; None if they cannot be read.
+
+    The function follows links, because mounted secrets are links.
+    """
     try:
         found = os.stat(path)
     except OSError:

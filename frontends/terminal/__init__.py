@@ -27,7 +27,7 @@ _screen: Screen | None = None  # of this process
 
 @hookimpl
 def core_open_log(options: Options, worker: int) -> logging.Handler | None:
-    """Return the screen, if the console is for a person."""
+    """Return a new Screen, which the other hooks use too, if the console is for a person; else None."""
     global _screen
     section = TerminalOptions.of(options)
     if not section.is_readable:
@@ -40,7 +40,11 @@ def core_open_log(options: Options, worker: int) -> logging.Handler | None:
 
 @hookimpl(trylast=True)  # several workers have roles of their own
 def core_run_server(options: Options) -> int | None:
-    """Serve with a role that reports to a person, if the console is for one."""
+    """Run the server with a role that reports to a person, and return its exit status.
+
+    Return None, so that another plugin or core runs the server, if the console is not for a person or the
+    server has several workers.
+    """
     if _screen is None or options.workers > 1:
         return None
     from frontends.terminal.process import run
@@ -51,6 +55,6 @@ def core_run_server(options: Options) -> int | None:
 
 @hookimpl
 def core_model_changed(model: ModelVersion, state: str) -> None:
-    """Show which models serve."""
+    """Tell the screen the new state of a version, if the console is for a person."""
     if _screen is not None:
         _screen.changed(model, state)

@@ -21,10 +21,12 @@ _SEQUENCE = {"sequence_id": 1, "sequence_start": True, "sequence_end": True}
 
 
 def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> str:
-    """Return a command that sends a request to a model over HTTP; "" if none can be made.
+    """Return a command with curl that sends an example request to a model.
 
     listener   of HTTP
     url        of that listener
+    Return "" if the listener demands a certificate of each client, and if a decoupled model has a datatype
+    that JSON cannot hold or too many values for a command.
     """
     if listener.mutual:  # it needs a certificate of the client
         return ""
@@ -64,9 +66,9 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
 def _binary(
     signature: Signature, inputs: list[InputSpec], parameters: dict[str, Any]
 ) -> tuple[str, int]:
-    """Return the JSON of a request whose tensors follow as zeros, and the number of zeros.
+    """Return (JSON part of an infer request, number of zero bytes that follow it as the data of its tensors).
 
-    For BYTES, four zeros are the length of an empty element.
+    An element of BYTES takes four zeros: the length of an empty text.
     """
     described, total = [], 0
     for each in inputs:
@@ -96,7 +98,10 @@ def _count(spec: InputSpec) -> int:
 
 
 def _values(spec: InputSpec) -> Any:
-    """Return the value of an input in flat JSON: one element alone, else a list."""
+    """Return example data of an input for `generate`: a flat list, or the element if there is one only.
+
+    The elements are 0, false or "text".
+    """
     kind = spec.dtype.name
     zero: Any = {"BYTES": "text", "BOOL": False}.get(kind, 0)
     count = _count(spec)

@@ -26,10 +26,10 @@ class TerminalOptions(Section):
 
     @property
     def is_readable(self) -> bool:
-        """Whether the console is for a person."""
+        """Whether the console is for a person: with `always`, and with `auto` if stderr is a terminal."""
         return self.terminal == ALWAYS or (self.terminal == AUTO and sys.stderr.isatty())
 
     @property
     def has_colours(self) -> bool:
-        """Whether the lines have colours although stderr may be no terminal."""
+        """Whether lines have colours even if stderr is no terminal: with `always`, unless NO_COLOR is set."""
         return self.terminal == ALWAYS and not os.environ.get("NO_COLOR")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Options, screen: Screen, repositories: Sequence[str]) -> int:
-    """Serve until a signal comes; return the exit status.
+    """Serve until a signal comes, and report start and end on the screen; return the exit status.
 
     repositories   where the models come from, in the user's words
     """
@@ -33,7 +33,7 @@ def run(options: Options, screen: Screen, repositories: Sequence[str]) -> int:
 
 
 class TerminalProcess(OnlyProcess):
-    """The role of a server that reports to a person."""
+    """The role of a server with one process that shows its start, readiness, errors and end on a Screen."""
 
     def __init__(self, screen: Screen):
         super().__init__()
@@ -63,6 +63,6 @@ class TerminalProcess(OnlyProcess):
         self._screen.error(f"creating server: {error.kind.title} - {error.message}")
 
     def ended(self, status: int) -> None:
-        """Say that the server has ended, if a signal ended it."""
+        """Show how many seconds the end took, if a signal has ended the server and `status` is 0."""
         if self._signalled_s and status == 0:
             self._screen.say(f"ended after {time.monotonic() - self._signalled_s:.1f} s")

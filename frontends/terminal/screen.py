@@ -2,8 +2,8 @@
 
     log records, states of models ─► [Screen] ─► rich's Console
 
-A line for each model that is ready, a paragraph for each that failed, warnings and errors. Records that only
-follow the steps of a start and an end are left out.
+It shows a line for each model that is ready, a paragraph for each that failed, warnings and errors. Records
+that only follow the steps of a start and an end (_STEPS) are left out unless the log is verbose.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ class _SafeConsole(Console):
 class Screen(logging.Handler):
     """The log handler of the console. Any thread may log; the other methods are for the loop thread.
 
-    worker    number of this process among several workers, of which the first shows the models; 0 for none
-    colours   whether colours are used although stderr is no terminal
-    ports     title of a service in the log → the port on which it listens
+    worker    number of this process among several workers, from 1; 0 if the server has one process. Workers
+              after the first do not show which models are ready
+    colours   whether to use colours even if stderr is no terminal; else only if it is one
+    ports     title of a service in the log → the port on which it listens; filled from the log
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Screen(logging.Handler):
     # lines of the server ------------------------------------------------------------
 
     def say(self, text: str, style: str = "") -> None:
-        """Show a line."""
+        """Show a line, with the time before it while the server serves."""
         self._print(Text.assemble((self._time(), "dim"), (log.escaped(text), style)))
 
     def error(self, text: str) -> None:
@@ -101,7 +102,8 @@ class Screen(logging.Handler):
     def ready(self, summary: str, places: list[tuple[str, str]]) -> None:
         """Show that the server is ready; from now on, lines begin with the time.
 
-        places   word → address or command
+        summary   rest of the line that begins with "ready: "
+        places    (word, address or command) for a line each
         """
         self._print(Text(""))
         self._print(Text.assemble(("ready: ", "bold green"), summary))
@@ -111,7 +113,7 @@ class Screen(logging.Handler):
         self._begins = "%H:%M:%S "
 
     def ending(self) -> None:
-        """Note that the server ends: models leave service without a line."""
+        """Note that the server ends: lines have no time any more, and models leave service without a line."""
         self._begins = ""
         self._serving.clear()
 
@@ -151,14 +153,14 @@ class Screen(logging.Handler):
 
     @property
     def is_verbose(self) -> bool:
-        """Whether the log has verbose messages now."""
+        """Whether the log level for verbose messages is above 0 now."""
         return bool(log.current()["log_verbose_level"])
 
     def _note(self, text: str) -> None:
         self._print(Text(self._time() + log.escaped(text), "dim"))
 
     def _problem(self, record: logging.LogRecord) -> None:
-        """Show a warning or an error, with its traceback if it has one."""
+        """Show a record that is a warning or an error, with its traceback if it has one."""
         is_error = record.levelno >= logging.ERROR
         word, style = ("error: ", "bold red") if is_error else ("warning: ", "bold yellow")
         before = Text.assemble((self._time(), "dim"), (word, style), self._origin)
@@ -175,7 +177,11 @@ class Screen(logging.Handler):
     # models -----------------------------------------------------------------------
 
     def changed(self, model: ModelVersion, state: str) -> None:
-        """Note the state of a version (hook core_model_changed) for the line about its model."""
+        """Take the new state of a version from the hook core_model_changed.
+
+        A version that is ready is kept for the line about its model, which follows with a log record. When no
+        version of a model is ready any more, a line says so, but only while the server serves.
+        """
         serving = self._serving.setdefault(model.key, set())
         if state == "ready":
             self._loaded.setdefault(model.key, []).append(model)
@@ -224,10 +230,11 @@ class Screen(logging.Handler):
         return time.strftime(self._begins)
 
     def _print_text(self, text: str, before: Text | None = None, *, indent: int = 0) -> None:
-        """Write an error text; a command at its end gets a line of its own, so that a person can copy it.
+        """Write an error text. A command at its end gets a line of its own, so that a person can copy it.
 
-        Indented text keeps its lines. Other text is one paragraph: it may come from a client, and must not
-        forge lines of the server.
+        before   what the first line begins with
+        indent   blanks before each line. With 0, the whole text is one paragraph, since it may come from a
+                 client and must not forge lines of the server; else it keeps its lines
         """
         command = ""
         if match := _COMMAND.match(text):
@@ -241,9 +248,10 @@ class Screen(logging.Handler):
             )
 
     def _print(self, text: Text, *, indent: int = 0, whole: bool = False) -> None:
-        """Write a paragraph, wrapped between words.
+        """Write a paragraph, wrapped between words. Nothing happens if the terminal has gone.
 
-        whole   leave long lines to the terminal, so that a person can copy them
+        indent   blanks before each line
+        whole    whether to leave the paragraph on one line, so that a person can copy it
         """
         lines = [text] if whole else text.wrap(self._console, self._console.width - indent)
         try:

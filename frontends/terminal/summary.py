@@ -21,7 +21,7 @@ _MOST_NAMES = 10
 
 
 def summary(server: InferenceServer, ports: Mapping[str, int]) -> str:
-    """Return the rest of the line "ready: ".
+    """Return what the line "ready: " says: number of models, first address, names of models that failed.
 
     ports   title of a service in the log → the port on which it listens
     """
@@ -35,7 +35,7 @@ def summary(server: InferenceServer, ports: Mapping[str, int]) -> str:
 
 
 def places(options: Options, ports: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return the addresses beside the first one, each with a word for it."""
+    """Return ("gRPC", address) and ("metrics", URL), each only if its port is known; [] if neither is."""
     listening = listeners(options, ports)
     found = []
     if (grpc := listening.get("grpc")) is not None:
@@ -46,7 +46,10 @@ def places(options: Options, ports: Mapping[str, int]) -> list[tuple[str, str]]:
 
 
 def to_try(server: InferenceServer, ports: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return a command that sends a request to the first model, with a word for it; [] without one."""
+    """Return [("try", command that sends a request to the first model by name that serves)].
+
+    Return [] if no model serves, if HTTP does not listen, or if there is no such command (example.curl).
+    """
     serving, _ = models(server)
     http = listeners(server.options, ports).get("http")
     if serving and http is not None and (command := curl(server, serving[0], http, url(http))):
@@ -55,7 +58,7 @@ def to_try(server: InferenceServer, ports: Mapping[str, int]) -> list[tuple[str,
 
 
 def first_address(options: Options, ports: Mapping[str, int]) -> list[str]:
-    """Return the URL of HTTP, else the address of gRPC; [] without both."""
+    """Return [URL of HTTP], or [address of gRPC] if HTTP does not listen; [] if neither does."""
     listening = listeners(options, ports)
     if (http := listening.get("http")) is not None:
         return [url(http)]
@@ -63,14 +66,18 @@ def first_address(options: Options, ports: Mapping[str, int]) -> list[str]:
 
 
 def models(server: InferenceServer) -> tuple[list[str], list[str]]:
-    """Return the names of the models that serve, and of those that failed."""
+    """Return (names of the models with a version that is ready, names of all others in the table)."""
     rows = server.manager.table()
     serving = {name for name, _, status in rows if status == "READY"}
     return sorted(serving), sorted({name for name, *_ in rows} - serving)
 
 
 def listeners(options: Options, ports: Mapping[str, int]) -> dict[str, Listener]:
-    """Return the listeners whose port is known, by name, with the ports that the system has chosen."""
+    """Return name → listener of those with a known port or a Unix domain socket.
+
+    ports   title of a service in the log → the port on which it listens; it replaces port 0, which lets the
+            system choose one
+    """
     found = (
         replace(each, port=each.port or ports.get(_TITLES.get(each.name, ""), 0))
         for each in options.listeners()
@@ -79,7 +86,10 @@ def listeners(options: Options, ports: Mapping[str, int]) -> dict[str, Listener]
 
 
 def address(listener: Listener) -> str:
-    """Return the address for clients of this machine: localhost for every interface."""
+    """Return `host:port` for clients on this machine; host is localhost for a listener on every interface.
+
+    Return the address itself, unix:/path, for a Unix domain socket.
+    """
     if listener.is_unix:
         return listener.address
     host = listener.address
@@ -91,7 +101,7 @@ def address(listener: Listener) -> str:
 
 
 def url(listener: Listener) -> str:
-    """Return the URL for clients of this machine; of a Unix domain socket, its address."""
+    """Return the URL for clients on this machine; for a Unix domain socket its address, unix:/path."""
     if listener.is_unix:
         return listener.address
     return f"{'https' if listener.encrypted else 'http'}://{address(listener)}"

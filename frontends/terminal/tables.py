@@ -32,7 +32,10 @@ _PIPE_WIDTH = 100  # characters; a longer word makes a table wider
 
 @hookimpl
 def core_models_loaded(server: InferenceServer) -> None:
-    """Log the tables. Unless verbose: no options in a pipe, and nothing on a person's terminal."""
+    """Log all tables with --terminal=never or a verbose log.
+
+    Otherwise log nothing if the console is for a person, and the tables without that of the options if not.
+    """
     terminal = TerminalOptions.of(server.options)
     complete = terminal.terminal == NEVER or server.options.log_verbose > 0
     if complete or not terminal.is_readable:
@@ -81,6 +84,7 @@ def show(
     agents     name and origin of each repository agent in use
     backends   name, file and settings of each backend in use
     models     name, version and status of each model version
+    with_options   whether to write the options table
     """
     width = _terminal_width(options)
     config = [
@@ -97,8 +101,8 @@ def show(
 def table(headings: Row, rows: Iterable[Row], width: int | None = None) -> str:
     """Return rows under headings, in a frame.
 
-    width   of the terminal in characters: wide columns wrap, long words too. None for a file or a pipe:
-            they wrap between words only
+    width   of the terminal in characters, which the table fits: columns wrap, within long words too. None for
+            a file or a pipe: columns wrap between words, at 100 characters for the table
     """
     cells = [[log.escaped(cell) for cell in row] for row in (headings, *rows)]
     needed = [max(len(row[i]) for row in cells) for i in range(len(headings))]
@@ -117,7 +121,12 @@ def table(headings: Row, rows: Iterable[Row], width: int | None = None) -> str:
 
 
 def shared_out(needed: Sequence[int], room: int) -> list[int]:
-    """Return widths of columns that fit into `room`; narrow columns keep their full width."""
+    """Divide `room` among columns; return their widths. All are in characters.
+
+    needed   width with which each column need not wrap; no column gets more
+    Narrow columns get what they need, the others equal shares of the rest. Even without room, a column that
+    needs something gets 1.
+    """
     widths = [0] * len(needed)
     order = sorted(range(len(needed)), key=needed.__getitem__)
     for done, i in enumerate(order):
@@ -127,7 +136,7 @@ def shared_out(needed: Sequence[int], room: int) -> list[int]:
 
 
 def option_rows(options: Options) -> list[tuple[str, str]]:
-    """Return the rows (name, value) of the options table."""
+    """Return (name, value) of each option in the options table, with the names that Triton uses."""
     rows = [
         (f"model_repository_path[{i}]", path) for i, path in enumerate(options.model_repository)
     ]
@@ -162,7 +171,7 @@ def option_rows(options: Options) -> list[tuple[str, str]]:
 
 
 def _lines(row: Row, widths: Sequence[int]) -> list[str]:
-    """Return the lines of one row; several if a cell is wider than its column."""
+    """Return the lines of one row, with frame; more than one if a cell is wider than its column."""
     cells = [
         textwrap.wrap(cell, max(1, width), break_on_hyphens=False) or [""]
         for cell, width in zip(row, widths, strict=True)
@@ -176,7 +185,7 @@ def _lines(row: Row, widths: Sequence[int]) -> list[str]:
 
 
 def _terminal_width(options: Options) -> int | None:
-    """Return the width of the terminal that the log goes to; None for another target."""
+    """Return the width in characters of the terminal that the log goes to; None for a file or a pipe."""
     if options.log_file or not sys.stderr.isatty():
         return None
     return shutil.get_terminal_size().columns

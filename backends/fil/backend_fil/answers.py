@@ -42,10 +42,10 @@ def classifies(settings: Settings, description: Description) -> bool:
 
 
 def answers_of(settings: Settings, description: Description, width: int | None = None) -> Answers:
-    """Return the output values of a model.
+    """Return which values the output of a model has: classes, probabilities or numbers.
 
-    width   values per row in config.pbtxt, None if it leaves them open. For a binary classifier with
-            predict_proba, 1 means the probability of class 1 only, 2 means both probabilities
+    width   values per row in config.pbtxt, None if it leaves them open. It matters only for a binary
+            classifier with predict_proba: 1 means the probability of class 1, else there are both
     For a regressor, predict_proba has no effect.
     """
     classes, link = description.classes, description.link
@@ -60,14 +60,21 @@ def answers_of(settings: Settings, description: Description, width: int | None =
 
 
 def output_dims(width: int, batches: bool) -> tuple[int, ...]:
-    """Return the dims of an output that config.pbtxt does not describe."""
+    """Return the dims of an output whose dims config.pbtxt leaves out.
+
+    width     values per row
+    batches   whether max_batch_size is set; otherwise the dims begin with -1 for the rows
+    """
     if batches:
         return (width,)
     return (-1, width) if width > 1 else (-1,)
 
 
 def width_of(dims: Sequence[int], batches: bool) -> int | None:
-    """Return the number of values per row in a tensor of these dims; None for any number."""
+    """Return the number of values per row in a tensor of these dims; None if a dim of the row is -1.
+
+    batches   whether max_batch_size is set; otherwise the first dim is the rows
+    """
     rest = list(dims) if batches else list(dims)[1:]
     return None if -1 in rest else math.prod(rest)
 
@@ -75,8 +82,8 @@ def width_of(dims: Sequence[int], batches: bool) -> int | None:
 def row_shape(dims: Sequence[int], batches: bool) -> tuple[int, ...]:
     """Return the output shape of one row.
 
-    A single value has no dimension, as in NVIDIA's backend, unless a configuration without batching has dims
-    [-1, 1].
+    With batching, dims of size 1 are left out, so that a single value has no dimension, as in NVIDIA's
+    backend. Without batching, all dims after the first stay.
     """
     if not batches:
         return tuple(dims)[1:]
@@ -126,7 +133,7 @@ def check(config: ModelConfig, description: Description, settings: Settings) -> 
 
 
 def _kind(settings: Settings, description: Description) -> str:
-    """Return a text about the kind of model that results from the settings and the file."""
+    """Return a text for errors about the kind of model that results from the settings and the file."""
     if description.classes > 1 and settings.predict_proba:
         return f"{description.classes} classes, predict_proba true"
     if classifies(settings, description):

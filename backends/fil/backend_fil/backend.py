@@ -81,7 +81,7 @@ class FilModel(Model):
     def workers(self, cores: frozenset[int]) -> Workers:
         """Return the threads that share large batches. All instances use the same ones. Thread-safe.
 
-        cores   cores of the caller's host policy. The first call sets the default number of threads
+        cores   cores of the caller's host policy; the default number of threads comes from the first call's
         """
         with self._opening:
             if self._workers is None:
@@ -110,7 +110,7 @@ class FilModel(Model):
 def _filled(
     shape: tuple[int, ...], name: str, answers: Answers, description: Description
 ) -> tuple[int, ...]:
-    """Return the shape, or if it has a dimension of any size, the shape of the forest's values."""
+    """Return `shape`, that of one row of output `name`; if it has a -1, the shape of the forest's values."""
     if -1 not in shape:
         return shape
     return description.shap_dims if name == SHAP else (answers.width,)

@@ -82,7 +82,11 @@ def shown(names: Names, most: int = 200) -> str:
 
 
 def _names(encoder: dict[str, Any]) -> list[str]:
-    """Return the category names of one feature. Text is one array of bytes with the offset of each name."""
+    """Return the category names of one feature.
+
+    Its `values` are the categories. With `offsets`, they are the bytes of all names; `offsets` are the
+    beginnings of the names, and the end of the last name.
+    """
     values = encoder["values"]
     if "offsets" not in encoder:
         return [str(each) for each in values]

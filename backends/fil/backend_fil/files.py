@@ -39,8 +39,10 @@ _DECISIONS = re.compile(rb"^decision_type=([\d ]+)\r?$", re.MULTILINE)
 
 
 def model_file(config: ModelConfig, directory: Path, settings: Settings) -> tuple[Path, str]:
-    """Return the file of a version and its kind, from parameter model_type or else from the content.
+    """Return the file of a version and its kind, a key of FILENAMES.
 
+    The kind is the parameter model_type, else what the content shows, else what the file's name says, else
+    "xgboost". A file of kind "xgboost" that contains UBJSON is of kind "xgboost_ubj".
     Raises CoreError(INVALID) for an unknown kind, a kind that the file contradicts, or a file that is no
     model; CoreError(UNSUPPORTED) for a pickle; CoreError(UNAVAILABLE) if there is no file.
     """
@@ -115,7 +117,10 @@ def _load(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model:
 def _with_numbers(
     path: Path, kind: str, name: str, allow_unknown_field: bool, tell: bool
 ) -> treelite.Model | None:
-    """Return the model of a file with category names, read without them; None for other files."""
+    """Return the model of an XGBoost file with category names, read without these names.
+
+    Returns None for a file of another kind or without names, and if it cannot be read.
+    """
     if kind not in ("xgboost_json", "xgboost_ubj"):
         return None
     try:
@@ -139,7 +144,10 @@ def _with_numbers(
 
 
 def _by_xgboost(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model | None:
-    """Return the model of a file read by XGBoost; None if XGBoost is not installed or cannot read it."""
+    """Return the model of a file that XGBoost reads; None if XGBoost is not installed or cannot read it.
+
+    Also returns None if the kind is neither "xgboost" nor "xgboost_json".
+    """
     # Not for UBJSON: XGBoost 3.2 hangs on a truncated file.
     if kind not in ("xgboost", "xgboost_json") or importlib.util.find_spec("xgboost") is None:
         return None
@@ -201,7 +209,10 @@ def _check_text(path: Path, name: str) -> None:
 
 
 def _refuse_cut_off(path: Path, model: treelite.Model, name: str) -> None:
-    """Refuse a truncated checkpoint: treelite reads zeros for the missing bytes. Raises CoreError."""
+    """Raise CoreError for a truncated checkpoint, for whose missing bytes treelite would read zeros.
+
+    Checkpoints of other versions of treelite are not checked, because their length may differ.
+    """
     with path.open("rb") as file:
         version = tuple(int.from_bytes(file.read(4), "little") for _ in range(3))
     if ".".join(map(str, version)) != treelite.__version__:
@@ -232,7 +243,10 @@ def _not_read(path: Path, kind: str, name: str, reason: str) -> CoreError:
 
 
 def _advice(path: Path, kind: str, reason: str) -> str:
-    """Return what a person can do about an error."""
+    """Return what a person can do about a file that treelite cannot read.
+
+    reason   treelite's text, without its place in treelite's source
+    """
     if "unknown field" in reason.lower() or "not recognized" in reason.lower():
         return "set parameter 'xgboost_allow_unknown_field' to true, or install a newer treelite"
     if "categorical encoder" in reason:

@@ -19,7 +19,7 @@ _GROUP = 8  # rows that native code processes together
 def threads_by_default(cores: frozenset[int]) -> int:
     """Return the default number of threads, at most eight: one per core of the host policy.
 
-    cores   cores of the host policy. Empty: all cores of the process but one, which the server uses
+    cores   cores of the host policy; if empty, all cores of the process count but one, which the server uses
     """
     allowed = len(cores) if cores else len(platform.cores()) - 1
     return max(1, min(_MOST, allowed))

@@ -60,7 +60,7 @@ def test_the_parameter_sets_the_threshold(serve, binary, threshold):
 
 
 def test_the_threshold_is_a_float32_like_the_compared_values(serve, forests):
-    """0.1 of a float32 is above 0.1 of a double: Triton compares the former with the former."""
+    """0.1 as float32 is above 0.1 as double. Triton compares float32 with float32, so 0.1 is not above."""
     rows = np.array([[0], [1]], np.float32)
     more = {"reg_lambda": 0, "learning_rate": 1.0, "base_score": 0, "min_child_weight": 0}
     model = forests.xgboost(rows, [0, 0.1], trees=1, max_depth=1, **more)

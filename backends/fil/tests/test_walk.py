@@ -182,7 +182,7 @@ def test_a_forest_with_wide_nodes_answers_the_same(forests):
 
 
 def _many_columns(features, leaves):
-    """A forest that compares every feature once."""
+    """Return a forest with a tree for each feature: leaves[feature] for values below 0, else 0.5."""
     builder = ModelBuilder(
         threshold_type="float32",
         leaf_output_type="float32",

@@ -69,7 +69,10 @@ def unexpected(name: str, infos: Mapping[str, TensorInfo], kind: str) -> CoreErr
 
 
 def _check_inputs_complete(config: ModelConfig, graph: Graph, reserved: set[str]) -> None:
-    """Check that the configuration has every input of the file. Raises CoreError(INVALID) if not."""
+    """Raise CoreError(INVALID) unless the configuration or `reserved` has every input of the file.
+
+    reserved   names of inputs that the server fills; the file must have each of them
+    """
     given = {io.name for io in config.input} | reserved
     missing = [name for name in graph.inputs if name not in given]
     for name in reserved:
@@ -87,7 +90,10 @@ def _check_name(name: str, infos: Mapping[str, TensorInfo], kind: str) -> None:
 def _check_state(
     config: ModelConfig, name: str, state: Any, infos: Mapping[str, TensorInfo], kind: str
 ) -> None:
-    """Check the input or output tensor of a state against the file."""
+    """Check name, datatype and shape of a state's input or output tensor against the file.
+
+    Raises CoreError as `_check_name`, `_check_type` and `_check_shape` do.
+    """
     _check_name(name, infos, kind)
     described = ModelInput(name=name, data_type=state.data_type, dims=state.dims)
     _check_type(config, described, infos[name], f"state {kind}")
@@ -106,7 +112,7 @@ def _check_type(config: ModelConfig, io: Any, info: TensorInfo, kind: str) -> No
 
 
 def _check_ragged(config: ModelConfig, name: str, info: TensorInfo) -> None:
-    """Check that a ragged input has one dimension of any size: its rows are concatenated."""
+    """Raise CoreError(INVALID) unless the file's input has the shape [-1], which concatenated rows need."""
     if info.dims != (-1,):
         raise invalid(
             f"unable to load model '{config.name}', configuration expects model provides input with "
@@ -115,7 +121,12 @@ def _check_ragged(config: ModelConfig, name: str, info: TensorInfo) -> None:
 
 
 def _check_shape(config: ModelConfig, io: Any, info: TensorInfo, *, exact: bool) -> None:
-    """Compare dimensions. A -1 of the file fits every size in the configuration, unless `exact`."""
+    """Compare the dimensions of an entry, after its reshape, with the file.
+
+    exact   whether a -1 of the file fits only -1; otherwise it fits every size
+    Raises CoreError(INVALID) if they do not fit, or if the configuration batches and the file's first
+    dimension is fixed.
+    """
     dims = tuple(io.reshape.shape) if io.HasField("reshape") else tuple(io.dims)
     if not info.dims:
         _check_scalar(config, io.name, dims)

@@ -82,7 +82,10 @@ def _fixed(graph: Graph) -> str:
 
 
 def _described_without_batch(config: ModelConfig, graph: Graph) -> bool:
-    """Return whether an entry of the configuration has as many dims as the file: no batch dimension."""
+    """Return whether an entry has as many dims as the file's tensor.
+
+    If so, its dims include the first dimension, and the configuration does not batch.
+    """
     known = {**graph.inputs, **graph.outputs}
     tensors: list[Any] = [*config.input, *config.output]
     return any(
@@ -97,9 +100,12 @@ def _complete_tensors(
     reserved: Iterable[str],
     kind: str,
 ) -> None:
-    """Complete data_type and dims of the entries. An empty list first gets every tensor that is not reserved.
+    """Fill in data_type and dims where the entries lack them.
 
-    Raises CoreError(INVALID) for an entry that the file does not have.
+    If there are no entries, first add one for each tensor of `infos` that is not reserved.
+    reserved   names of tensors that the server fills or takes, and of optional inputs
+    Raises CoreError(INVALID) for an entry that the file does not have, and CoreError(UNSUPPORTED) for a
+    datatype that the protocol does not have.
     """
     if not entries:
         for name in infos:

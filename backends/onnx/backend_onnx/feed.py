@@ -24,7 +24,7 @@ _WIDER = 16  # a larger array may take this many times the bytes of its elements
 
 
 class Feed:
-    """Make the feeds of one instance."""
+    """Convert the batches of one instance to feeds: input name → array."""
 
     def __init__(self, config: ModelConfig, graph: Graph):
         self._config = config if config.batch_input else None
@@ -55,7 +55,7 @@ class Feed:
 
 
 def _text(array: np.ndarray, name: str, batch: Batch) -> np.ndarray:
-    """Convert bytes to str, which ONNX Runtime's Python interface takes."""
+    """Return the elements as str, which ONNX Runtime takes; if some are not UTF-8, what `_mixed` returns."""
     elements = array.reshape(-1)
     try:
         found = _decoded(elements)
@@ -71,17 +71,18 @@ def _decoded(elements: np.ndarray) -> np.ndarray:
 
 
 def encoded(array: np.ndarray) -> np.ndarray:
-    """Convert str to bytes, the elements of core's BYTES."""
+    """Return an array of str with its elements as bytes of UTF-8, the elements of core's BYTES."""
     found = np.empty(array.size, object)
     found[:] = [element.encode() for element in array.reshape(-1)]
     return found.reshape(array.shape)
 
 
 def _mixed(elements: np.ndarray, name: str, batch: Batch) -> np.ndarray:
-    """Convert elements that are not all UTF-8 to bytes of one width. ONNX Runtime reads each up to a NUL.
+    """Return elements, some of them not UTF-8, as bytes of one width. ONNX Runtime reads each up to a NUL.
 
-    A request with such elements fails if it has a NUL as well, if another request of the batch has one, or if
-    a long element would make the array too large. Its elements become empty.
+    A request with an element that is not UTF-8 fails if any request of the batch has a NUL, or if a long
+    element would make the array too large. The elements of a failed request become empty. If all elements
+    that are left are UTF-8, they are returned as str.
     """
     kept = elements.copy()
     raw = [(i, part) for i, part in _of_requests(kept, name, batch) if not _decodes(part)]  # views

@@ -102,7 +102,10 @@ class OnnxInstance(ModelInstance):
                 outputs[name] = np.asarray(outputs[name]).reshape(self._scalars[name])
 
     def _one_by_one(self, feed: dict[str, Any], batch: Batch) -> None:
-        """Answer each request with its own run, after an output of the batch could not be read."""
+        """Answer each request with its own run, because an output of the whole batch could not be read.
+
+        A run that fails, fails only its request.
+        """
         first = 0
         for i, request in enumerate(batch.requests):
             rows = slice(first, first + request.rows)
@@ -130,7 +133,10 @@ class OnnxInstance(ModelInstance):
         self._termination.now(batch)
 
     def _staying(self, batch: Batch) -> Collection[str]:
-        """Return the names of the outputs that a request of the batch takes in device memory."""
+        """Return the names of the outputs that a request of the batch wants in device memory.
+
+        Scalars are left out. Empty for an instance whose `memory` is "host".
+        """
         if self.memory == "host":
             return ()
         return {

@@ -58,7 +58,10 @@ class Parameters:
         self.values = {name: entry.string_value for name, entry in config.parameters.items()}
 
     def boolean(self, name: str, default: bool) -> bool:
-        """Return the value of 0, 1, true, false, on or off. Raises CoreError(INVALID) for other text."""
+        """Return the value of 0, 1, true, false, on or off; `default` if the parameter is not set.
+
+        Raises CoreError(INVALID) for other text.
+        """
         text = self.values.get(name)
         if text is None:
             return default
@@ -67,7 +70,10 @@ class Parameters:
         return value
 
     def number(self, name: str, default: int) -> int:
-        """Return a whole number. Raises CoreError(INVALID) for other text."""
+        """Return the whole number in a parameter, with any sign; `default` if the parameter is not set.
+
+        Raises CoreError(INVALID) for other text.
+        """
         text = self.values.get(name)
         if text is None:
             return default
@@ -90,7 +96,10 @@ class Parameters:
         return text
 
     def one_of(self, name: str, choices: Mapping[int, Any], default: int) -> Any:
-        """Return the value of `choices` for the number. Raises CoreError(INVALID) if there is none."""
+        """Return the entry of `choices` for the parameter's number, or for `default` if it is not set.
+
+        Raises CoreError(INVALID) if there is no such entry.
+        """
         number = self.number(name, default)
         if number not in choices:
             raise self._wrong(name, str(number), " or ".join(map(str, choices)))
@@ -202,7 +211,11 @@ def _add_entry(options: Any, name: str, value: str, model: str) -> None:
 
 
 def _add_operators(options: Any, filename: str, directory: Path, model: str) -> None:
-    """Load a library of custom operators from the version's or the model's folder, or by its path."""
+    """Load a library of custom operators into `options`.
+
+    The file is looked for in the version's folder `directory`, then in the model's; if neither has it,
+    `filename` is a path. Raises CoreError(INVALID) if it cannot be loaded.
+    """
     places = [directory / filename, directory.parent / filename]
     path = next((each for each in places if each.is_file()), Path(filename))
     try:

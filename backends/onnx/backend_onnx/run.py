@@ -26,15 +26,18 @@ _BFLOAT16 = 16  # of onnx.TensorProto.DataType
 def run_of(
     session: Any, graph: Graph, options: Any, *, place: Place | None, model: str
 ) -> FeedRun | BoundRun:
-    """Return what runs a session once: called with these arguments, it returns {output name: array}.
-
-    feed      input name → numpy array, or with `takes_device` an array on any device
-    names     names of the wanted outputs
-    rows      size of the batch, 0 for a model without a batch dimension
-    staying   names of outputs that stay on the session's device if possible
+    """Return an object that runs the session, once for each call. A call returns {output name: array}.
 
     place   device on which the session computes, None for the host
     Raises CoreError(UNSUPPORTED) for a model with BF16 and text, because text cannot be bound.
+
+    The arguments of a call:
+
+    feed      input name → numpy array, or an array on any device if the object's `takes_device` is True
+    names     names of the wanted outputs
+    rows      size of the batch, 0 for a model without a batch dimension
+    staying   names of outputs that stay on the session's device; a FeedRun, a session on the host, and
+              outputs of BF16 return host arrays in spite of it
     """
     infos = (*graph.inputs.values(), *graph.overridable.values(), *graph.outputs.values())
     has_text = any(info.dtype is dtypes.BYTES for info in infos)
@@ -178,7 +181,7 @@ class BoundRun:
 
 
 def _array_of(value: Any) -> np.ndarray:
-    """Return a copy of an OrtValue of the binding, whose memory ends with the binding."""
+    """Return a copy of an OrtValue in host memory, because its own memory ends with the binding."""
     if value.element_type() != _BFLOAT16:
         return np.asarray(value.numpy())
     shape = tuple(value.shape())

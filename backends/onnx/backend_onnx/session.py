@@ -65,7 +65,7 @@ def open_session(path: Path, options: Any, providers: list[Provider], model: str
 
 
 def ort_text(error: BaseException) -> str:
-    """Return the text of an error of ONNX Runtime in Triton's form."""
+    """Return the text of an error of ONNX Runtime as Triton writes it: "onnx runtime error 6: …"."""
     found = _ORT_TEXT.match(str(error))
     if found is None:
         return f"onnx runtime error: {str(error).strip() or type(error).__name__}"
@@ -73,7 +73,10 @@ def ort_text(error: BaseException) -> str:
 
 
 def _advice(path: Path, text: str, kind: str) -> str:
-    """Return the cause of an error and what a person can do about it."""
+    """Return the cause of an error of a session, and what a person can do about it if that is known.
+
+    text, kind   text and type name of the exception
+    """
     # The patterns fit ONNX Runtime 1.31 and 1.23, the last version for Python 3.10.
     if kind == "InvalidProtobuf" or any(each in text for each in _NO_MODEL):
         return (

@@ -23,7 +23,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 @pytest.fixture
 def bound(monkeypatch):
-    """Record the bindings of sessions: "in" or "out", name, device, address."""
+    """Record the bindings of sessions as ("in" or "out", name, address). They are made as on a device."""
     seen = []
     monkeypatch.setattr(instance, "place_of", lambda device: PLACE)
     real = ort.InferenceSession.io_binding

@@ -86,7 +86,7 @@ def _check_name(name: str, ports: Mapping[str, Port], kind: str) -> None:
 
 
 def _check_type_of_state(model: str, name: str, asked: DataType, port: Port) -> None:
-    """Check that a state tensor has the datatype of the file.
+    """Raise CoreError(INVALID) unless a state tensor of the configuration has the datatype of the file.
 
     Inputs and outputs may differ from the file: the compiled model converts them. States are not converted.
     """

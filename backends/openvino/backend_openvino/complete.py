@@ -35,8 +35,8 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
 
     path   the version's folder
-    If every input and output is described, only dynamic_batching may be added: a complete configuration stays
-    unchanged otherwise.
+    If every input and output is described, only dynamic_batching is added: if max_batch_size is above 1, no
+    scheduler is set, and the file's layouts name a batch.
     Raises CoreError if the file cannot be read, or if an entry does not fit it.
     """
     described = is_described(config)
@@ -89,9 +89,12 @@ def _complete_batching(config: ModelConfig, ports: Ports, backend: Backend) -> N
 def _complete_tensors(
     config: ModelConfig, entries: Any, ports: tuple[Port, ...], kind: str, reserved: Iterable[str]
 ) -> None:
-    """Complete data_type and dims of the entries. An empty list first gets every tensor that is not reserved.
+    """Fill in data_type and dims where the entries lack them.
 
-    Raises CoreError for an entry that the file does not have or that cannot be completed.
+    If there are no entries, first add one for each port that is not reserved.
+    reserved   names of tensors that the server fills or takes
+    Raises CoreError for an entry that the file does not have, whose type the protocol lacks, or whose number
+    of dimensions is unknown.
     """
     if not entries:
         for port in ports:

@@ -34,7 +34,10 @@ class Feed:
         self._kept: np.ndarray | None = None
 
     def give(self, batch: Batch, missing: int) -> None:
-        """Set the input of the next run to the rows of a batch, followed by `missing` rows of zeros."""
+        """Set the input of the next run to the rows of a batch, then `missing` rows of zeros or empty text.
+
+        Fail each request with text that OpenVINO cannot take (`passable`).
+        """
         array = batch[self.name]
         if self._is_text:
             array = passable(array, self.name, batch)

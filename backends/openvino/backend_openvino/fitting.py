@@ -38,7 +38,11 @@ def fitted(model: Any, config: ModelConfig, ports: Ports, settings: Settings) ->
 
 
 def _reshape(model: Any, config: ModelConfig, ports: Ports, *, whole: bool) -> None:
-    """Set the dims of inputs to those of the configuration: all if `whole`, else those of unknown rank."""
+    """Set the dims of inputs to those of the configuration.
+
+    whole   whether to set those of all inputs; otherwise only those of unknown rank
+    Raises CoreError(INVALID) if the model cannot have these shapes.
+    """
     shapes = {}
     for io in config.input:
         if not whole and ports.inputs[io.name].dims is not None:
@@ -102,7 +106,7 @@ def _with_fixed_batch(model: Any, config: ModelConfig) -> Any:
 
 
 def _converted(model: Any, config: ModelConfig, ports: Ports) -> Any:
-    """Add conversions for tensors whose datatype in the configuration differs from that of the file."""
+    """Return the model with a conversion at each input and output whose datatype config.pbtxt changes."""
     steps = PrePostProcessor(model)
     differs = False
     tensors: list[tuple[int, Port, Any]] = [

@@ -134,7 +134,7 @@ class OpenVinoInstance(ModelInstance):
         return missing
 
     def _copies(self, found: Any, names: list[str]) -> dict[str, np.ndarray]:
-        """Return copies of outputs that need no conversion. The next run writes to the same memory."""
+        """Return copies of outputs that need no conversion, because the next run writes to their memory."""
         views = found.to_tuple()
         outputs = {}
         for name in names:

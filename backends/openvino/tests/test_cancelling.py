@@ -50,7 +50,7 @@ def begun(monkeypatch):
 
 @pytest.fixture
 def finished(monkeypatch):
-    """The outputs of the completed runs."""
+    """A list that gets the outputs of each completed run."""
     finished = []
     copies = OpenVinoInstance._copies
 
@@ -95,7 +95,7 @@ def test_cancelling_a_run_does_not_affect_other_instances(serve, model_of, begun
 def test_the_run_of_a_model_with_variable_shapes_continues_to_its_end(
     serve, model_of, begun, finished
 ):
-    """OpenVINO would mix its values into the answers to others."""
+    """If it were cancelled, OpenVINO would mix its values into the answers to later requests."""
     model = serve(many_steps(model_of, -1, -1), VARIABLE)
 
     for value in (1, 2):

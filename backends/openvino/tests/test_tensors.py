@@ -209,7 +209,7 @@ def test_answers_are_those_of_openvino_itself(network, rows, seed):
 
 @pytest.fixture
 def network(serve, model_of):
-    """Compare a small network in the server with the same one compiled directly."""
+    """Return a small network in a server, and the same network compiled directly."""
     weights = np.random.default_rng(3).standard_normal((3, 4)).astype(np.float32)
     made = model_of(
         lambda x: {"y": op.softmax(op.tanh(op.matmul(x, op.constant(weights), False, False)), 1)},

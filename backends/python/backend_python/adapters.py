@@ -44,7 +44,7 @@ _places: dict[str, str] = {}  # module → the folder that holds its package
 
 
 class _Finder:
-    """Imports the packages of adapters from the server's folders, and no other package from there."""
+    """Finder of the adapters' packages in the server's folders; it finds no other package there."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
@@ -57,7 +57,7 @@ class _Finder:
 
 
 def add(places: Mapping[str, str]) -> None:
-    """Make adapters importable: name of the module → the folder that contains its package."""
+    """Make adapters importable. The argument maps a module's name to the folder that contains its package."""
     _places.update(places)
     if _places and _Finder not in sys.meta_path:
         sys.meta_path.insert(0, cast(Any, _Finder))

@@ -42,7 +42,7 @@ class Sender:
     """The side that writes. Not locked: the owner calls from one thread, or under its own lock.
 
     memory   the whole arena, writable; a new object after it has grown
-    lender   lends GPU memory; loans are returned with the regions; None without GPU memory
+    lender   lends GPU memory, and ends the loans that `free` gets among the regions; None without GPUs
     """
 
     lender: Lender | None = None
@@ -63,11 +63,11 @@ class Sender:
         self.memory = memoryview(self._mmap)
 
     def mark(self, number: int) -> None:
-        """Write the mark. Any thread."""
+        """Write a number to the beginning of the arena, where the receiver's `mark` reads it. Any thread."""
         MARK.pack_into(self.memory, 0, number)
 
     def allocate(self, size: int) -> int:
-        """Return the offset of a new region of at least `size` bytes."""
+        """Return the offset of a new region of at least `size` bytes. Grow the memory if no hole has room."""
         size = aligned(size) or ALIGNMENT
         for i, (offset, hole) in enumerate(self._holes):
             if hole >= size:
@@ -86,7 +86,10 @@ class Sender:
         return offset
 
     def free(self, offsets: Iterable[int]) -> None:
-        """Free regions that the receiver has released. Raises ProtocolError for one that it does not hold."""
+        """Free the regions that the receiver has released, and end the loans whose numbers are among them.
+
+        Raises ProtocolError for a region that the receiver does not hold.
+        """
         for offset in offsets:
             size = self._used.pop(offset, 0)
             if not size:
@@ -129,7 +132,7 @@ class Sender:
         self._add_hole(start, wanted - start)
 
     def _trim(self) -> None:
-        """Return pages of the empty arena to the system, but keep twice the recent need."""
+        """Return pages of the empty arena to the system. Keep twice the recent need, at least _KEPT bytes."""
         self._touched = max(self._touched, self._peak)
         keep = max(2 * self._peak, _KEPT)
         keep += -keep % mmap.PAGESIZE
@@ -142,7 +145,7 @@ class Sender:
 
 
 class _Region:
-    """A region that is released when no array views it any more."""
+    """A region. It is released when this object is destroyed, after the last array that views it."""
 
     __slots__ = ("__array_interface__", "_mmap", "_offset", "_released")
 
@@ -162,9 +165,10 @@ class _Region:
 
 
 class Receiver:
-    """The side that reads. Any thread; regions may end on any other.
+    """The side that reads. Thread-safe; a region may be destroyed on any thread.
 
-    released   offsets that the next message to the sender contains; append and popleft only
+    released   offsets of released regions, and numbers of ended loans, which the next messages to the sender
+               report; append and popleft only
     """
 
     def __init__(self, fd: int, *, writable: bool):
@@ -221,7 +225,7 @@ class Receiver:
             return np.asarray(_Region(self, offset, size))
 
     def drain_released(self, most: int) -> tuple[int, ...]:
-        """Remove and return at most `most` released offsets, to send them."""
+        """Remove and return at most `most` items of `released`. The caller must send them."""
         released = self.released
         if not released:
             return ()

@@ -26,7 +26,7 @@ _REMEMBERED_BELOW = 1 << 13  # bytes of one item
 
 
 def joined(items: list[bytes]) -> bytes:
-    """Return the layout of these items."""
+    """Return the layout, a JSON list, of items that are JSON texts."""
     return b"[%s]" % SEPARATOR.join(items)
 
 
@@ -39,7 +39,7 @@ class Item:
     places    its tensors, with `start` counted from the beginning of the item
     extent    bytes that its tensors need
     size      bytes up to the beginning of the next item
-    plain     whether it is one of the most common kind
+    plain     whether it is of the most common kind; `parse` of Known decides what that is
     lends     whether it has tensors on a GPU
     """
 
@@ -78,7 +78,7 @@ class Laid:
 
 
 class Known:
-    """Finds items by their bytes. One thread at a time.
+    """Returns the items of layouts, and parses only items whose bytes it does not remember. Not thread-safe.
 
     parse   makes an Item from JSON; raises ProtocolError or another exception if it is invalid
     """
@@ -127,7 +127,7 @@ class Known:
 
 
 def tensors(laid: Laid, region: Any) -> list[list[Tensor]]:
-    """Return the tensors of each item, whose places are layout.Place. The model makes arrays of them."""
+    """Return the tensors of each item, as views of the region. The items' places must be layout.Place."""
     found = []
     for i in range(len(laid.items)):
         item = laid.items[i]

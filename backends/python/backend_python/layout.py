@@ -72,7 +72,7 @@ def places(entries: Sequence[Sequence[Any]], start: int, region: int) -> tuple[l
 
 
 def request_places(layout: Any, region: int) -> list[list[Place]]:
-    """Return the inputs of each request of EXECUTE."""
+    """Return the inputs of each request of EXECUTE. Raises ProtocolError as `places` does."""
     start = 0
     found = []
     for entries in layout:
@@ -96,7 +96,11 @@ def answers(layout: Any, region: int) -> list[Answer | bool | None]:
 
 
 def request_item(described: bytes) -> Item:
-    """Parse one item of EXECUTE."""
+    """Return the Item of one request of EXECUTE.
+
+    described   the request's part of the layout: JSON
+    Raises ProtocolError as `places` does.
+    """
     found, end = places(json.loads(described), 0, _ANY)
     return Item(None, found, _extent(found), end, True, lends([found]))
 
@@ -135,7 +139,10 @@ class Memory:
         self.get = self._known.get
 
     def add(self, key: Any, size: int, found: Any) -> None:
-        """Keep `found`, unless `size`, the size of the layout in bytes, is large."""
+        """Keep `found` if the layout has less than 8 KiB. When 256 results are kept, forget them first.
+
+        size   bytes of the layout
+        """
         if size < _REMEMBERED_BELOW:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()

@@ -58,10 +58,11 @@ class _Allocation:
 
 
 class _Known:
-    """The allocations that are open here, and those of this process that are lent, by handle. Any thread.
+    """The allocations that are open here, and those of this process that are lent, by handle. Thread-safe.
 
-    CUDA cannot open a handle in the process that made it, and makes no handle for memory that was opened by
-    one: memory of this process is found here, and memory of others is sent on by its first handle.
+    CUDA cannot open a handle in the process that made it, so `open` returns memory of this process from the
+    record of lent allocations. CUDA makes no handle for memory that was opened by a handle, so `place`
+    returns such memory with the handle by which it was opened.
     """
 
     def __init__(self) -> None:
@@ -71,7 +72,7 @@ class _Known:
         self._lent: dict[bytes, _Allocation] = {}
 
     def place(self, address: int, size: int, device: int) -> Place | None:
-        """Return the location of `size` bytes at `address`, None if other processes cannot open them."""
+        """Return the location of `size` bytes at `address`; None if other processes cannot open them."""
         with self._lock:
             for handle, known in self._opened.items():
                 offset = address - known.address
@@ -84,7 +85,7 @@ class _Known:
         return Place(found.handle, cuda.devices()[device], offset, found.size, found.address)
 
     def lend(self, place: Place) -> None:
-        """Count one more loan of an allocation of this process."""
+        """Count one more loan of the allocation; do nothing if another process made it."""
         if not place.base:
             return  # memory of another process
         with self._lock:
@@ -96,7 +97,7 @@ class _Known:
             lent.users += 1
 
     def returned(self, place: Place) -> None:
-        """Count one loan less of an allocation of this process."""
+        """Count one loan less of the allocation; do nothing if another process made it."""
         if not place.base:
             return
         with self._lock:
@@ -106,7 +107,10 @@ class _Known:
                 del self._lent[place.handle]
 
     def open(self, handle: bytes, uuid: bytes) -> _Allocation:
-        """Open the allocation of a handle; `close` it later. Raises TritonModelException if that fails."""
+        """Return the allocation of a handle, and open it if necessary. Call `close` once for each `open`.
+
+        Raises TritonModelException if the handle cannot be opened.
+        """
         with self._lock:
             if (lent := self._lent.get(handle)) is not None:
                 return lent
@@ -152,7 +156,7 @@ _closed_to_others: set[int] = set()  # devices without interprocess communicatio
 
 
 class Staged:
-    """A copy of a tensor in memory that other processes can open; freed with this object."""
+    """A copy of a tensor in memory that CUDA has allocated. The memory is freed with this object."""
 
     def __init__(self, address: int, size: int, device: int):
         self.address = cuda.allocate(size, device)
@@ -167,11 +171,13 @@ class Staged:
 def lendable(
     address: int, size: int, device: int, keeps: Any, say: Callable[[str], None]
 ) -> tuple[Place, Any] | None:
-    """Return the location of a tensor for the other process, and the object that keeps its memory.
+    """Return a location that other processes can open, and the object that keeps its memory alive.
 
-    keeps   object that keeps the memory at `address`
-    say     logs the reason if the tensor must be copied
-    Returns None if the tensor must go through host memory. Any thread; the tensor is computed.
+    If they cannot open the tensor's own memory, this copies the tensor to new memory on the same device.
+    Returns None if they cannot open that either. Thread-safe. The work on the tensor must be complete.
+
+    keeps   object that keeps the memory at `address` alive
+    say     logs a text, which says why the tensor is copied
     """
     place = known.place(address, size, device)
     if place is not None:
@@ -206,7 +212,7 @@ class Lender:
         self._closed = False
 
     def lend(self, place: Place, keeps: Any) -> tuple[int, bytes]:
-        """Return the number and the packed LOAN of a tensor; hold `keeps` until the loan is returned."""
+        """Return the number and the packed LOAN of a tensor. Hold `keeps` until `returned` or `close`."""
         with self._lock:
             self._number += 1
             number = self._number | LOANS
@@ -216,7 +222,10 @@ class Lender:
         return number, LOAN.pack(place.handle, place.device, number, place.offset, place.size)
 
     def returned(self, number: int) -> None:
-        """End a loan that the other process returns. Raises ProtocolError if it is not lent."""
+        """End a loan that the other process returns. After `close`, do nothing.
+
+        Raises ProtocolError if there is no such loan.
+        """
         with self._lock:
             lent = self._lent.pop(number, None)
         if lent is None:
@@ -226,7 +235,7 @@ class Lender:
         known.returned(lent[0])
 
     def close(self) -> None:
-        """End all loans, because the other process has ended."""
+        """End all loans to the other process, because it has ended. `lend` then holds nothing any more."""
         with self._lock:
             self._closed = True
             lent, self._lent = self._lent, {}
@@ -241,7 +250,7 @@ class Borrower:
     """The loans that this process has from the other one. Any thread.
 
     returned   receives the numbers of ended loans, which the next message returns with released regions
-    settles    True if the end of a loan waits for the work of the device
+    settles    True if a loan that was opened ends only when all work of its device is complete
     came_back  called after a number is added to `returned`; any thread, also in destructors: must not block
     lost       description of the other process, set when it has ended; "" before
     """
@@ -259,7 +268,7 @@ class Borrower:
         self._awaited = False
 
     def take(self, data: Any) -> Loan:
-        """Return the loan of a packed LOAN. Raises ProtocolError for an invalid number or offset."""
+        """Return the loan of a packed LOAN. Raises ProtocolError if its number or offset is invalid."""
         handle, device, number, offset, size = LOAN.unpack(data)
         if not number & LOANS or offset > size or number in self._out:
             raise ProtocolError(f"loan {number - LOANS} of {size} bytes from {offset} on")
@@ -278,7 +287,7 @@ class Borrower:
         return True
 
     def gave_back(self, number: int) -> None:
-        """Note the end of a loan, and return its number to the other process unless that has ended."""
+        """Record the end of a loan. Unless the other process has ended, add the number to `returned`."""
         self._out.discard(number)
         if self._awaited:
             self._fewer.put(None)
@@ -291,7 +300,7 @@ class Borrower:
 
 
 class Loan:
-    """The lent memory of a tensor; the end of this object returns it to the lender. Any thread."""
+    """The lent memory of a tensor. When this object is destroyed, the loan ends. Thread-safe."""
 
     __slots__ = ("_borrower", "_number", "_opened", "place")
 
@@ -302,7 +311,7 @@ class Loan:
         self._opened: _Allocation | None = None
 
     def check(self) -> None:
-        """Raises TritonModelException if the process that lends the memory has ended."""
+        """Raise TritonModelException if the process that lends the memory has ended."""
         if self._borrower.lost:
             raise TritonModelException(
                 f"GPU tensor cannot be used: it is in the memory of {self._borrower.lost}"
@@ -314,7 +323,7 @@ class Loan:
         return number_of(self.place.device)
 
     def address(self) -> int:
-        """Return the address of the first byte. Raises TritonModelException if it cannot be opened."""
+        """Open the memory and return the address of the tensor. Raises TritonModelException if that fails."""
         self.check()
         if self._opened is None:
             place = self.place

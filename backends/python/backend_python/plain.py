@@ -21,7 +21,8 @@ _AT_ONCE = 1 << 16  # bytes
 def message(kind: int, number: int, released: Sequence[int], parts: list[Any]) -> bytes:
     """Return the bytes of a message: header, released numbers, content.
 
-    Raises ValueError for 4 GiB or 65536 numbers and more, OverflowError for a number out of range.
+    Raises ValueError if released numbers and content have 4 GiB or more, and for 65536 released numbers or
+    more; OverflowError for a number that does not fit its field.
     """
     content = [_raw(part) for part in parts]
     count = len(released)

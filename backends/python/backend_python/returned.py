@@ -41,7 +41,7 @@ def checked(requests: list[InferenceRequest], returned: Any, decoupled: bool) ->
 
 
 def _other(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> list[Any]:
-    """Check a result that is not a list with one item for each request."""
+    """Check and convert a result that is not a plain list with one item for each request."""
     if returned is None and (decoupled or _answered_elsewhere(requests)):
         return checked(requests, [None] * len(requests), decoupled)
     if not isinstance(returned, list):
@@ -56,5 +56,5 @@ def _other(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> 
 
 
 def _answered_elsewhere(requests: list[InferenceRequest]) -> bool:
-    """Return whether response senders answer a batch, now or later."""
+    """Return whether any request has a response sender, which may answer it now or later."""
     return any(request._sender is not None for request in requests)

@@ -40,7 +40,8 @@ def load_module(file: str, name: str, version: str = "") -> ModuleType:
 
     version   the version's directory; the file may be in the folder of a backend instead
     Appends the version directory and the model's directory to sys.path, so that the model can import
-    modules next to it; for a file of a backend its folder. Raises the errors of the file.
+    modules next to it. For a file of a backend, appends only the folder of the file. Raises the errors of
+    the file.
     """
     import triton_python_backend_utils  # noqa: F401  the model imports it by this name
 
@@ -78,8 +79,10 @@ def model_class(file: str, module_name: str, version: str = "") -> Any:
 def complete(
     file: str, module_name: str, version: str, model_name: str, config: str
 ) -> dict[str, Any] | None:
-    """Return `config` (JSON) completed by the model's auto_complete_config; None if it has none. Raises
-    TritonModelException if the function returns no ModelConfig."""
+    """Return `config` (JSON) completed by the model's auto_complete_config; None if it has no such function.
+
+    Raises TritonModelException if the function returns no ModelConfig.
+    """
     model = model_class(file, module_name, version)
     if not hasattr(model, "auto_complete_config"):
         return None
@@ -117,7 +120,10 @@ class ModelRunner:
         return hasattr(self._model, "is_ready")
 
     def is_ready(self) -> bool:
-        """Run the model's is_ready, sync or async; True if it has none. Raises Refused for another type."""
+        """Run the model's is_ready, sync or async, and return its value; True if the model has none.
+
+        Raises Refused if the value is no bool.
+        """
         with answering():
             returned = self.ask_ready()
             if is_coroutine(returned):
@@ -125,7 +131,7 @@ class ModelRunner:
         return checked_readiness(returned)
 
     def ask_ready(self) -> Any:
-        """Call the model's is_ready and return its value for `checked_readiness`, or its coroutine."""
+        """Call is_ready and return its value or coroutine, unchecked; True if the model has no is_ready."""
         return self._model.is_ready() if self.tells_readiness else True
 
     def call(self, requests: list[InferenceRequest]) -> Any:
@@ -170,7 +176,7 @@ class ModelRunner:
         future.add_done_callback(lambda done: ended(done.exception()))
 
     def _run_anywhere(self, coroutine: Any) -> Any:
-        """Run a coroutine to its end on the model's loop and return its result. Not on that loop's thread."""
+        """Run a coroutine to its end and return its result. Do not call this on the loop's own thread."""
         if self._loop is None or not self._loop_runs:
             return self.run(coroutine)
         import asyncio

@@ -14,7 +14,7 @@ _LENGTH = struct.Struct("<I")
 
 
 def encode(array: np.ndarray[Any, Any]) -> bytes:
-    """Encode the elements in row-major order: bytes as they are, str as UTF-8, others as their str()."""
+    """Encode the elements in row-major order: bytes as they are, str as UTF-8, other types as str()."""
     parts = []
     pack = _LENGTH.pack
     for item in array.ravel().tolist():

@@ -62,7 +62,7 @@ def readable(timeout_s: float | None, *fds: int) -> bool:
 
 
 def report_channel() -> tuple[int, int]:
-    """Return the ends on which a child's exit status is read, and written."""
+    """Return two descriptors: a child's exit status is read from the first and written to the second."""
     if not PORTABLE:
         return os.pipe()
     report, status = socket.socketpair()
@@ -82,7 +82,7 @@ def kill(pid: int, pidfd: int) -> None:
 
 
 def process_state(pid: int) -> str:
-    """Return the letter of a process's state: R, S, D, T for stopped, … Portable: "", which is unknown."""
+    """Return the letter of a process's state, such as T for stopped; "" in the portable form: unknown."""
     if PORTABLE:
         return ""
     try:
@@ -116,7 +116,7 @@ class Pidfds:
         return [os.waitpid(self._pids.pop(fd), 0)]
 
     def abandon(self) -> None:
-        """Close everything, in a forked child."""
+        """Close the pidfds in a forked child, which does not watch its parent's children."""
         for pidfd in self._pids:
             os.close(pidfd)
 
@@ -156,7 +156,7 @@ class ChildSignals:
 
 
 def keep_status(fd: int) -> None:
-    """Close the end on which the status is written. Portable: keep it, to see the end of the server."""
+    """Close `fd`, to which the status is written. The portable form keeps it, to notice the server's end."""
     global _status
     if not PORTABLE:
         os.close(fd)
@@ -168,7 +168,7 @@ def keep_status(fd: int) -> None:
 
 
 def wait_for_server(channel: socket.socket) -> None:
-    """Return when the server has ended."""
+    """Block until the server has ended, or has closed its end of the channel."""
     if PORTABLE:
         with contextlib.suppress(OSError):
             os.read(_status, 1)  # nothing is ever sent to it

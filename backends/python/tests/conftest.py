@@ -25,7 +25,7 @@ import triton_python_backend_utils as pb_utils
 
 
 def x_and_y(datatype="FP32", dims="-1"):
-    """The configuration of an input x and an output y."""
+    """Return the text of config.pbtxt for an input x and an output y of this datatype and these dims."""
     tensor = f"data_type: TYPE_{'STRING' if datatype == 'BYTES' else datatype} dims: [ {dims} ]"
     return f'input [ {{ name: "x" {tensor} }} ] output [ {{ name: "y" {tensor} }} ]'
 
@@ -53,18 +53,18 @@ class Served:
         return self.chain.handler(InferenceRequest(self.model.name, tensors, **fields))
 
     async def y(self, *values, **fields):
-        """The answer to FP32 values, of a model with the default input and output."""
+        """Send FP32 values as x; return the values of y. The model has the default input and output."""
         response = await self.ask({"x": np.array(values, np.float32)}, **fields)
         return response.output("y").array.tolist()
 
 
 def children(parent=None):
-    """Process ids of the models' children of this process, zombies included."""
+    """Return the process ids of the children in which models of this process run, zombies included."""
     return [pid for template in templates(parent) for pid in sorted(leftovers.children(template))]
 
 
 def templates(parent=None):
-    """Process ids of the processes that this one's children are forked from."""
+    """Return the process ids of the template processes, from which the children are forked."""
     return [
         pid
         for pid in sorted(leftovers.children(parent or os.getpid()))
@@ -124,7 +124,7 @@ def write():
 
 @pytest.fixture
 def load(write):
-    """The same, and load it without instances."""
+    """Write a model with this class body; return it loaded, without instances."""
 
     def load(folder, source, more=""):
         write(folder, source)

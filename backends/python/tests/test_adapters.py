@@ -54,7 +54,7 @@ output { name: "y" data_type: TYPE_FP32 dims: -1 }
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """The distribution of a stranger."""
+    """Install a distribution that has an adapter, for one test."""
     site = tmp_path / "site"
     (site / "plug_adapter").mkdir(parents=True)
     info = site / "plug_adapter-1.0.dist-info"

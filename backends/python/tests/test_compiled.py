@@ -121,7 +121,7 @@ print(json.dumps([api_tensor.__file__, told]))
 
 
 def told(before=""):
-    """The file of a class, and what happens to calls of all kinds."""
+    """Run the code `before` and TOLD in a new process. Return the JSON that it prints."""
     done = subprocess.run(
         [sys.executable, "-c", before + TOLD], capture_output=True, text=True, check=False
     )

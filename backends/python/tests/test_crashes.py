@@ -213,7 +213,7 @@ async def test_a_process_that_was_stopped_is_ended(serve, children, monkeypatch,
 
 
 class FakeLoop:
-    """Time that is given."""
+    """An event loop with a time that the test sets, and with one timer."""
 
     def __init__(self):
         self.now, self.timer = 0.0, None

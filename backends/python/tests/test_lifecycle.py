@@ -274,7 +274,7 @@ async def test_fifty_loads_leave_no_descriptor_no_thread_and_no_memory_file(serv
 
 
 def _kept():
-    """Open files and shared mappings of this process, by kind."""
+    """Return the open files of this process, counted by kind, and its mappings of memfd and of /dev/shm."""
     gc.collect()
     found = Counter()
     for fd in os.listdir("/proc/self/fd"):

@@ -59,7 +59,7 @@ UNCHECKED = ' parameters { key: "CHECK_OUTPUTS" value { string_value: "false" } 
 
 @pytest.fixture(autouse=True)
 def _name(monkeypatch):
-    """As the server calls it."""
+    """Name the backend as the server does."""
     monkeypatch.setattr(backend, "name", "python")
 
 

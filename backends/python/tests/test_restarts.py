@@ -38,7 +38,7 @@ async def until(condition, seconds=10):
 
 
 async def killed(pid, caplog):
-    """The child has been killed, and the server has noticed."""
+    """Kill a child, and wait until the server has noticed."""
     before = len(caplog.messages)
     os.kill(pid, signal.SIGKILL)
     await until(lambda: any("is not healthy" in each for each in caplog.messages[before:]))

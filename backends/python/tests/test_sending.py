@@ -11,7 +11,7 @@ from backend_python.child.messages import Parts
 
 
 class Interrupted:
-    """A socket behind which something else happens, on another thread, before a send returns."""
+    """A socket whose first send calls `meanwhile` on another thread, and waits for it, before it returns."""
 
     def __init__(self, sock, meanwhile):
         self._sock = sock
@@ -44,7 +44,7 @@ def ends():
 
 
 def messages(reader, count):
-    """Kind and released places of the next ones."""
+    """Receive at least `count` messages. Return the kind and the released numbers of each."""
     found = []
     while len(found) < count:
         assert reader.receive()

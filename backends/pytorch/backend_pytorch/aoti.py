@@ -91,5 +91,5 @@ def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
 
 
 def _known(arguments: list[Argument] | None, i: int) -> tuple[Any, Any]:
-    """Return datatype and dims of one argument, None for what is unknown."""
+    """Return datatype and dims of argument number `i`; None, None if the arguments are unknown."""
     return (arguments[i].dtype, arguments[i].dims) if arguments is not None else (None, None)

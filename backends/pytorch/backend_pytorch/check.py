@@ -36,7 +36,11 @@ def check(config: ModelConfig, program: Program) -> None:
 
 
 def _check_kind(config: ModelConfig, io: Any, port: Port, program: Program) -> None:
-    """Check that text goes to List[str], with one dimension, and numbers go to tensors."""
+    """Raise CoreError(INVALID) unless text goes to a List[str], and numbers go to a tensor.
+
+    Text must have one dimension: the batch with dims [] or [1], or without batching the only one. A Python
+    file does not tell which arguments are text, so for it only the dimensions are checked.
+    """
     is_text = io.data_type == dtypes.BYTES.number
     if is_text != port.text and program.kind != "Python":
         kind, wanted = ("List[str]", "TYPE_STRING") if port.text else ("Tensor", "a number")

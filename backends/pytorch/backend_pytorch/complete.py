@@ -90,8 +90,9 @@ def _complete_exported(config: ModelConfig, program: Program, backend: Backend) 
 
 
 def _complete_batching(config: ModelConfig, program: Program, backend: Backend) -> None:
-    """Set max_batch_size if every input and output has a first dimension of any size.
+    """If every input and output has a first dimension of any size, set max_batch_size and the scheduler.
 
+    A max_batch_size above 0 stays. One of 0 stays if the dims of an entry include the batch dimension.
     Raises CoreError(INVALID) if the program cannot run batches of max_batch_size.
     """
     ports = [*(program.takes or ()), *(program.gives or ())]
@@ -117,7 +118,10 @@ def _complete_batching(config: ModelConfig, program: Program, backend: Backend) 
 
 
 def _described_without_batch(config: ModelConfig, ports: Sequence[Port]) -> bool:
-    """Return whether an entry of the configuration has as many dims as the file: no batch dimension."""
+    """Return whether an entry has as many dims as the file's tensor.
+
+    If so, its dims include the first dimension, and the configuration does not batch.
+    """
     known = {name: port for port in ports for name in (port.name, *port.aliases)}
     tensors: list[Any] = [*config.input, *config.output]
     return any(
@@ -134,8 +138,11 @@ def _complete_tensors(
     names_of: Any,
     kind: str,
 ) -> None:
-    """Complete data_type and dims of the entries. An empty list first gets every tensor that is not reserved.
+    """Fill in data_type and dims where the entries lack them.
 
+    If there are no entries, first add one for each port that is not reserved.
+    reserved   names of tensors that the server fills or takes
+    names_of   function that returns all input or output names of a configuration
     Raises CoreError for an entry that the file does not have or whose type the protocol lacks.
     """
     if not entries:

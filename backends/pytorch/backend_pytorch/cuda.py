@@ -33,7 +33,7 @@ def streams_of(device: Device, program: Any) -> DeviceStreams:
 
 
 def _home(program: Any) -> Any:
-    """Return the device of a program, or of the first parameter of its module; the CPU without parameters."""
+    """Return the device of a program, else of the first parameter of its module, else the CPU."""
     found = getattr(program, "device", None)
     if found is None:
         module = getattr(program, "module", None)
@@ -62,12 +62,15 @@ class DeviceStreams:
         self._copies: dict[int, Any] = {}  # of another GPU when a tensor first comes from there
 
     def takes(self, device: tuple[int, int] | None) -> bool:
-        """Return whether tensors of a device (of DLPack) get to this one without a copy through the host."""
+        """Return whether a tensor of `device` gets to the instance's GPU without a copy through the host.
+
+        device   kind and number in DLPack; None for the host
+        """
         return self.place is not None and device is not None and device[0] == self._kind
 
     @contextmanager
     def feeding(self) -> Iterator[None]:
-        """Make torch use the stream of copies inside the with statement."""
+        """Make torch use the stream of copies inside the with statement, unless inputs are on the CPU."""
         with ExitStack() as entered:
             if self.place is not None:
                 entered.enter_context(torch.cuda.stream(self._copying(self.device.index)))
@@ -84,29 +87,33 @@ class DeviceStreams:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Make the instance's GPU the current device of the thread inside the with statement."""
+        """Make the GPU of the inputs, if they are on one, the current device inside the with statement."""
         with ExitStack() as entered:
             if self.place is not None:
                 entered.enter_context(torch.cuda.device(self.device))
             yield
 
     def staging(self, size: int) -> Any:
-        """Return pinned host memory: a tensor uint8[size].
+        """Return a new tensor uint8[size] in host memory. It is pinned if the inputs go to a GPU.
 
-        torch's pool does not reuse it before the copies from it are complete.
+        torch's pool does not reuse pinned memory before the copies from it are complete.
         """
         return torch.empty(size, dtype=torch.uint8, pin_memory=self.place is not None)
 
     def to_device(self, staged: Any) -> Any:
-        """Start a copy of a tensor in `staging` to the device, on the current stream, and return the copy."""
+        """Start a copy of a tensor in `staging` to the GPU, on the current stream, and return the copy.
+
+        Returns the tensor itself if the inputs are on the CPU.
+        """
         return staged if self.place is None else staged.to(self.device, non_blocking=True)
 
     def adopted(self, array: Any) -> Any:
-        """Return a tensor over an array of a GPU without a copy.
+        """Return a torch tensor that uses the memory of an array on a GPU.
 
-        The stream of copies on that GPU waits for the producer's stream, as DLPack defines. Keep the array
-        until the mark of the batch, because torch cannot keep memory of others. Raises the errors of the
-        libraries.
+        An array of another library is imported by DLPack: the stream of copies on that GPU then waits for the
+        producer's stream. An OnGpu or a torch tensor is used without a wait. The caller keeps the array until
+        it has waited for the batch's Mark, because torch cannot keep memory of others. Raises the errors of
+        the libraries.
         """
         if isinstance(array, OnGpu):
             return array.tensor
@@ -120,12 +127,18 @@ class DeviceStreams:
         return bool(tensor.device == self.device)
 
     def across(self, tensor: Any) -> Any:
-        """Start a copy of a tensor of another GPU and return it. The current stream waits for the copy."""
+        """Start a copy of another GPU's tensor to the instance's GPU, and return the copy.
+
+        The current stream waits for the copy.
+        """
         with torch.cuda.stream(self._copying(tensor.device.index)):
             return tensor.to(self.device, non_blocking=True)
 
     def fed(self, tensors: Iterable[Any]) -> None:
-        """Make computation wait for all copies so far, and record that it uses these tensors."""
+        """Make computation wait for all copies so far, and record that it uses these tensors.
+
+        Does nothing if the inputs are on the CPU.
+        """
         if self.place is None:
             return
         compute = self._compute[self.device.index]
@@ -144,7 +157,7 @@ class DeviceStreams:
         return bool(tensor.device.type == "cpu")
 
     def to_host(self, tensor: Any) -> Any:
-        """Start a copy of a tensor to new pinned memory, on its GPU's stream of results, and return it."""
+        """Start a copy of a tensor to new pinned memory, on its GPU's stream of results. Return the copy."""
         copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
         results = self._results[tensor.device.index]
         with torch.cuda.stream(results):
@@ -153,7 +166,7 @@ class DeviceStreams:
         return copy
 
     def shown(self, tensor: Any) -> Any:
-        """Return an array for core over a tensor that stays on its GPU."""
+        """Return a tensor that stays on its GPU as an OnGpu, an array for core with the same memory."""
         return OnGpu(tensor, (self._kind, tensor.device.index))
 
     def mark(self) -> Mark:
@@ -184,7 +197,7 @@ class Mark:
         self._events = events
 
     def wait(self) -> None:
-        """Wait until that work is done. Thread-safe. Raises its errors."""
+        """Wait until that work is done. Thread-safe. Raises the errors of that work."""
         for event in self._events:
             event.synchronize()
 
@@ -192,8 +205,8 @@ class Mark:
 class OnGpu:
     """An output that stays on a GPU, exported by DLPack (to CuPy, JAX, PyTorch, …).
 
-    A tensor itself can be exported only on a thread whose current device is the tensor's. The computation has
-    completed before core gets the output, so its users need not wait.
+    torch exports a tensor only on a thread whose current device is the tensor's; this object exports it on
+    any thread. The computation has completed before core gets the output, so no user of it needs to wait.
     """
 
     def __init__(self, tensor: Any, device: tuple[int, int]):

@@ -30,7 +30,8 @@ class Fed:
     """The inputs of one batch, whose copies to the device are in progress.
 
     tensors   name → tensor, or list of text
-    lent      addresses of memory of other owners; no output may stay in it
+    lent      addresses of memory that has another owner and that the program reads in place. An output in
+              such memory is copied
     held      objects that must live until the mark of the batch
     """
 
@@ -41,7 +42,9 @@ class Fed:
 
 
 class DeviceFeed:
-    """Make the inputs of one instance. Call it on the starting thread, inside `streams.feeding()`.
+    """Bring the inputs of one instance's batches to its device.
+
+    Call it on the starting thread, inside `streams.feeding()`.
 
     datatypes   of all inputs of the program
     scalars     names of inputs that have no dimension for the program
@@ -67,7 +70,7 @@ class DeviceFeed:
         self._texts = texts
 
     def __call__(self, batch: Batch) -> Fed:
-        """Start all copies of a batch to the device. Does not wait for them."""
+        """Return the inputs of a batch. Starts their copies to the device, and does not wait for them."""
         fed = Fed()
         for name in batch:
             dtype = self._datatypes[name]
@@ -104,7 +107,10 @@ class DeviceFeed:
     def _parts(
         self, tensors: list[Tensor], dtype: DataType, fed: Fed
     ) -> Iterator[tuple[Any, bool]]:
-        """Yield tensors on the device, and whether others own them. Adjacent host inputs form one tensor."""
+        """Yield tensors on the device, each with whether others own its memory.
+
+        Consecutive tensors that pass through the host are gathered into one tensor.
+        """
         for comes, group in groupby(tensors, lambda tensor: self._streams.takes(tensor.device)):
             if not comes:
                 yield self._staged(list(group), dtype, fed), False
@@ -113,9 +119,10 @@ class DeviceFeed:
                 yield self._taken(tensor, dtype, fed)
 
     def _taken(self, tensor: Tensor, dtype: DataType, fed: Fed) -> tuple[Any, bool]:
-        """Return a GPU tensor on the device, and whether others own it.
+        """Return a client's GPU tensor on the instance's GPU, and whether others own its memory.
 
-        It is copied through the host if the producer's library cannot export it.
+        A tensor of the instance's GPU is used in place; a tensor of another GPU is copied. A tensor that the
+        producer's library cannot export is copied through the host.
         """
         array = tensor.value
         try:
@@ -131,7 +138,7 @@ class DeviceFeed:
         return self._streams.across(found), False
 
     def _staged(self, tensors: list[Tensor], dtype: DataType, fed: Fed) -> Any:
-        """Gather host tensors in pinned memory, start the copy to the device, and return the copy."""
+        """Gather tensors in new host memory, start the copy to the device, and return the copy."""
         first = tensors[0].shape
         shape = first if len(tensors) == 1 else (sum(t.shape[0] for t in tensors), *first[1:])
         staged = self._streams.staging(sum(tensor.byte_size for tensor in tensors))

@@ -24,9 +24,9 @@ from core.tensor import DeviceTensor, Tensor
 class PendingOutput:
     """One output of a batch, whose copy to the host may be in progress.
 
-    host     an array, or the pinned tensor of the copy; None if no request wants it on the host
+    host     an array, or the pinned tensor of the copy; None if the output is not needed on the host
     device   the tensor that stays on the device; None if no request wants it there
-    parts    for a state: the tensor of each request, with its own memory
+    parts    one tensor for each request, in memory of its own; only for a state on a GPU, else None
     """
 
     host: Any = None
@@ -39,9 +39,9 @@ class DeviceResults:
 
     datatypes   of all outputs
     states      names of outputs that update a state; they stay on the device
-    scalars     names of outputs with a `reshape`; a scalar stays without a dimension there
+    scalars     names of outputs with a `reshape`; other outputs that are scalars become [1]
     columns     names of outputs of text that have a second dimension for clients
-    keeps       whether a later run may write to the outputs
+    keeps       whether a later run may write to the outputs; those that stay on the device are copied then
     scatters    whether the configuration has `batch_output`; the outputs are split on the host then
     """
 
@@ -67,10 +67,13 @@ class DeviceResults:
     def pending(
         self, outputs: Mapping[str, Any], batch: Batch, lent: Collection[int]
     ) -> dict[str, PendingOutput]:
-        """Start the copies of the outputs. Call it inside `streams.computing()`, on the starting thread.
+        """Start the copies of the outputs, and return name → PendingOutput.
 
-        lent   addresses of memory of inputs that others own
-        Raises CoreError(INTERNAL) for an output without the rows of the batch.
+        Call it inside `streams.computing()`, on the starting thread.
+
+        lent   addresses of the inputs' memory that others own
+        Raises CoreError(INTERNAL) if the model batches, without batch_output, and the first dimension of an
+        output is not the number of rows.
         """
         found: dict[str, PendingOutput] = {}
         copied: list[tuple[PendingOutput, Any]] = []
@@ -100,14 +103,17 @@ class DeviceResults:
         return found
 
     def _wanted(self, name: str, batch: Batch) -> tuple[bool, bool]:
-        """Return whether a request of the batch wants an output on the host, and on the device."""
+        """Return whether any request wants an output on the host, and whether any wants it on the device.
+
+        With `scatters`, the output is needed on the host only.
+        """
         if self._scatters:
             return True, False
         ways = {_way(request, name) for request in batch.requests}
         return _HOST in ways, _DEVICE in ways
 
     def _seen(self, name: str, tensor: Any) -> Any:
-        """Return an output in the form for core. Clients see a scalar as [1], unless there is a `reshape`."""
+        """Return an output without gradient or lazy operations. A scalar becomes [1], unless in `scalars`."""
         tensor = tensor.detach()
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
@@ -119,7 +125,7 @@ class DeviceResults:
         return tensor.clone() if self._keeps or is_lent else tensor
 
     def _parts(self, tensor: Any, batch: Batch, lent: Collection[int]) -> list[Any]:
-        """Return the state of each request in its own memory, because it lives longer than the batch."""
+        """Return the state of each request in memory of its own, because a state outlives its batch."""
         if len(batch.requests) > 1:
             return [tensor[rows].clone() for rows in _ranges(batch)]
         size = tensor.numel() * tensor.element_size()
@@ -132,11 +138,11 @@ class DeviceResults:
         return found.reshape(-1, 1) if name in self._columns else found
 
     def arrays(self, pending: Mapping[str, PendingOutput]) -> dict[str, np.ndarray]:
-        """Return all outputs in host memory, not split by request. Call it after the mark."""
+        """Return all outputs, not split by request. Call it after the mark, and only with `scatters`."""
         return {name: _host_array(each.host) for name, each in pending.items()}
 
     def answers(self, pending: Mapping[str, PendingOutput], batch: Batch) -> list[list[Tensor]]:
-        """Return the tensors of each request. Call it after the mark."""
+        """Return the tensors of each request: all outputs that any request wants. Call it after the mark."""
         found: list[list[Tensor]] = [[] for _ in batch.requests]
         for name, each in pending.items():
             if each.host is None and each.device is None and each.parts is None:
@@ -169,7 +175,10 @@ _HOST, _DEVICE = "host", "device"
 
 
 def _way(request: InferenceRequest, name: str) -> str:
-    """Return where a request wants an output; "" for one that it does not want."""
+    """Return where a request wants an output; "" if it does not want it.
+
+    A request that names no outputs wants all of them on the host.
+    """
     if not request.outputs:
         return _HOST
     for output in request.outputs:

@@ -80,7 +80,10 @@ class DeviceRuns:
         self._starting.submit(self._start, batch, done)
 
     def _start(self, batch: Batch, done: Done) -> None:
-        """Start a batch on the device. Runs on the starting thread."""
+        """Start a batch on the device, and queue `_finish`; report the error if it cannot start.
+
+        Runs on the starting thread.
+        """
         try:
             started = self._started(batch)
         except BaseException as error:
@@ -107,7 +110,7 @@ class DeviceRuns:
             raise
 
     def _finish(self, batch: Batch, started: Started, done: Done) -> None:
-        """Wait for a batch and answer it. Runs on the completing thread."""
+        """Wait for a batch, answer it, and report the end or the error. Runs on the completing thread."""
         error: BaseException | None = None
         try:
             started.mark.wait()
@@ -129,7 +132,7 @@ class DeviceRuns:
             batch.respond(i, parts)
 
     def _settle(self) -> None:
-        """Wait until the device no longer uses the inputs of a failed batch."""
+        """Wait until the device no longer uses the inputs of a failed batch. An error is only logged."""
         try:
             self._streams.settle()
         except Exception as error:  # if it persists, the next batch reports it

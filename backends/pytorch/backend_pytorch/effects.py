@@ -38,10 +38,10 @@ _OPAQUE = ("prim::CallFunction", "prim::CallMethod", "prim::PythonOp", "prim::fo
 
 @dataclass(frozen=True)
 class Effects:
-    """The memory to which a program may write.
+    """Where a program may write.
 
-    writes_inputs   its arguments
-    writes_itself   its parameters, buffers or attributes
+    writes_inputs   whether it may write to its arguments
+    writes_itself   whether it may write to its parameters, buffers or attributes
     """
 
     writes_inputs: bool
@@ -83,7 +83,7 @@ class _Walk:
                 self._origin(next(node.inputs()), set())
 
     def _origin(self, value: Any, seen: set[str]) -> None:
-        """Record the origin of memory to which an operation writes."""
+        """Follow a value to which an operation writes back to arguments and attributes, and record these."""
         name = value.debugName()
         if name in seen:
             return
@@ -109,7 +109,7 @@ class _Walk:
             self._origin(next(node.inputs()), seen)
 
     def _truth(self, value: Any) -> bool | None:
-        """Return the value of a condition if it is constant, such as whether a batch norm is in training."""
+        """Return the value of a condition that is known before a run, such as `training`; else None."""
         node = value.node()
         kind = node.kind()
         if kind == "prim::Constant" and node.hasAttribute("value"):

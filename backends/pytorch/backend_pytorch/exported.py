@@ -77,7 +77,7 @@ def open_exported(path: Path, device: Any, model: str) -> ExportedModule:
 
 
 def _moved(program: Any, device: Any) -> Any:
-    """Return the program on `device`; the same program if it is already on the CPU."""
+    """Return the program on `device`; the same program if that is the CPU and all its tensors are there."""
     there = {each.device.type for each in program.state_dict.values()}
     if device.type == "cpu" and there <= {"cpu"}:
         return program
@@ -137,7 +137,10 @@ def _port(name: str, aliases: tuple[str, ...], value: Any) -> Port:
 
 
 def _most_rows(program: Any, placeholders: dict[str, Any]) -> int:
-    """Return the upper bound of the first dimension in the exported program; 0 for none."""
+    """Return the upper bound of the rows in an exported program; 0 if it has none.
+
+    The first input whose first dimension is dynamic decides.
+    """
     for name in program.graph_signature.user_inputs:
         value = placeholders.get(name)
         if isinstance(value, torch.Tensor) and value.dim() and not isinstance(value.shape[0], int):

@@ -65,7 +65,7 @@ def format_of(path: Path, model: str) -> Format:
 
 
 def is_checkpoint(path: Path, model: str) -> CoreError:
-    """Return the error for a file of weights where a program is needed. It is not unpickled."""
+    """Return the error for a file of weights in the place of a program."""
     return internal(
         f"model '{model}': '{path}' is a checkpoint of torch.save: weights, without the code of the "
         "model. Make a program of it: torch.jit.script(model).save('model.pt') or "

@@ -80,7 +80,11 @@ class TorchInstance(ModelInstance):
         self._plain = self._make_plain()
 
     def _make_plain(self) -> PlainRun | None:
-        """Return a PlainRun if this model needs no conversion, else None."""
+        """Return a PlainRun, or None if it cannot run the model.
+
+        It cannot on GPUs, with batch_input or batch_output, for BYTES or BF16, for inputs without a
+        dimension, and for a program that takes its inputs by name.
+        """
         from backend_pytorch.plain import PlainRun
 
         config = self.model.config
@@ -171,7 +175,11 @@ class TorchInstance(ModelInstance):
         return tensor_of(array, dtype, writes=self._program.writes_inputs)
 
     def _picked(self, found: list[Any] | dict[str, Any], names: list[str]) -> dict[str, Any]:
-        """Return {name: result} of the named outputs. Raises CoreError for one that does not fit."""
+        """Return {name: result} of the named outputs among all results `found`.
+
+        A dict that lacks one of the names is used in its order. Raises CoreError for an output that is not
+        there or has another type or datatype than in the configuration.
+        """
         if isinstance(found, dict) and all(name in found for name in names):
             picked = {name: found[name] for name in names}
         else:
@@ -229,7 +237,10 @@ class TorchInstance(ModelInstance):
         return found if found.ndim or name in self._scalars else found.reshape(1)
 
     def failed(self, error: BaseException) -> CoreError:
-        """Return the error for core for an exception of a run; Fatal if the device is broken."""
+        """Return the error for core for an exception of a run; Fatal if the device is broken.
+
+        If a GPU is out of memory, also free the memory that torch keeps.
+        """
         text = first_line(error)
         if type(error).__name__ == "AcceleratorError" or "CUDA error" in text:
             return Fatal(
@@ -241,7 +252,7 @@ class TorchInstance(ModelInstance):
         return execute_failure(self.model.name, error)
 
     def close(self) -> None:
-        """Complete the batches on GPUs, and release the program. The model keeps a shared one."""
+        """Complete the batches on GPUs, and release the program. The model keeps a program that is shared."""
         if self._runs is not None:
             self._runs.close()
         self._program = self._runs = self._plain = None  # type: ignore[assignment]

@@ -120,10 +120,11 @@ class ModuleSource:
 
 
 def files_of(config: ModelConfig, directory: Path) -> tuple[Path, Path | None]:
-    """Return the Python file and its weights (None without), or the TorchScript file and None.
+    """Return the Python file and the weights (None if there are none), or a TorchScript file and None.
 
-    default_model_filename may name the Python file (core completes it to model.pt). The weights have its
-    name with .pt. A file model.pt that is a TorchScript program runs as such, like in Triton.
+    default_model_filename names the Python file if it ends in .py, and the weights have that name with .pt.
+    Otherwise it names the weights (core completes it to model.pt), and the Python file is model.py. If the
+    file of the weights is a TorchScript program, that program runs, as in Triton.
     Raises CoreError(UNAVAILABLE) if neither file is there.
     """
     named = config.default_model_filename
@@ -137,7 +138,10 @@ def files_of(config: ModelConfig, directory: Path) -> tuple[Path, Path | None]:
 
 
 def _imported(code: Path, model: str) -> Any:
-    """Import the file as a separate module: models may have files of the same name."""
+    """Import the file under a name made of its path, because models may have files of the same name.
+
+    Return the module. Raises CoreError(INTERNAL) if the import fails.
+    """
     name = f"_backend_pytorch_{abs(hash(code))}"
     spec = importlib.util.spec_from_file_location(name, code)
     assert spec is not None and spec.loader is not None

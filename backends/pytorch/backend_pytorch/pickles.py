@@ -28,7 +28,7 @@ def refuse_pickles(path: Path, model: str) -> None:
 
 
 def _check_payloads(config: Any, name: str, path: Path, model: str) -> None:
-    """Check that no entry of weights or constants is marked as pickled."""
+    """Raise CoreError(UNSUPPORTED) if an entry of weights or constants is marked as pickled."""
     entries = config.get("config", {}) if isinstance(config, dict) else {}
     for key, entry in entries.items():
         if isinstance(entry, dict) and entry.get("use_pickle"):

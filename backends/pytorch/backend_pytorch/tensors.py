@@ -32,7 +32,7 @@ def tensor_of(array: np.ndarray, dtype: DataType, *, writes: bool) -> Any:
 def array_of(tensor: Any, *, copy: bool) -> np.ndarray:
     """Return a numpy array of a tensor on the host; BF16 as uint16 bit patterns.
 
-    copy   whether the model may write to the tensor again
+    copy   whether to copy the memory, because the model may write to it again
     """
     tensor = tensor.detach()
     if tensor.is_conj() or tensor.is_neg():
@@ -56,7 +56,10 @@ def array_of_text(texts: list[str]) -> np.ndarray:
 
 
 def flat(result: Any) -> list[Any] | dict[str, Any]:
-    """Return the outputs in the result of a module: in order, or by name if it is a mapping."""
+    """Return the outputs in the result of a module: in order, or by name if it is a mapping.
+
+    A tensor, a list of str, and anything else that is no list, tuple or mapping is the only output.
+    """
     if type(result) is torch.Tensor:
         return [result]
     if isinstance(result, Mapping):

@@ -34,7 +34,10 @@ class ProcessSettings:
         self._here = threading.local()  # .threads: the number that the calling thread has set
 
     def begin(self, torch: Any) -> None:
-        """Set the default number of threads, unless OMP_NUM_THREADS or MKL_NUM_THREADS is set."""
+        """Choose the default number of threads, which `enter` sets.
+
+        Do nothing if a number is chosen already, or if OMP_NUM_THREADS or MKL_NUM_THREADS is set.
+        """
         said = os.environ.get("OMP_NUM_THREADS") or os.environ.get("MKL_NUM_THREADS")
         if not self._threads and not said:
             self._threads = intra_op_threads(torch.get_num_threads())
@@ -49,7 +52,7 @@ class ProcessSettings:
             self._here.threads = self._threads
 
     def apply(self, torch: Any, parameters: Parameters, model: str) -> None:
-        """Apply a model's parameters that no other model has set. Logs a warning for the others."""
+        """Apply a model's parameters that no other model has set. Log a warning if another value is set."""
         self._set(
             "INTRA_OP_THREAD_COUNT",
             parameters.threads("INTRA_OP_THREAD_COUNT", "NUM_THREADS"),

@@ -101,7 +101,7 @@ def _effects(module: Any) -> Effects:
 
 
 def _ports(module: Any, model: str) -> list[Port] | None:
-    """Return the arguments of forward; None for one dict of tensors.
+    """Return the arguments of forward; None if it takes a single dict of tensors.
 
     Raises CoreError(UNSUPPORTED) for an argument of another type without a default.
     """

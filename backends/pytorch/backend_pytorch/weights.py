@@ -31,7 +31,7 @@ class Weights:
             self._of[program] = found
 
     def usage(self) -> list[MemoryUsage]:
-        """Return the memory on each device."""
+        """Return the bytes of all counted storages, one entry for each device; [] if there are none."""
         with self._changing:
             storages: _Storages = {}
             for each in self._of.values():

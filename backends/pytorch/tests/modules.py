@@ -14,7 +14,7 @@ class Sum(nn.Module):
 
 
 class Receiver(nn.Module):
-    """Its methods have another name for the module. (x, self) → x - self"""
+    """(x, self) → x - self: its methods call the module `this`, and an argument `self`."""
 
     def forward(this, x: Tensor, self: Tensor) -> Tensor:
         return x - self
@@ -137,7 +137,7 @@ class Adding(nn.Module):
 
 
 class Described(nn.Module):
-    """x of all requests in one row, and the description of them."""
+    """Return 2x, where x has the elements of all requests in one row, and `about` as a column."""
 
     def forward(self, x: Tensor, about: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
         return x * 2, about.unsqueeze(1)

@@ -60,7 +60,7 @@ def asked(x, outputs=(), **more):
 
 
 def tensors(model, *requests):
-    """Return the tensor y of each request, in core's form. Raises the error of a request."""
+    """Send the requests at once; return core's Tensor y of each. Raises the error of a request."""
 
     async def act():
         replies = [model.served._server.models.infer(each) for each in requests]

@@ -65,7 +65,7 @@ def network(modules):
 
 
 def test_any_number_of_rows_gets_the_result_of_torch(serve, network, io):
-    """In one request or in several, of dynamic shapes."""
+    """The rows are in one request or in several, and their shapes differ between runs."""
     config = "max_batch_size: 8 dynamic_batching { } " + io("input", ("x", "FP32", "1, -1, -1"))
     model = serve(network, config + io("output", ("y", "FP32", -1)))
     sizes = st.lists(st.integers(1, 8), min_size=1, max_size=5)

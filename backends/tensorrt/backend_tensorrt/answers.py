@@ -56,7 +56,7 @@ class OnDevice:
 
 
 def staying(batch: Batch, states: frozenset[str]) -> set[str]:
-    """Return the names of the outputs that a request of the batch takes in device memory."""
+    """Return the names of the outputs, except for states, that a request wants in device memory."""
     return {
         output.name
         for request in batch.requests

@@ -33,7 +33,7 @@ class TensorRtBackend(Backend):
     _loader: Loader | None = None
 
     def open(self) -> None:
-        """Read the settings. Raises CoreError(INVALID)."""
+        """Read the settings. Raises CoreError(INVALID) for an invalid one."""
         self.settings = backend_settings_of(self.config)
         self._lock = threading.Lock()
 
@@ -82,7 +82,11 @@ class TensorRtModel(Model):
             return self._engines[device, dla]
 
     def starting_thread(self, device: int, name: str) -> tuple[ThreadPoolExecutor, bool]:
-        """Return the thread that starts an instance's batches on a GPU, and whether instances share it."""
+        """Return the thread that starts the batches of an instance, and whether instances share it.
+
+        device   number of the GPU; the instances of this model on it share a thread if the settings say so
+        name     of the instance
+        """
         if not self.backend.settings.shares_thread:
             return ThreadPoolExecutor(1, f"tensorrt-start-{name}"), False
         with self._lock:
@@ -103,9 +107,10 @@ class TensorRtModel(Model):
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
-    """Complete a configuration in place from the engine, which is read on the first GPU of the instances.
+    """Complete a configuration in place from the engine.
 
-    Does nothing if every input and output is described. Raises CoreError if the engine cannot be read.
+    Loads the engine on the first GPU that instance_group names, else on GPU 0. Does nothing if every input
+    and output is described. Raises CoreError if the engine cannot be read.
     """
     assert isinstance(backend, TensorRtBackend)
     if is_described(config):

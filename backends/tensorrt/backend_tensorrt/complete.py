@@ -40,7 +40,10 @@ def _complete_batching(config: ModelConfig, facts: Facts) -> None:
 
 
 def _says_whole_shapes(config: ModelConfig, facts: Facts) -> bool:
-    """Return whether an entry has as many dims as the engine: the configuration is for no batches."""
+    """Return whether an entry has as many dims as the engine's tensor. Shape tensors do not count.
+
+    If so, its dims include the first dimension, and the configuration does not batch.
+    """
     ports = {port.name: port for port in facts.ports}
     tensors: list[Any] = [*config.input, *config.output]
     return any(
@@ -53,8 +56,11 @@ def _says_whole_shapes(config: ModelConfig, facts: Facts) -> bool:
 def _complete_tensors(
     config: ModelConfig, entries: Any, ports: dict[str, Port], reserved: set[str]
 ) -> None:
-    """Complete the entries. An empty list first gets every tensor of the engine that is not reserved.
+    """Fill in data_type and dims where the entries lack them, and set their flags for shape and format.
 
+    If there are no entries, first add one for each port that is not reserved. An entry that the engine does
+    not have stays as it is.
+    reserved   names of tensors that the server fills or takes
     Raises CoreError(UNSUPPORTED) for a tensor that the protocol cannot carry.
     """
     if not entries:
@@ -74,7 +80,10 @@ def _complete_tensors(
 
 
 def client_dims(port: Port, batches: bool) -> tuple[int, ...]:
-    """Return the dims that clients see: without the batch, which is the first value of a shape tensor."""
+    """Return the dims that clients see.
+
+    With `batches`, clients see neither the batch dimension nor the first value of a shape tensor.
+    """
     if not batches:
         return port.dims
     if port.on_host:

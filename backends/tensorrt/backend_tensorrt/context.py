@@ -20,17 +20,17 @@ Shape = tuple[int, ...]
 
 
 class Failure(Exception):
-    """A call of TensorRT failed. The text is what TensorRT logged."""
+    """A call of TensorRT failed. The text is what TensorRT logged, else which call failed."""
 
 
 @dataclass
 class Allocation:
     """The memory of one output.
 
-    known      shape, if it is known before the execution
-    fixed      address, if it is known before the execution
-    host       for a shape tensor: the array that the engine writes
-    allocator  for an output whose shape depends on values: has address and shape after the enqueue
+    known      shape; unused if there is an allocator
+    fixed      address; unused if there is an allocator
+    host       the array that the engine writes; only a shape tensor has one
+    allocator  has address and shape after the enqueue; only an output whose shape depends on values has one
     """
 
     port: Port
@@ -94,8 +94,8 @@ class Context:
     ) -> dict[str, Allocation]:
         """Set the addresses of inputs and outputs. Return the memory of each output.
 
-        addresses   of the inputs
-        fresh       memory for outputs that do not use the slot's buffers
+        addresses   input name → address
+        fresh       output name → memory; other outputs use the slot's buffers
         Raises Failure if TensorRT refuses an address.
         """
         for name, address in addresses.items():
@@ -147,7 +147,10 @@ class Context:
 
 
 def allocator_class(trt: Any) -> Any:
-    """Return a subclass of IOutputAllocator. TensorRT calls it for memory once it knows the size."""
+    """Return a subclass of IOutputAllocator, whose objects take the memory of one output from a Buffer.
+
+    TensorRT asks an object for memory, and tells it the shape, when it knows the size of the output.
+    """
 
     class Allocator(trt.IOutputAllocator):  # type: ignore[misc]
         def __init__(self, buffer: Buffer) -> None:

@@ -110,7 +110,7 @@ class Cuda:
         self._copy(target, source, size, self._runtime.memcpyDeviceToDevice, stream)
 
     def trim(self) -> None:
-        """Return unused memory of the pools to the driver."""
+        """Return the unused memory of CuPy's pools, on the device and pinned on the host, to the driver."""
         self._cupy.get_default_memory_pool().free_all_blocks()
         self._cupy.get_default_pinned_memory_pool().free_all_blocks()
 

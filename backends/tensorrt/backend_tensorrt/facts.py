@@ -58,7 +58,7 @@ class Port:
     linear     elements are in C order; otherwise in vectors of `lanes` elements along dimension `vector`
     format     description by TensorRT
     shapes     of an input: its Bounds by optimization profile; () for an output
-    values     of a shape tensor input: Bounds by optimization profile, None if a profile has none
+    values     of an input that is a shape tensor: Bounds by optimization profile, None if a profile has none
     """
 
     name: str
@@ -100,7 +100,10 @@ class Facts:
 
     @property
     def batches(self) -> bool:
-        """Whether the first dimension can be the batch: of any size in all tensors except shape tensors."""
+        """Whether the first dimension can be the batch: it has any size in every input and output.
+
+        Shape tensors do not count. False if there is no other input, or no other output.
+        """
         tensors = [port for port in self.ports if not port.on_host]
         return (
             any(port.is_input for port in tensors)

@@ -25,10 +25,10 @@ _ALIGNMENT = 256  # bytes; TensorRT needs it for every address
 
 @dataclass(frozen=True)
 class Part:
-    """One request's elements of an input.
+    """One piece of an input: the elements of a request, or of the whole batch for a batch_input.
 
     source    a flat buffer in host memory, or the owner of device memory
-    address   in the memory of the GPU, 0 for host memory
+    address   address in the memory of the GPU; 0 if the source is in host memory
     size      bytes
     """
 
@@ -59,7 +59,7 @@ class Input:
 
     @property
     def in_place(self) -> int:
-        """The address if the engine can read the input without a copy, else 0."""
+        """The address of the only part if the engine can read it on the device without a copy, else 0."""
         if len(self.parts) != 1 or self.parts[0].address % _ALIGNMENT:
             return 0
         return self.parts[0].address
@@ -69,9 +69,9 @@ class Input:
 class Feed:
     """All inputs of a batch.
 
-    inputs   by name, without the shape tensors
-    shapes   of all inputs
-    values   of the shape tensors, with the engine's datatype
+    inputs   name → input; shape tensors are not among them
+    shapes   name → shape, also of shape tensors
+    values   name of a shape tensor → its values in the engine's datatype
     rows     size of the batch, 0 for a model without a batch dimension
     """
 
@@ -154,7 +154,10 @@ def address_of(buffer: Any) -> int:
 
 
 def contiguous(parts: tuple[Part, ...]) -> int:
-    """Return the address of parts that are adjacent in host memory, in order; 0 if they are not."""
+    """Return the address of parts that are adjacent in host memory, in order.
+
+    Returns 0 if they are not adjacent, or if a part is empty or on the device.
+    """
     start = end = 0
     for part in parts:
         if part.address or not part.size:

@@ -43,7 +43,7 @@ class GraphSpec:
         return sum(math.prod(shape) for _, shape in self.most)
 
     def runs(self, shapes: Mapping[str, Shape]) -> bool:
-        """Return whether the graph can run a batch of these shapes."""
+        """Return whether the graph can run these input shapes: each lies between `least` and `most`."""
         return all(
             len(shapes[name]) == len(most)
             and all(a <= b <= c for a, b, c in zip(low, shapes[name], most, strict=True))
@@ -54,12 +54,13 @@ class GraphSpec:
 def specs_of(
     config: ModelConfig, facts: Facts, profiles: Sequence[int] = (0,)
 ) -> tuple[GraphSpec, ...]:
-    """Return the graphs of a configuration; none unless optimization.cuda.graphs is set.
+    """Return the graphs to capture; none unless optimization.cuda.graphs is set.
 
-    profiles   the optimization profiles of the instance
-    Without graph_spec, there is one graph for each profile and each size of `_sizes`. Dims of any size get
-    the profile's optimum. Engines with shape tensors have no graphs, because the values of these tensors are
-    not part of a graph's shapes.
+    profiles   numbers of the instance's optimization profiles
+    Each graph_spec gives one graph. Without graph_spec, each profile and each size of `_sizes` give one, in
+    which dims of any size have the profile's optimum. Logs a warning and returns none for an engine with
+    shape tensors, because their values are not part of a graph's shapes. The same holds for a model with
+    batch_input or ragged inputs, unless it has a graph_spec.
     Raises CoreError(INVALID) for a graph_spec that does not fit the configuration.
     """
     cuda = config.optimization.cuda
@@ -90,14 +91,14 @@ def specs_of(
 
 
 def _closed(dims: Shape | None, best: Shape) -> Shape:
-    """Return the dims of a configuration, with a profile's optimum for dims of any size."""
+    """Return `dims` with the optimum for each -1; all of `best` if `dims` is None or of another rank."""
     if dims is None or len(dims) != len(best):  # a state, or a scalar, which clients see as [1]
         return best
     return tuple(there if size < 0 else size for size, there in zip(dims, best, strict=True))
 
 
 def _sizes(config: ModelConfig) -> list[int]:
-    """Return the batch sizes to capture without a graph_spec: those of Triton's backend."""
+    """Return the batch sizes to capture without a graph_spec, as Triton does; [0] without batching."""
     most = config.max_batch_size
     if not most:
         return [0]

@@ -105,7 +105,10 @@ class TensorRtInstance(ModelInstance):
         self._starting.submit(self._start, batch, done)
 
     def _start(self, batch: Batch, done: Done) -> None:
-        """Start a batch on the device. Runs on the starting thread, which instances of a GPU may share."""
+        """Start a batch on the device, and queue `_finish`; report the error if it cannot start.
+
+        Runs on the starting thread, which instances of a GPU may share.
+        """
         try:
             slot = self._free.get_nowait()  # core begins no more batches than there are slots
         except queue.Empty:
@@ -136,7 +139,10 @@ class TensorRtInstance(ModelInstance):
             raise self._failed(error) from error
 
     def _finish(self, batch: Batch, started: Started, done: Done) -> None:
-        """Wait for a batch and answer it. Runs on the completing thread, in the order of the starts."""
+        """Wait for a batch, answer it, free its slot, and report the end or the error.
+
+        Runs on the completing thread, in the order of the starts.
+        """
         error: BaseException | None = None
         try:
             with self._cuda.on(self.device.id):

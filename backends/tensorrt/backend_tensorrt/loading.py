@@ -131,7 +131,10 @@ class Loader:
         return runtime
 
     def _load_plugins(self, model: str) -> None:
-        """Load the plugins of TensorRT and of the command line, once per process, before the first engine."""
+        """Load the plugins of TensorRT and of the command line; do nothing if that is done already.
+
+        Raises CoreError(UNAVAILABLE) for a library that is missing or cannot be loaded.
+        """
         with self._lock:
             if self._has_plugins:
                 return

@@ -46,19 +46,20 @@ class Profile:
 
 
 def profiles_of(facts: Facts, names: Sequence[str], model: str) -> tuple[Profile, ...]:
-    """Return the profiles that an instance uses.
+    """Return the profiles that an instance uses, without duplicates.
 
-    names   profile numbers of its group in config.pbtxt; none for profile 0
+    names   instance_group.profile in config.pbtxt: profile numbers as text; empty for profile 0
     Raises CoreError(INVALID) for a profile that the engine does not have.
     """
     return tuple(_profile(facts, number) for number in numbers(names, facts.profile_count, model))
 
 
 def numbers(names: Sequence[str], count: int, model: str) -> tuple[int, ...]:
-    """Return the numbers of profiles without duplicates. Raises CoreError(INVALID) for an unknown one.
+    """Return the numbers in `names` without duplicates.
 
-    names   numbers as text; none for profile 0
+    names   numbers as text; empty for profile 0
     count   number of profiles of the engine
+    Raises CoreError(INVALID) for text that is not a whole number below `count`.
     """
     found: dict[int, None] = {}
     for name in names or ("0",):

@@ -28,9 +28,9 @@ class Reports:
         self._local = threading.local()
 
     def report(self, severity: str, message: str) -> None:
-        """Log one line of TensorRT, and keep it if it is an error.
+        """Log one line of TensorRT. Keep it for `take` if it is an error, up to _KEPT lines a thread.
 
-        TensorRT calls it on any thread. It must not raise.
+        TensorRT calls this method on any thread. It must not raise.
         """
         level = _LEVELS.get(severity, logging.INFO)
         if level >= logging.ERROR:

@@ -48,13 +48,13 @@ class Started:
 
 
 class Runner:
-    """Run the batches of one instance. Its GPU must be the current device of the calling thread.
+    """Run the batches of one instance. The instance's GPU must be the current device of the calling thread.
 
     Call `start` from one thread, and `finish` from one other thread.
 
-    names   names of the instance's optimization profiles in config.pbtxt
+    names   instance_group.profile in config.pbtxt: profile numbers as text; empty for profile 0
     specs   the CUDA graphs to capture
-    Raises CoreError for an unknown profile.
+    Raises CoreError(INVALID) for a profile that the engine does not have.
     """
 
     def __init__(
@@ -97,7 +97,10 @@ class Runner:
                 self._warm(slot, spec)
 
     def _warm(self, slot: Slot, spec: GraphSpec) -> None:
-        """Capture a graph before the first batch needs it."""
+        """Capture a graph before the first batch needs it.
+
+        If no profile allows its shapes, or if the capture fails, batches of this size run without a graph.
+        """
         if spec not in self._specs:  # the capture has failed for another slot
             return
         try:
@@ -118,7 +121,7 @@ class Runner:
     def start(
         self, feed: Feed, slot: Slot, wanted: Sequence[str], staying: Collection[str]
     ) -> Started:
-        """Start all work of a batch on the device.
+        """Start all work of a batch on the device. Return the batch for `finish`, which waits for that work.
 
         wanted    names of the outputs to return
         staying   names of the outputs that stay on the device
@@ -151,9 +154,9 @@ class Runner:
         return Started(slot, results)
 
     def _graph_for(self, feed: Feed) -> GraphSpec | None:
-        """Return the graph of a batch; None for no graph.
+        """Return the graph that runs a batch; None if the batch runs without one.
 
-        Inputs on the device can be padded in the batch dimension only.
+        A graph cannot run a batch whose inputs on the device need padding in another dimension than the rows.
         """
         spec = graphs.chosen(self._specs, feed.shapes) if self._specs else None
         if spec is None:
@@ -164,8 +167,9 @@ class Runner:
         return spec
 
     def _staged(self, slot: Slot, each: Input, shape: Shape, *, fixed: bool) -> int:
-        """Start the copy of an input to the device. Return the address for the engine.
+        """Return the device address at which the engine reads an input.
 
+        Starts a copy to the slot's buffer, unless the input is `in_place` on the device and not `fixed`.
         shape   the engine's shape; a graph with a lower bound may have a larger one than the input
         fixed   whether the input must be in the slot's buffer
         """
@@ -188,7 +192,10 @@ class Runner:
         return target
 
     def _on_host(self, slot: Slot, each: Input, shape: Shape, size: int) -> int:
-        """Return the address of host memory with the whole input, padded to `shape`."""
+        """Return the address of host memory that has the whole input, padded to `shape`; 0 if it is empty.
+
+        An input in one piece may be used where it is. Otherwise it is copied to memory that the slot keeps.
+        """
         grows = shape != each.shape
         if not grows and self._coalesces and (address := contiguous(each.parts)):
             return address
@@ -207,7 +214,7 @@ class Runner:
         return int(staging.ctypes.data) if size else 0
 
     def _fresh(self, context: Context, staying: Collection[str]) -> dict[str, Memory]:
-        """Allocate memory for each output that stays on the device and has a known size."""
+        """Return new memory for each output of `staying` whose size is known before the execution."""
         return {
             name: self._cuda.memory(max(1, size), self._compute)
             for name in staying
@@ -238,7 +245,10 @@ class Runner:
         spec: GraphSpec,
         allocations: dict[str, Allocation],
     ) -> None:
-        """Capture the last execution as a graph. If that fails, this size runs without a graph."""
+        """Capture one more enqueue with the same addresses as a graph, and keep it in the slot.
+
+        If that fails, or if an output has an allocator, batches of this size run without a graph.
+        """
         reason = "the shapes of its outputs depend on its inputs' values"
         graph = None
         if all(each.allocator is None for each in allocations.values()):
@@ -266,11 +276,11 @@ class Runner:
     def _result(
         self, each: Allocation, rows: int, stays: bool, fresh: Memory | None
     ) -> np.ndarray | OnDevice:
-        """Start the copy of an output. Return the array, which is valid once the slot is done.
+        """Return the array of an output. It is valid once the slot is done, because a copy may be started.
 
         rows    rows of the batch if the engine may have run with more, else 0
-        stays   whether the output stays on the device
-        fresh   memory of the output, if `_fresh` allocated some
+        stays   whether the output stays on the device; a shape tensor is on the host in any case
+        fresh   memory that `_fresh` allocated and the engine writes; None if it allocated none
         """
         port, shape = each.port, each.shape
         assert port.dtype is not None
@@ -300,7 +310,10 @@ class Runner:
         return started.results
 
     def settle(self) -> None:
-        """Wait until the device no longer uses the memory of a batch whose start has failed."""
+        """Wait until the device has completed all work, and log its errors.
+
+        After a failed start, the device then no longer uses the memory of the batch.
+        """
         for stream in (self._inputs, self._compute, self._outputs):
             try:
                 stream.synchronize()
@@ -315,7 +328,11 @@ class Runner:
 
 
 def as_clients_see(port: Port, array: Any, batches: bool, dims: Shape | None) -> Any:
-    """Return an output in the shape for clients: a scalar as `dims`, a shape tensor without the batch."""
+    """Return an output in the shape that clients see.
+
+    A shape tensor is copied. With `batches`, the copy lacks the first value, which is the batch; otherwise it
+    has the shape `dims`. A scalar in host memory gets the shape `dims`. If `dims` is None, shapes stay.
+    """
     if port.on_host:
         array = array.copy()
         return array[1:] if batches else array.reshape(dims if dims is not None else array.shape)

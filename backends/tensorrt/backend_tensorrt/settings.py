@@ -52,7 +52,7 @@ class Settings:
     """The settings of a model's configuration.
 
     strategy          name of an ExecutionContextAllocationStrategy of TensorRT
-    priority          of its streams, for cuda.Cuda.stream
+    priority          priority of each instance's streams, as cuda.Cuda.stream takes it
     graphs            whether CUDA graphs are captured
     busy              threads poll the device in a loop instead of sleeping
     output_stream     a separate stream copies the outputs

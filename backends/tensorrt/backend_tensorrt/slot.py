@@ -61,14 +61,14 @@ class Slot:
         self._graphs: dict[Any, tuple[int, Graph]] = {}
 
     def buffer(self, name: str, is_input: bool) -> Buffer:
-        """Return the buffer of a tensor."""
+        """Return the slot's buffer of a tensor. The first call makes the buffer, without memory."""
         key = name, is_input
         if key not in self._buffers:
             self._buffers[key] = Buffer(self._cuda, self._streams[is_input])
         return self._buffers[key]
 
     def staging(self, name: str, size: int) -> np.ndarray:
-        """Return pinned host memory for an input: uint8[size]."""
+        """Return pinned host memory for an input: uint8[size]. Later calls for the same input reuse it."""
         found = self._staging.get(name)
         if found is None or found.size < size:
             found = self._staging[name] = self._cuda.pinned(max(1, size))

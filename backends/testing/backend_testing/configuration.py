@@ -35,7 +35,7 @@ def require(config: ModelConfig, inputs: Sequence[Tensor], outputs: Sequence[Ten
 
 
 def invalid(config: ModelConfig, text: str) -> core.CoreError:
-    """Return an error that names the model."""
+    """Return a CoreError(INVALID) with the model's name before `text`."""
     return core.CoreError(core.Kind.INVALID, f"model '{config.name}' {text}")
 
 
@@ -46,7 +46,7 @@ def whole_number(model: core.Model, name: str) -> int:
 
 
 class NativeInstance(core.ModelInstance):
-    """An instance that core executes without Python. Its `open` calls `run`."""
+    """An instance that core executes without Python. A subclass calls `run` in its `open`."""
 
     def run(self, instance: Identity | Repeat | Square) -> None:
         self._instance = instance

@@ -27,7 +27,11 @@ class Identity(core.Model):
         time.sleep(whole_number(self, "creation_delay_sec"))
 
     def delay_ms(self) -> int:
-        """Return the delay of the next instance. Each call counts one instance, from 0."""
+        """Return the delay of each execution of the next instance, in milliseconds.
+
+        It is the parameter execute_delay_ms, multiplied by instance_wise_delay_multiplier and the number of
+        the instance if their product is above 1. Each call counts one instance, from 0.
+        """
         number = next(self._numbers)
         multiplier = whole_number(self, "instance_wise_delay_multiplier") * number
         return whole_number(self, "execute_delay_ms") * max(multiplier, 1)
@@ -46,9 +50,10 @@ class IdentityInstance(NativeInstance):
 
 
 def _pairs(config: ModelConfig) -> list[Pair]:
-    """Return each input with its output.
+    """Return a Pair for each INPUT<i>: its name, that of OUTPUT<i>, datatype, dims, whether it is ragged.
 
-    Raises CoreError(INVALID) for an input or output without a partner, or if the two differ in type or dims.
+    A dim of -1 becomes 1. Raises CoreError(INVALID) for an input or output without a partner, for another
+    name, or if the two differ in datatype or dims.
     """
     inputs = {_index(config, each.name, "INPUT"): each for each in config.input}
     outputs = {_index(config, each.name, "OUTPUT"): each for each in config.output}

@@ -9,7 +9,7 @@ from core.config.validation.refusal import refused
 
 
 def check_batch_tensors(config: ModelConfig) -> None:
-    """Check kind, datatype, source inputs and target outputs of each batch input and batch output."""
+    """Raise CoreError(INVALID) for an unknown kind, source input or target output, or a wrong datatype."""
     for index, batch_input in enumerate(config.batch_input):
         place = f"batch_input[{index}]"
         what = f"batch input kind '{_kind(config, batch_input, 'input', place)}'"

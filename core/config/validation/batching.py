@@ -11,7 +11,7 @@ _HERE = "dynamic_batching"
 
 
 def check_dynamic_batching(config: ModelConfig) -> None:
-    """Check preferred batch sizes, priority levels and preserve_ordering."""
+    """Raise CoreError(INVALID) for wrong preferred batch sizes, priority levels or preserve_ordering."""
     batching = config.dynamic_batching
     sizes = batching.preferred_batch_size
     check_preferred_sizes(config, sizes, "dynamic batching preferred size", _HERE)
@@ -24,7 +24,7 @@ def check_dynamic_batching(config: ModelConfig) -> None:
 def check_preferred_sizes(
     config: ModelConfig, sizes: Sequence[int], what: str, scheduler: str
 ) -> None:
-    """Check that each preferred size is positive and at most max_batch_size.
+    """Raise CoreError(INVALID) unless each preferred size is positive and at most max_batch_size.
 
     what        how error texts name a size
     scheduler   path of the message that has the field preferred_batch_size
@@ -57,7 +57,7 @@ def _check_priorities(config: ModelConfig) -> None:
 
 
 def _check_ordering(config: ModelConfig) -> None:
-    """Refuse priority levels and DELAY timeouts with preserve_ordering: they reorder requests."""
+    """Raise CoreError(INVALID) for several priority levels or a DELAY timeout: these reorder requests."""
     batching = config.dynamic_batching
     if batching.priority_levels > 1:
         raise refused(

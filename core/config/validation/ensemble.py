@@ -9,9 +9,9 @@ from core.errors import CoreError, invalid
 
 
 def check_ensemble(config: ModelConfig) -> None:
-    """Check that an ensemble's steps use all of its inputs, write all of its outputs and waste no tensor.
+    """Raise CoreError(INVALID) for an ensemble with a wrong field, step or condition, or an unused tensor.
 
-    A model with platform "ensemble" must have ensemble_scheduling, other models must not.
+    Also raise it if platform is "ensemble" without ensemble_scheduling, or the reverse.
     """
     if not config.HasField("ensemble_scheduling"):
         if config.platform == ENSEMBLE:
@@ -27,7 +27,7 @@ def check_ensemble(config: ModelConfig) -> None:
 
 
 def _check_fields(config: ModelConfig) -> None:
-    """Refuse fields that have no meaning for an ensemble, and an ensemble without steps."""
+    """Raise CoreError(INVALID) without platform "ensemble" or steps, and for groups, optimization, warmup."""
     name = config.name
     if config.platform != ENSEMBLE:
         raise invalid(
@@ -65,7 +65,7 @@ def _check_steps(config: ModelConfig) -> None:
 
 
 def _check_conditions(config: ModelConfig) -> None:
-    """Check that the tensor of each condition exists; its datatype and shape depend on the models."""
+    """Raise CoreError(INVALID) if a condition names no input and no tensor that a step writes."""
     there = [io.name for io in config.input]
     for step in config.ensemble_scheduling.step:
         there += sorted(step.output_map.values())
@@ -79,7 +79,7 @@ def _check_conditions(config: ModelConfig) -> None:
 
 
 def _check_flow(config: ModelConfig) -> None:
-    """Check that every input is used, every output is written, and every other tensor is both."""
+    """Raise CoreError(INVALID) unless every input is used, every output written, other tensors both."""
     sources = _sources(config)
     used = {tensor for tensors in sources.values() for tensor in tensors}
     tensors = dict.fromkeys([*sources, *(tensor for found in sources.values() for tensor in found)])
@@ -99,7 +99,7 @@ def _check_flow(config: ModelConfig) -> None:
 
 
 def _sources(config: ModelConfig) -> dict[str, list[str]]:
-    """Return for each tensor that a step writes the tensors that this step reads, with its condition."""
+    """Return each tensor that a step writes → the tensors that this step reads, its condition included."""
     conditions = conditions_of(config)
     sources = {}
     for index, step in enumerate(config.ensemble_scheduling.step):
@@ -112,7 +112,7 @@ def _sources(config: ModelConfig) -> dict[str, list[str]]:
 
 
 def _ready(config: ModelConfig, sources: dict[str, list[str]]) -> set[str]:
-    """Return all tensors that have a value after every step that can run has run."""
+    """Return the inputs and all tensors that have a value after every step that can run has run."""
     ready = {io.name for io in config.input}
     while new := {
         tensor
@@ -126,7 +126,7 @@ def _ready(config: ModelConfig, sources: dict[str, list[str]]) -> set[str]:
 def _not_written(
     output: str, ensemble: str, sources: dict[str, list[str]], ready: set[str]
 ) -> CoreError:
-    """Return the error for an output without value; it names the first missing tensor upstream of it."""
+    """Return the error for an output without value; it names the missing tensor where its chain begins."""
     last, seen = output, set[str]()
     while missing := [
         tensor for tensor in sources.get(last, ()) if tensor not in ready and tensor not in seen

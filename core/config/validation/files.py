@@ -14,7 +14,7 @@ from core.errors import invalid
 
 
 def check_files(config: ModelConfig) -> None:
-    """Refuse file names outside of the model's directory, and a runtime that is a path."""
+    """Raise CoreError(INVALID) for a path that leaves the model's directory, and a runtime that is a path."""
     for field, path in _files(config):
         where = f"{field} '{path}' in model '{config.name}'"
         if "\0" in path:
@@ -29,7 +29,7 @@ def check_files(config: ModelConfig) -> None:
 
 
 def _files(config: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield each path and its field; a path is relative to a folder in the model's directory."""
+    """Yield (field, path) for each file that is named; a path is relative to a folder of the model."""
     yield "default_model_filename", config.default_model_filename
     for capability, path in sorted(config.cc_model_filenames.items()):
         yield f"cc_model_filenames['{capability}']", path

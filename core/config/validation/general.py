@@ -16,7 +16,7 @@ _LABEL = re.compile(r"[A-Za-z0-9_]+")
 
 
 def check_general(config: ModelConfig, formats: Formats) -> None:
-    """Check name, platform and backend, repository agents and max_batch_size."""
+    """Raise CoreError(INVALID) without name, for a wrong platform, unnamed agent or max_batch_size < 0."""
     if not config.name:
         raise invalid("model configuration must specify 'name'")
     _check_platform(config, formats)
@@ -27,7 +27,7 @@ def check_general(config: ModelConfig, formats: Formats) -> None:
 
 
 def _check_platform(config: ModelConfig, formats: Formats) -> None:
-    """Check that a model other than an ensemble has a backend, and a platform word of that backend."""
+    """Raise CoreError(INVALID) unless a backend with a platform word of it, or only "ensemble", is set."""
     platform, backend = config.platform, config.backend
     if not backend and not platform:
         text = f"must specify 'platform' or 'backend' for '{config.name}'"
@@ -64,7 +64,7 @@ def _check_agents(config: ModelConfig) -> None:
 
 
 def check_response_cache(config: ModelConfig) -> None:
-    """Refuse a response cache for sequence batching and for decoupled models."""
+    """Raise CoreError(INVALID) for a response cache with sequence batching or of a decoupled model."""
     if not config.response_cache.enable:
         return
     if config.HasField("sequence_batching"):
@@ -80,7 +80,7 @@ def check_response_cache(config: ModelConfig) -> None:
 
 
 def check_metrics(config: ModelConfig) -> None:
-    """Check that each control gives a family ascending buckets, and that each tag is a valid label."""
+    """Raise CoreError(INVALID) unless each control has a family and ascending buckets, and tags are valid."""
     for index, control in enumerate(config.model_metrics.metric_control):
         place = f"model_metrics.metric_control[{index}]"
         if not control.HasField("metric_identifier"):

@@ -10,7 +10,7 @@ from core.errors import invalid
 
 
 def check_instance_groups(config: ModelConfig, gpus: Sequence[int]) -> None:
-    """Check kind, GPUs and optimisation profiles of each instance group.
+    """Raise CoreError(INVALID) without groups, or if one has an unknown kind, wrong GPUs or a wrong profile.
 
     gpus   ids of the GPUs that instances may use
     """

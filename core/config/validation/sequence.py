@@ -22,7 +22,7 @@ _CORRELATION_ID_TYPES = (TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32, TYPE_
 
 
 def check_sequence_batching(config: ModelConfig) -> None:
-    """Check the control tensors and the strategy of sequence_batching."""
+    """Raise CoreError(INVALID) for a wrong control tensor or strategy of sequence_batching."""
     _check_control_names(config)
     places: dict[int, str] = {}
     for number, tensor in enumerate(config.sequence_batching.control_input):
@@ -58,7 +58,7 @@ def _check_control_names(config: ModelConfig) -> None:
 
 
 def _check_kind(config: ModelConfig, control: Control, place: str) -> None:
-    """Refuse an unknown kind: the model would never get its tensor."""
+    """Raise CoreError(INVALID) for an unknown kind: the model would never get its tensor."""
     if control.kind not in Control.Kind.values():
         known = ", ".join(Control.Kind.keys())
         raise refused(
@@ -71,7 +71,7 @@ def _check_kind(config: ModelConfig, control: Control, place: str) -> None:
 def _check_false_true(
     config: ModelConfig, control: Control, given: list[str], kind: str, place: str
 ) -> None:
-    """Check that the control has one pair of values, of one datatype."""
+    """Raise CoreError(INVALID) unless just one *_false_true field (`given`) is set, to two values."""
     if not given:
         raise refused(
             config,

@@ -10,7 +10,7 @@ _ANY_SIZE = "a dimension must be integer >= 1, or -1 to indicate a variable-size
 
 
 def check_states(config: ModelConfig) -> None:
-    """Check each state and its initial value; names must be unique."""
+    """Raise CoreError(INVALID) for a wrong state, a wrong or second initial value, or a repeated name."""
     inputs: dict[str, int] = {}
     outputs: dict[str, int] = {}
     for index, state in enumerate(config.sequence_batching.state):
@@ -34,7 +34,7 @@ def check_states(config: ModelConfig) -> None:
 
 
 def _check_state(config: ModelConfig, state: ModelSequenceBatching.State, place: str) -> None:
-    """Check names, datatype and dims. Triton accepts a state without them; its sequences fail later."""
+    """Raise CoreError(INVALID) without a name or datatype, or for a dimension below 1 that is not -1."""
     for field in ("input_name", "output_name"):
         if not getattr(state, field):
             raise refused(config, f"state must specify '{field}'", place)

@@ -14,7 +14,7 @@ _ANY_SIZE = "or -1 to indicate a variable-size dimension"
 
 
 def check_tensors(config: ModelConfig) -> None:
-    """Check each input and output, and that their names are unique."""
+    """Raise CoreError(INVALID) for a wrong input or output, and for two inputs or outputs of one name."""
     for index, io in enumerate(config.input):
         place = f"input[{index}]"
         _check_tensor(config, io, "model input ", place)
@@ -29,7 +29,7 @@ def check_tensors(config: ModelConfig) -> None:
 
 
 def _check_names(config: ModelConfig, names: Sequence[str], kind: str) -> None:
-    """Refuse a name that occurs twice: requests and responses have one tensor for each name."""
+    """Raise CoreError(INVALID) if `names` has one twice: a request has one tensor for each name."""
     seen: dict[str, int] = {}
     for index, name in enumerate(names):
         if (first := seen.setdefault(name, index)) != index:
@@ -66,7 +66,7 @@ def _check_tensor(
 def _check_reshape(
     config: ModelConfig, dims: Sequence[int], shape: Sequence[int], prefix: str, place: str
 ) -> None:
-    """Check that both shapes have the same number of elements between their variable dimensions."""
+    """Raise CoreError(INVALID) for a bad dimension in `shape`, or if `_stretches` of both shapes differ."""
     for index, dim in enumerate(shape):
         if dim < 1 and dim != -1:
             text = f"{prefix}reshape dimensions must be integer >= 1, {_ANY_SIZE}"

@@ -8,7 +8,7 @@ from core.config.validation.refusal import refused
 
 
 def check_warmup(config: ModelConfig) -> None:
-    """Check that every sample fits into a batch and that its inputs have datatype, dims and source.
+    """Raise CoreError(INVALID) if a sample is too large, or an input lacks datatype, fixed dims or source.
 
     A sample of batch size 0 is disabled and not checked.
     """

@@ -34,9 +34,9 @@ _PHASES = ("queue", "compute_input", "compute_infer", "compute_output")
 class MetricCollector:
     """Collects the metrics of this process. Not thread-safe: call from the event loop only.
 
-    watch     looks at machine and process
-    account   of the memory of requests
-    cache     of responses, None for none
+    watch     measures machine and process, and has the sources of plugins
+    account   memory account of the requests
+    cache     response cache, None if there is none
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class MetricCollector:
         self._cache = cache
 
     def collect(self) -> list[Family]:
-        """Return every family with its values of now: of models, of the machine, and of models' own."""
+        """Return every family with its values of now: of versions, cache, machine, plugins, models' code."""
         collecting = gc.isenabled()
         # Tens of thousands of samples of many models would start the garbage collector, which stops
         # the event loop; none of them can be a cycle.
@@ -138,7 +138,7 @@ def _gauges(plain: Labelled) -> list[Family]:
 
 
 def _of_loads(plain: Labelled, every: Iterable[ModelVersion], results: Results) -> list[Family]:
-    """Return families that Triton does not have: whether models serve, and how their loads ended."""
+    """Return families: whether each wanted version is ready; loads and unloads by model and result."""
     serving = [Sample(labels, int(version.chain.ready)) for labels, version in plain]
     missing = [
         Sample(labels_of(version), 0)
@@ -167,7 +167,7 @@ def _divided(
     label: str,
     read: Callable[[ModelVersion], Mapping[str | int, float]],
 ) -> Family:
-    """Return a family with a sample for each version and each key of what is read, which is `label`."""
+    """Return a family with a sample for each version and each key that `read` returns, the key as `label`."""
     samples = [
         Sample(plus(labels, label, str(key)), value)
         for labels, version in labelled
@@ -177,18 +177,18 @@ def _divided(
 
 
 def _durations(name: str, labelled: Labelled, duration: str) -> Family:
-    """Return a family of durations in whole microseconds."""
+    """Return a family with the total of one duration of each version, in whole microseconds."""
     ns = attrgetter(f"statistics.{duration}.ns")
     return _family(name, labelled, lambda version: ns(version) // 1000)
 
 
 def _of_server(values: Mapping[str, float]) -> list[Family]:
-    """Return families without labels: name → value."""
+    """Return a family with one sample without labels for each name → value."""
     return [family(name, [Sample({}, value)]) for name, value in values.items()]
 
 
 def _cache_families(cache: Cache | None) -> list[Family]:
-    """Return the families of the cache. Triton has them for its local cache only."""
+    """Return the families of the cache, none without one; those of Triton only if it can tell its fill."""
     if cache is None:
         return []
     counters = cache.counters

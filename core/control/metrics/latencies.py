@@ -21,7 +21,7 @@ Labelled = Sequence[tuple[Mapping[str, str], ModelVersion]]
 
 
 def histograms(labelled: Labelled) -> list[Family]:
-    """Return the histograms of all versions that have them. The configuration decides that at the load."""
+    """Return every family of histograms, with samples of each version whose load enabled histograms."""
     samples: dict[str, list[Sample]] = {name: [] for name in (FIRST_RESPONSE, *HISTOGRAMS)}
     for labels, version in labelled:
         statistics = version.statistics
@@ -43,7 +43,7 @@ def _samples(labels: Mapping[str, str], histogram: Histogram) -> list[Sample]:
 
 
 def summaries(labelled: Labelled, cached: Labelled, quantiles: tuple[float, ...]) -> list[Family]:
-    """Return the summaries of all versions that have them.
+    """Return the summaries of each version that has them; those of the cache only for `cached`.
 
     cached   the versions that use the response cache
     """
@@ -69,7 +69,7 @@ def summaries(labelled: Labelled, cached: Labelled, quantiles: tuple[float, ...]
 
 
 def batch_sizes(labelled: Labelled) -> Family:
-    """Return the histogram of rows per execution; by default by powers of two up to the largest batch."""
+    """Return the histogram of rows per execution of versions that batch; default bounds are powers of two."""
     samples: list[Sample] = []
     for labels, version in labelled:
         most = version.config.max_batch_size
@@ -87,7 +87,7 @@ def batch_sizes(labelled: Labelled) -> Family:
 
 
 def wait_estimate_s(version: ModelVersion) -> float:
-    """Estimate from past requests how long the waiting ones will keep the instances of a version busy."""
+    """Estimate the seconds that the instances need for the pending requests, by past ones; 0 without any."""
     chain, statistics = version.chain, version.statistics
     requests = (
         statistics.success.count - statistics.cache_hit.count + statistics.failures["BACKEND"]

@@ -13,9 +13,9 @@ from core.telemetry.labels import Labels
 class Known(NamedTuple):
     """Labels of a version that is READY.
 
-    config    configuration that the labels were made for; a change of instances makes a new one
+    config    configuration that the labels were made for; other instances have another one
     plain     labels of gauges of the version
-    counted   labels of what its instances count: also their GPU, if it is one
+    counted   labels of what its instances count: `plain`, and the UUID of their GPU if they all use one
     """
 
     config: ModelConfig
@@ -34,7 +34,7 @@ class VersionLabels:
         self._known: dict[int, Known] = {}  # by identity of the version, of the last scrape
 
     def of(self, ready: Sequence[ModelVersion]) -> list[Known]:
-        """Return the labels of each version. Unchanged versions keep those of the last scrape.
+        """Return the labels of each version; reuse those of the last scrape for the same configuration.
 
         An entry of a version that is gone cannot match a new version with the same id: each version has its
         own configuration, and `Known` keeps it alive.
@@ -60,7 +60,7 @@ class VersionLabels:
 
 
 def _gpu_of(config: ModelConfig) -> list[int]:
-    """Return the one GPU that all instances use; empty if there is none, or several."""
+    """Return a list with the one GPU that all instances use; empty if there is none, or several."""
     numbers: set[int] = set()
     for group in config.instance_group:
         if group.kind != group.KIND_GPU:
@@ -70,7 +70,7 @@ def _gpu_of(config: ModelConfig) -> list[int]:
 
 
 def labels_of(version: ModelVersion) -> dict[str, str]:
-    """Labels of a version's samples; tags of its configuration start with an underscore."""
+    """Return the labels of a version's samples. A READY one also has its `metric_tags`, as `_<tag>`."""
     tags: Mapping[str, str] = {}
     if version.state == "READY":
         tags = {f"_{key}": value for key, value in version.config.metric_tags.items()}
@@ -78,5 +78,5 @@ def labels_of(version: ModelVersion) -> dict[str, str]:
 
 
 def named(namespace: str | None, model: str) -> dict[str, str]:
-    """Labels of a model."""
+    """Return the labels of a model: its name, and its namespace if that is not None."""
     return {"model": model} if namespace is None else {"namespace": namespace, "model": model}

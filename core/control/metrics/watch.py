@@ -22,7 +22,7 @@ logger = logging.getLogger("core")
 
 
 class Watch:
-    """One for each server. Event loop only; the frontend that serves metrics starts it.
+    """The metric sources of a server. Event loop only; the frontend that serves metrics starts them.
 
     worker   number of this process among several, None if it is the only one
     """
@@ -37,12 +37,12 @@ class Watch:
         self.labels = VersionLabels(self._gpu_uuid)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to measure. Raises what a source of a plugin raises."""
+        """Start every source. Raises what a source of a plugin raises."""
         for source in (*self._own, *self._added.values()):
             source.start(loop)
 
     def stop(self) -> None:
-        """Stop to measure."""
+        """Stop every source. An exception of a source of a plugin is only logged."""
         for source in self._own:
             source.stop()
         for plugin, source in self._added.items():
@@ -54,7 +54,7 @@ class Watch:
     def families(self) -> list[Family]:
         """Return the families of all sources, with values of now or of the last interval.
 
-        A source of a plugin that raises an exception is left out, with an error in the log.
+        A source of a plugin that raises an exception is left out and logged.
         """
         found = [family for source in self._own for family in source.families()]
         for plugin, source in self._added.items():
@@ -71,10 +71,10 @@ class Watch:
 
 
 def open_sources(options: Options) -> Mapping[str, MetricSource]:
-    """Return the sources of plugins by the names of these.
+    """Return plugin name → its source, and reserve the names of its families.
 
-    Raises CoreError: INTERNAL for what is no MetricSource, INVALID for a family that core or another plugin
-    has, and what a plugin raises.
+    Raises CoreError(INTERNAL) for what is no MetricSource, CoreError(INVALID) for a family that exists,
+    and what a plugin raises.
     """
     sources, taken = {}, set(CATALOG)
     for plugin, source in plugins.ask_each("core_open_metric_source", options=options):
@@ -97,7 +97,7 @@ def _names(source: MetricSource) -> set[str]:
 
 
 def _declared(plugin: str, source: MetricSource) -> list[Family]:
-    """Return the families of a plugin that are in its catalog: others could be there twice."""
+    """Return the families of a plugin that are in its catalog; log each other one as an error."""
     names, found = _names(source), []
     for each in source.families():
         if each.name in names:

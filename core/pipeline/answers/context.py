@@ -66,7 +66,7 @@ class DeliveryContext:
         self.clock = Clock(clock_ns)
 
     def count(self, queued: QueuedRequest, batch: Batch, failure: bool) -> None:
-        """Count a request that has got its final item.
+        """Count a request whose final item is there: as cancelled, failed or successful.
 
         failure   whether the execution has failed
         """
@@ -111,7 +111,7 @@ class DeliveryContext:
         item: InferenceResponse | CoreError | None,
         final: bool,
     ) -> None:
-        """Add the outputs of a response, and with the final item the times, to a request's trace."""
+        """Add a response's outputs to the request's trace; with the final item, also inputs and times."""
         trace = request.trace
         if isinstance(item, InferenceResponse):
             trace.tensors("TENSOR_BACKEND_OUTPUT", item.outputs)

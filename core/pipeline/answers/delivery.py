@@ -115,7 +115,7 @@ class BatchDelivery:
                 self._answer(i, tensors)
 
     def _refuse(self, i: int, tensors: list[Tensor], final: bool) -> None:
-        """Answer with an error: the tensors do not match the model's configuration."""
+        """Answer request `i` with an error, because the tensors do not fit the model's configuration."""
         error = misfit(tensors, self._request(i), self.context.signature)
         self._put(i, CoreError(error.kind, error.message + self.context.output_hint), final, final)
 
@@ -155,7 +155,7 @@ class BatchDelivery:
         return new_response(context.name, context.version, outputs, request.id, parameters)
 
     def _without_states(self, i: int, tensors: list[Tensor]) -> list[Tensor]:
-        """Return what the client gets, and keep the states of the sequence. An error changes neither."""
+        """Return the tensors for the client, and keep the sequence's states. An error changes no state."""
         waiting = self._waiting[i]
         signature = self.context.signature
         outputs = wanted_tensors(without_states(tensors, signature), waiting.request, signature)
@@ -186,10 +186,10 @@ class BatchDelivery:
     # thread of the instance --------------------------------------------
 
     def executed(self, outputs: Mapping[str, Any] | None, error: BaseException | None) -> None:
-        """Answer the requests that are open and not deferred. Called after execute.
+        """Answer the open requests with the outputs, or with the error. Called after execute.
 
-        outputs   what execute has returned
-        error     what execute has raised; or None
+        If both are None, deferred requests and those of a decoupled model stay open; others get an error.
+        outputs, error   what execute has returned or raised; or None
         """
         batch = self.batch
         context = self.context
@@ -216,7 +216,7 @@ class BatchDelivery:
             context.batch_done(batch, error)
 
     def _answer(self, i: int, tensors: list[Tensor]) -> None:
-        """Keep the response to one request until `release`. An error concerns this request only."""
+        """Keep a response until `release`, or send it if decoupled. An error fails only request `i`."""
         try:
             response = self._response(i, tensors, None)
         except CoreError as error:
@@ -248,7 +248,7 @@ class BatchDelivery:
     # event loop ------------------------------------------------------------
 
     def release(self) -> None:
-        """Count the execution that has ended, and send what waits."""
+        """Count the execution that has ended, send what waits, and put back the rescheduled requests."""
         batch = self.batch
         start = batch.start_ns
         end = batch.end_ns
@@ -288,7 +288,7 @@ class BatchDelivery:
     def _send(
         self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
     ) -> None:
-        """Count and trace one item, and send it."""
+        """Send one item. Count and trace it first, unless its row only fills the batch."""
         waiting = self._waiting[i]
         counts = waiting.counts
         if counts:
@@ -305,7 +305,7 @@ class BatchDelivery:
                     waiting.ended()
 
     def _release_batch(self) -> None:
-        """Drop the batch once all requests have ended, to break the references between the two."""
+        """After `release` and all final items, drop the batch: it and the delivery refer to each other."""
         if self._released and not self._left:
             self._left = -1
             self.batch = None  # type: ignore[assignment]

@@ -1,7 +1,7 @@
 """split: divides the outputs of a batch among its requests.
 
-execute ─► [split] ─► InferenceResponse.  The tensors of a request are views of the batch's outputs. Only
-outputs in memory of the client are copied here.
+execute ─► [split] ─► InferenceResponse.  The tensors of a request are views of the batch's outputs. An
+output is copied here only into memory that the client has named, or from a device to host memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
 def _split_on_device(
     whole: Tensor, requests: list[InferenceRequest], found: list[list[Tensor]]
 ) -> None:
-    """Append the rows of each request to its tensors, without leaving the device."""
+    """Append each request's rows of `whole` to its tensors in `found`. The rows stay on the device."""
     assert isinstance(whole, DeviceTensor)
     row = 0
     for request, tensors in zip(requests, found, strict=True):
@@ -197,10 +197,10 @@ def wanted_tensors(
 ) -> list[Tensor]:
     """Return the tensors of one request that its client wants, reshaped and classified.
 
-    Copy outputs into memory of the client, if the request names some. Copy tensors on a device to host
-    memory, on the responding thread, unless the request lets them stay.
+    Copy an output into memory of the client if the request names memory for it. Copy tensors on a device to
+    host memory, on the responding thread, unless the request lets them stay.
     Raise CoreError(INTERNAL) if the configuration lacks an output, or if an output is larger than its memory
-    or cannot be copied. Raise CoreError(INVALID) if the client wants classes of a tensor that has none.
+    or cannot be copied. Raise CoreError(INVALID) if an output cannot be classified.
     """
     if not request.outputs and _plain(tensors, signature):
         return tensors
@@ -237,9 +237,9 @@ def _plain(tensors: list[Tensor], signature: Signature) -> bool:
 
 
 def _on_host_if_wanted(tensor: Tensor, wanted: RequestedOutput | None) -> Tensor:
-    """Return a tensor on a device, or its copy in host memory if the request wants that.
+    """Return a copy in host memory, or the tensor itself if it may stay on the device or `place` copied it.
 
-    Raise CoreError(INTERNAL) if it cannot be copied.
+    If it may stay and `wanted.host` is set, also make the copy. Raise CoreError(INTERNAL) if that fails.
     """
     assert isinstance(tensor, DeviceTensor)
     if wanted is not None and wanted.memory is not None:

@@ -98,9 +98,9 @@ class Batcher(Scheduler):
 
     Not thread-safe: call from the event loop only.
 
-    key     function of a request: requests of one batch have equal keys; or None
+    key     function of a request: only requests with equal keys share a batch; None if all may
     rules   returns the model's own rule for the next batch; or None
-    early   whether a request that cannot meet its deadline is refused at once
+    early   whether a request is refused on arrival if its estimated wait clearly exceeds the time left
     """
 
     def __init__(
@@ -129,15 +129,15 @@ class Batcher(Scheduler):
 
     @property
     def pending(self) -> int:
-        """Requests that wait."""
+        """Number of requests that wait."""
         return len(self._queue)
 
     def pending_by_priority(self) -> dict[int, int]:
-        """Requests that wait, by priority level; empty without priorities."""
+        """Return priority level → number of requests that wait; {} without priorities."""
         return self._queue.by_level()
 
     def _push(self, waiting: QueuedRequest) -> None:
-        """Queue a request. Raise CoreError(UNAVAILABLE) if the queue is full, or DeadlineExceeded."""
+        """Queue a request. Raise CoreError(UNAVAILABLE) if the queue is full, or as `_refuse_late` does."""
         if waiting.request.deadline_ns and self._estimate is not None:
             self._refuse_late(waiting.request, self._estimate)
         self._queue.push(waiting)
@@ -145,7 +145,7 @@ class Batcher(Scheduler):
     def _refuse_late(self, request: InferenceRequest, estimate: WaitEstimate) -> None:
         """Raise DeadlineExceeded if the estimated wait clearly exceeds the time left.
 
-        Skip queues with timeouts: requests ahead may leave before they run.
+        Do nothing if an instance is idle, or if the queue has timeouts: requests ahead may then leave unrun.
         """
         ahead = self._queue.ahead_of(request)
         if not ahead or self._queue.timed or self._pool.has_idle:
@@ -161,14 +161,14 @@ class Batcher(Scheduler):
             )
 
     def put_back(self, waiting: QueuedRequest) -> None:
-        """Queue a request again that asks for another execution. Its instance becomes idle next."""
+        """Queue a request again that asks for another execution; refuse it if it is cancelled."""
         if waiting.request.cancelled:
             self._refuse(waiting, cancelled(), "CANCELED")
         else:
             self._queue.put_back(waiting)
 
     def _expire(self, now_ns: int) -> None:
-        """Refuse the requests whose queue timeout has passed."""
+        """Refuse the requests whose queue timeout has passed, or delay them if their policy says so."""
         for waiting in self._queue.expire(now_ns):
             self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
 
@@ -204,7 +204,7 @@ class SingleBatcher(Batcher):
         return reply
 
     def _runs_at_once(self, waiting: QueuedRequest) -> bool:
-        """Run a request without the queue if the queue is empty and an instance is idle."""
+        """Run a request if none waits and an instance is idle. Return whether it ran; it is not queued."""
         if self._pumping or self._queue.waits() or (runner := self._pool.claim()) is None:
             return False
         waiting.taken = True

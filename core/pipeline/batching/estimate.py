@@ -23,9 +23,9 @@ class WaitEstimate:
         self._older = self._newer = (0, 0)
 
     def wait_ns(self, ahead: int, instances: int) -> int:
-        """Return a low estimate in nanoseconds; 0 if too few requests have executed.
+        """Return a low estimate of the wait in nanoseconds; 0 if too few requests have executed.
 
-        ahead       number of requests that run before
+        ahead       number of requests that run before the new one
         instances   number of instances that serve
         The time of one request is the overall mean or the recent mean, whichever is smaller, because the
         first executions of a model are often slow.

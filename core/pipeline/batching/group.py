@@ -9,9 +9,9 @@ from core.request import InferenceRequest
 class GroupKey:
     """Function of a request; requests with equal keys may share a batch. Create it with `group_key`.
 
-    optional        whether the requests must have the same inputs
-    variable        inputs whose shapes must be equal, without the batch dimension
-    shape_tensors   inputs whose values must be equal
+    optional        whether the requests must have the same inputs, since some are optional
+    variable        names of the inputs whose shapes behind the batch dimension must be equal
+    shape_tensors   names of the inputs whose values must be equal
     """
 
     def __init__(self, optional: bool, variable: list[str], shape_tensors: list[str]):

@@ -46,7 +46,7 @@ class QueuedRequest:
     counts      False for a row that only fills a batch and has no client
     ended       called after the final item; or None
     keep        called with the tensors of a response, to take the states of a sequence out; or None
-    taken       whether it has left the queue: executed, expired or cancelled
+    taken       whether it has left the queue, to be executed, or because it has expired or is cancelled
     begun       whether it has got its first response, if that is counted
     """
 
@@ -64,7 +64,7 @@ class QueuedRequest:
 
 
 def new_queued_request(request: InferenceRequest, reply: Reply, key: object) -> QueuedRequest:
-    """Return QueuedRequest(request, reply, key), faster."""
+    """Return QueuedRequest(request, reply, key) without a call of its constructor, which is slower."""
     waiting: QueuedRequest = QueuedRequest.__new__(QueuedRequest)
     waiting.request = request
     waiting.reply = reply
@@ -114,7 +114,7 @@ class RequestQueue:
         return {} if 0 in self._counts else dict(self._counts)
 
     def ahead_of(self, request: InferenceRequest) -> int:
-        """Return how many requests run before a new one: those of its level and of higher levels."""
+        """Return how many requests run before a new one: those of its level and of levels before it."""
         if self._simple:
             return self._count
         level = self._level(request)
@@ -178,7 +178,7 @@ class RequestQueue:
         return True
 
     def take(self, chosen: list[QueuedRequest]) -> None:
-        """Remove requests that `front` has returned, from the first on."""
+        """Remove `chosen`: all that `front` has returned, or the first of them."""
         if self._simple:
             self._take_from_line(chosen)
             return
@@ -236,7 +236,7 @@ class RequestQueue:
         return next_ns
 
     def _late(self, level: int, now_ns: int) -> list[QueuedRequest]:
-        """Return the requests of a level whose timeout has passed, without those that are delayed.
+        """Return the requests of a level whose timeout has passed. Already delayed ones are not among them.
 
         If requests cannot override the timeout, all wait equally long, so the first that is in time ends the
         search.
@@ -255,7 +255,7 @@ class RequestQueue:
         return found
 
     def in_order(self) -> Iterator[QueuedRequest]:
-        """Yield the requests in the order in which they run: by level, then arrival; delayed ones last."""
+        """Yield the requests in the order in which they run: by level, and in each the delayed ones last."""
         for level in self._levels:
             yield from self._waiting[level]
             yield from self._delayed[level]

@@ -27,7 +27,7 @@ class Scheduler(RequestHandler):
 
     Not thread-safe: call from the event loop only.
 
-    on_final   called when a request that has never run has ended
+    on_final   called when this scheduler has ended a request with an error instead of running it
     clock_ns   time.monotonic_ns, or the clock of a test
     """
 
@@ -51,11 +51,11 @@ class Scheduler(RequestHandler):
 
     @property
     def pending(self) -> int:
-        """Requests that wait."""
+        """Number of requests that wait."""
         raise NotImplementedError
 
     def pending_by_priority(self) -> dict[int, int]:
-        """Requests that wait, by priority level; empty without priorities."""
+        """Return priority level → number of requests that wait; {} without priorities."""
         return {}
 
     def submit(self, request: InferenceRequest) -> Reply:
@@ -63,7 +63,7 @@ class Scheduler(RequestHandler):
         raise NotImplementedError
 
     def put_back(self, waiting: QueuedRequest) -> None:
-        """Queue a request again that asks for another execution. Its instance becomes idle next."""
+        """Queue a request again that asks for another execution. The instance that ran it is idle next."""
         raise NotImplementedError
 
     def changed(self, added: list[InstanceRunner]) -> None:
@@ -75,7 +75,7 @@ class Scheduler(RequestHandler):
         """End the sequences that wait for requests. Only sequence schedulers have some."""
 
     def close(self) -> None:
-        """Stop the timer; no request waits any more."""
+        """Stop the timer. Call this when no request waits any more."""
         self._timer.close()
 
     def pump(self) -> None:
@@ -100,7 +100,7 @@ class Scheduler(RequestHandler):
         raise NotImplementedError
 
     def _refuse(self, waiting: QueuedRequest, error: CoreError, reason: str) -> None:
-        """Answer a request that has left the queue and has not run."""
+        """Answer a request with `error` after it has left the queue without running. Count `reason`."""
         self._statistics.failed(reason, self._clock.now_ns() - waiting.request.arrival_ns)
         waiting.reply.fail(error)
         self._on_final()

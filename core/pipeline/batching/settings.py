@@ -9,7 +9,7 @@ from core.pipeline.batching.queue import QueuePolicy, RequestQueue
 
 
 def batch_limits(config: ModelConfig) -> BatchLimits:
-    """Return the limits of dynamic_batching. Without it every request runs alone."""
+    """Return the limits of dynamic_batching. Without it or max_batch_size, each request runs alone."""
     if not config.HasField("dynamic_batching") or not config.max_batch_size:
         return BatchLimits(most_rows=max(1, config.max_batch_size), alone=True)
     batching = config.dynamic_batching

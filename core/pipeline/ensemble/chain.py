@@ -48,7 +48,7 @@ class EnsembleChain:
 
     steps    of the configuration, completed with what their models say
     models   of the steps
-    ranks    ranks of outputs whose model has a batch dimension and the ensemble has none, or the reverse
+    ranks    output → rank for clients, if only its model or only the ensemble has a batch dimension
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Decides which tensors of an ensemble stay in the memory of the device where a step makes them.
 
-EnsembleChain ─► [outputs_asked] ─► EnsemblePlan.  A tensor stays on its device if only steps use it whose
-models accept device arrays. If the client, a condition or another step needs it in host memory, the step that
+EnsembleChain ─► [outputs_asked] ─► EnsemblePlan.  A tensor stays on its device if the client or the model of
+a step accepts it there. If the client, a condition or a step also needs it in host memory, the step that
 makes it copies it on the thread of its instance, so the event loop never waits for a device.
 """
 

@@ -110,7 +110,7 @@ class Branch:
         return child
 
     def add(self, child: Branch) -> None:
-        """Add a child that may have steps to run, here and in the parents."""
+        """Add a child that may have steps to run, and this branch to its parent in the same way."""
         if self.children is None:
             self.children = {}
         self.children[child] = None
@@ -128,7 +128,7 @@ class Branch:
                 kept.pop(self, None)
 
     def clear(self) -> None:
-        """Break the references between branches, so that they are freed when the request ends."""
+        """Remove all children here and below. They refer to their parents, which would keep them alive."""
         children, self.children = self.children, None
         if children is not None:
             for child in children:

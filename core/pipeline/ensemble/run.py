@@ -48,7 +48,7 @@ class Run:
             self._request.on_cancel(self._cancel_steps)
 
     def advance(self, branch: Branch) -> None:
-        """Start every step of a branch and its children whose inputs exist."""
+        """Start those steps, of a branch and of its children, whose inputs exist or are absent."""
         started = True
         while started and branch.waiting and not self.reply.finished:
             started = False
@@ -73,7 +73,7 @@ class Run:
         return True
 
     def _begin(self, branch: Branch, step: Step) -> None:
-        """Run or skip a step whose inputs are known."""
+        """Run a step whose inputs are known, skip it, or let it wait for a slot."""
         if self._request.cancelled:
             self._end(cancelled())
             return
@@ -118,7 +118,7 @@ class Run:
         return self._slots[step.index]
 
     def step_ended(self, step: Step) -> None:
-        """Free the slot of a request to a step that has ended."""
+        """Free the slot of a request to `step` that has ended, if steps have slots and the run goes on."""
         if self._slots is not None and not self.reply.finished:
             self._slots[step.index].release()
 
@@ -162,7 +162,7 @@ class Run:
         return child
 
     def _answer(self, branch: Branch) -> None:
-        """Send the response of a branch once all wanted outputs exist."""
+        """Send a branch's response, once, if each wanted output exists or is absent and one is its own."""
         if branch.answered or self.reply.finished:
             return
         plan = self._plan

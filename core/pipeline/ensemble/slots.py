@@ -32,7 +32,7 @@ class StepSlots:
     def acquire(self, start: Callable[[], None], source: InferenceRequest | None) -> None:
         """Call `start` once a slot is free, now or in `release`.
 
-        source   the request whose response this is, paused until nothing waits; or None
+        source   the request whose response `start` handles; paused while any start waits. Or None
         """
         if self._free:
             self._free -= 1
@@ -44,7 +44,7 @@ class StepSlots:
             self._paused.append(source)
 
     def release(self) -> None:
-        """Free a slot, and start what waits."""
+        """Free a slot, and give free slots to what waits. Resume the paused requests if nothing waits."""
         self._free += 1
         # What starts may end at once and call this again. A loop and no recursion: thousands may wait.
         if self._starting:
@@ -58,7 +58,7 @@ class StepSlots:
             self._resume()
 
     def clear(self) -> None:
-        """Forget what waits, because the request has ended."""
+        """Forget the starts that wait, because the run has ended, and resume the paused requests."""
         self._waiting.clear()
         self._resume()
 

@@ -79,7 +79,7 @@ def steps_of(config: ModelConfig) -> list[Step]:
 
 
 def needed_steps(steps: Iterable[Step], wanted: Iterable[str]) -> list[Step]:
-    """Return the steps that the `wanted` tensors of the ensemble need."""
+    """Return, in their order, the steps that the `wanted` tensors of the ensemble need, directly or not."""
     steps = list(steps)
     missing = set(wanted)
     needed: set[int] = set()

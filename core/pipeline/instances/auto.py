@@ -35,7 +35,7 @@ class AutoRunner(ThreadRunner):
 
     1. On the thread, the minimum of the last executions and of the last switches decides, since longer times
        also contain other work of the machine. On the loop, a moving average decides.
-    2. After each return from the loop, the instance stays on the thread twice as long as before.
+    2. After a return from the loop, it stays on the thread for twice as many executions, up to LONGEST_TRIAL.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class AutoRunner(ThreadRunner):
             self._trial = min(2 * self._trial, LONGEST_TRIAL)
 
     def _learn_on_thread(self, took_ns: int, crossing_ns: int) -> None:
-        """Decide after `_trial` executions.
+        """Note an execution's times. After `_trial` of them, go over to the loop if the shortest is short.
 
         crossing_ns   time of the switch to the thread and back
         """

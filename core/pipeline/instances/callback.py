@@ -18,7 +18,7 @@ from core.pipeline.instances.runner import InlineRunner, RunnerOwner, contained,
 class CallbackRunner(InlineRunner):
     """Runner whose `run` returns once the execution has started. Invariants:
 
-    1. The pool sees it as idle while fewer than `instance.ahead` batches run.
+    1. It is idle to the pool while fewer than `instance.ahead` batches run; with a rate limit, if none runs.
     2. Batches execute one at a time, in the order in which they were started.
     """
 

@@ -57,7 +57,7 @@ class Pool(RunnerOwner):
     def connect(
         self, on_idle: Callable[[], None], put_back: Callable[[QueuedRequest], None]
     ) -> None:
-        """Name the callbacks of the scheduler that uses the pool. Its constructor calls this once.
+        """Name the callbacks of the scheduler that uses the pool. The scheduler calls this once.
 
         on_idle    called when an instance has become idle, or the last one has broken
         put_back   called with a request that asks for another execution
@@ -104,7 +104,7 @@ class Pool(RunnerOwner):
         return None
 
     def unclaim(self, runner: InstanceRunner) -> None:
-        """Return a claimed runner unused."""
+        """Free what `claim` has taken from the rate limiter, because the runner gets no batch."""
         if self._limiter is not None:
             self._limiter.release(runner)
 
@@ -228,7 +228,7 @@ class Pool(RunnerOwner):
         await asyncio.gather(*(w.close() for w in runners), *self._retiring.values())
 
     def became_idle(self, runner: InstanceRunner, delivery: BatchDelivery) -> None:
-        """Take back a runner that has executed a batch."""
+        """Take back a runner after a batch: end its `try_out`, or make it idle, or remove it if it broke."""
         if self._trials:
             trial = self._trials.pop(runner, None)
             if trial is not None:
@@ -260,7 +260,7 @@ class Pool(RunnerOwner):
             self.broken = runner.broken
 
     def _changed(self) -> None:
-        """React to an instance whose readiness has changed."""
+        """Ask all instances whether they are ready. Call `on_idle` if one is available again."""
         self._unready = not all(w.instance.ready() for w in self.runners)
         if self._set_unready_aside():
             self._on_idle()
@@ -284,7 +284,7 @@ def runner_for(
     owner: RunnerOwner,
     limited: bool = False,
 ) -> InstanceRunner:
-    """Return the runner that suits an instance: by `placement`, or because `execute` is a coroutine function.
+    """Return the runner that suits the instance's `placement`, `execute` (coroutine or not) and host policy.
 
     limited   whether a rate limiter counts its executions
     """

@@ -80,9 +80,9 @@ class RateLimiter:
         """Register the runner of a new instance, and return its state.
 
         wake      called when the instance may execute
-        is_idle   returns whether a runner is idle; if it is after `wake`, its resources are freed
+        is_idle   returns whether a runner is idle; if it still is after `wake`, its resources are freed
 
-        Raise CoreError(INVALID) if it demands more units than a resource has, or if it demands a resource per
+        Raise CoreError(INVALID) if `demand` has more units than a resource has, or if it has a resource per
         device that another instance demands for all devices together, or the reverse.
         """
         for key, count in demand.resources.items():
@@ -114,7 +114,7 @@ class RateLimiter:
             )
 
     def unregister(self, runner: Any) -> None:
-        """Remove an instance that closes. Without effect if it is not registered."""
+        """Remove an instance that closes. Do nothing if it is not registered."""
         if (limited := self._limited.pop(runner, None)) is None:
             return
         if limited.staged:
@@ -161,7 +161,7 @@ class RateLimiter:
 
         Stop at the first that must wait; otherwise small demands could overtake a large one forever.
 
-        asking   an instance that needs no call of `wake`
+        asking   an instance that needs no call of `wake`, since its caller sees the result; or None
         """
         woken = []
         self._staged.sort(key=lambda limited: limited.rank)

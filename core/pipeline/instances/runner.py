@@ -31,7 +31,7 @@ class RunnerOwner:
     """Interface of what gives batches to runners."""
 
     def became_idle(self, runner: InstanceRunner, delivery: BatchDelivery) -> None:
-        """Take back a runner that can execute again. Called on the event loop."""
+        """Take back a runner that can execute again, or is broken. Called on the event loop."""
         raise NotImplementedError
 
 
@@ -64,7 +64,7 @@ class InstanceRunner:
         self._owner = owner
 
     async def open(self) -> None:
-        """Open the instance. Raise its exception."""
+        """Open the instance. Raise what its `open` raises."""
         raise NotImplementedError
 
     def run(self, delivery: BatchDelivery) -> None:
@@ -72,7 +72,7 @@ class InstanceRunner:
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Close the instance. Log its exception."""
+        """Close the instance. Log an exception that its `close` raises."""
         raise NotImplementedError
 
     def execute(self, delivery: BatchDelivery) -> BaseException | None:
@@ -94,7 +94,7 @@ class InstanceRunner:
         return error
 
     def _ended(self, delivery: BatchDelivery, error: BaseException | None) -> None:
-        """Finish an execution, on the event loop."""
+        """On the event loop: note a Fatal error in `broken`, release the delivery, tell the owner."""
         if error is not None and isinstance(error, Fatal):
             self.broken = error
         delivery.release()
@@ -258,7 +258,7 @@ class _ThreadCall:
 
 
 def on_device(delivery: BatchDelivery, instance: ModelInstance) -> None:
-    """Let the instance see inputs in the memory of a device without a copy."""
+    """Make the batch a DeviceBatch, which gives the instance inputs in the memory of a device."""
     delivery.batch = DeviceBatch(delivery.batch, instance)
 
 
@@ -282,7 +282,7 @@ def open_instance(instance: ModelInstance) -> Callable[[Batch], Any]:
 
 
 def contained(error: BaseException) -> Exception:
-    """Return what a model raised as an Exception.
+    """Return `error`, or a CoreError(INTERNAL) in place of StopIteration and of what is no Exception.
 
     SystemExit and similar would end the event loop or the thread.
     """
@@ -304,6 +304,6 @@ def _stream(instance: ModelInstance, batch: Batch, loop: asyncio.AbstractEventLo
 
 
 def _size(outputs: Mapping[str, Any] | list[Any]) -> int:
-    """Return the bytes of what a stream has yielded; 0 for objects without `nbytes`."""
+    """Return the size in bytes of what a stream has yielded; objects without `nbytes` count 0."""
     found = outputs.values() if isinstance(outputs, Mapping) else outputs
     return sum(getattr(each, "nbytes", 0) for each in found)

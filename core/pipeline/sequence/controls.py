@@ -55,7 +55,7 @@ def _writer(name: str, control: ModelSequenceBatching.Control, batched: bool) ->
 def _false_true(
     name: str, control: ModelSequenceBatching.Control, shape: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """Return the tensors for the two values of a control.
+    """Return (false, true): the tensors for the two values of a control other than CORRID.
 
     They are created once, since tensors are read-only.
     """

@@ -35,7 +35,7 @@ class SequenceScheduler(Scheduler):
 
     Invariants:
     1. `_sequences` has the sequences that accept requests, by id.
-    2. A sequence is in `_backlog` until it has a slot; it leaves its slot when its END runs.
+    2. A sequence is in `_backlog` until it has a slot. It leaves that when its END runs or it is abandoned.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class SequenceScheduler(Scheduler):
 
     @property
     def pending(self) -> int:
-        """Requests that wait."""
+        """Number of requests that wait."""
         return self._pending
 
     def changed(self, added: list[InstanceRunner]) -> None:
@@ -89,7 +89,7 @@ class SequenceScheduler(Scheduler):
             self.pump()
 
     def submit(self, request: InferenceRequest) -> Reply:
-        """Queue an admitted request. Raise CoreError(INVALID) if it belongs to no sequence."""
+        """Queue an admitted request. Raise CoreError(INVALID) without a sequence, or for several rows."""
         sequence = self._sequence_of(request)
         self._controls(request, True)
         waiting = QueuedRequest(request, Reply(request), self._key(request) if self._key else None)
@@ -255,7 +255,7 @@ class SequenceScheduler(Scheduler):
         self._idle_check_ns = next_ns
 
     def _schedule_idle_check(self, sequence: Sequence) -> None:
-        """Schedule the next idle check for a sequence that has a slot and no request."""
+        """If a sequence has no request, have it checked when it will have been idle for too long."""
         if not sequence.waiting:
             self._idle_check_ns = min(self._idle_check_ns, sequence.touched_ns + self._idle_ns)
 

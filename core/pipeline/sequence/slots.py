@@ -20,10 +20,10 @@ class Sequence:
     waiting     its requests that have not run, in their order
     slots       slots of its instance; None while it waits for a slot
     slot        index of its slot there
-    ending      whether a request with the END flag has arrived: the next request starts a new sequence
+    ending      whether a request with the END flag has arrived; if so, the next request starts a new sequence
     touched_ns  when its last request arrived or ran
-    states      tensors that the server keeps for it, by input name; None before its first request
-    running     whether a request uses its states: the next request waits until they are renewed
+    states      tensors that the server keeps for it, by input name; None before its first request runs
+    running     whether a request uses its states now; if so, the next request waits until they are renewed
     """
 
     __slots__ = ("ending", "id", "running", "slot", "slots", "states", "touched_ns", "waiting")
@@ -83,7 +83,7 @@ class InstanceSlots:
         return self._free[0] if self._free else None
 
     def enter(self, sequence: Sequence, slot: int) -> None:
-        """Give a sequence the first free slot."""
+        """Give a sequence `slot`, which must be the result of `free_slot`."""
         heapq.heappop(self._free)
         sequence.slots, sequence.slot = self, slot
         self.sequences[slot] = sequence
@@ -101,8 +101,8 @@ class InstanceSlots:
     def take(self, sequence: Sequence, now_ns: int) -> QueuedRequest:
         """Return the next request of a sequence. If it is the last, free the slot.
 
-        The slot is free at once: the next sequence in it runs later, since the instance runs one batch at a
-        time.
+        The slot may be given away before the request has run: the instance runs one batch at a time, so the
+        next sequence in the slot runs later.
         """
         waiting = sequence.waiting.popleft()
         waiting.taken = True

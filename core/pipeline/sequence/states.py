@@ -1,7 +1,7 @@
 """States: implicit state, the tensors that the server keeps between the requests of a sequence.
 
 slots ─► [States] ─► runner … delivery ─► [StateUpdater] ─► the sequence.  A request gets the states of its
-sequence as inputs; the model's outputs renew them and are not sent to the client.
+sequence as inputs. The model's outputs renew them; the client gets those only that are also ordinary outputs.
 Source of the rules: ModelSequenceBatching.State in Triton's model_config.proto.
 """
 

@@ -72,7 +72,7 @@ class AgentModel:
 
     @property
     def location(self) -> Path:
-        """Return the current folder of the model, set by the previous agent or by `update`.
+        """Return the current folder of the model: the repository's, or what `update` of an agent has set.
 
         Write only to the folder of `acquire`: any other may be the user's repository.
         """
@@ -92,14 +92,14 @@ class AgentModel:
 
         memory_bytes   number of bytes that will be written: asks for a folder in memory, if there is room;
                        None: a folder on disk
-        It is removed after unload_complete or load_fail. Raises OSError if it cannot be made.
+        core removes the folder after unload_complete or load_fail. Raises OSError if it cannot be made.
         """
         if self._acquired is None:
             self._acquired = PrivateDirectory() if memory_bytes is None else in_memory(memory_bytes)
         return self._acquired.path
 
     def release(self) -> None:
-        """Remove the folder of `acquire` early. Raises CoreError(INVALID) if it is the location."""
+        """Remove the folder of `acquire` early, if any. Raises CoreError(INVALID) if it is the location."""
         if self._acquired is not None:
             if self._location == self._acquired.path:
                 raise invalid(f"the folder '{self._location}' is that of model '{self.name}' now")
@@ -121,7 +121,7 @@ class AgentModel:
         self._loading = False
 
     def remove(self) -> None:
-        """Remove the folder of `acquire`. Called by core, after the last action."""
+        """Remove the folder of `acquire`, if there is one. Called by core, after the last action."""
         if self._acquired is not None:
             self._acquired.remove()
             self._acquired = None

@@ -24,7 +24,7 @@ _CHUNK_BYTES = 1 << 20
 
 class ChecksumAgent(RepositoryAgent):
     def load(self, model: AgentModel) -> None:
-        """Raise CoreError for the first missing or different file, in the order of the keys."""
+        """Raise CoreError for the first file that is missing, differs or, with require_all, has no digest."""
         wanted = {key: value for key, value in model.parameters.items() if key != _REQUIRE_ALL}
         listed = {_check(model.location, key, value) for key, value in wanted.items()}
         if model.is_true(_REQUIRE_ALL):
@@ -36,7 +36,7 @@ class ChecksumAgent(RepositoryAgent):
 
 
 def _check(location: Path, key: str, expected: str) -> str:
-    """Compare the digest of one file; return its path in the form of `files_of`."""
+    """Raise CoreError unless a file has the digest `expected`; return its path in the form of `files_of`."""
     algorithm, colon, name = key.partition(":")
     if not colon:
         raise invalid(

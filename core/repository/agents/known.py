@@ -53,7 +53,7 @@ def _open(name: str, directory: str) -> tuple[RepositoryAgent, str]:
 
 
 def _of_folder(name: str, directory: str) -> object | None:
-    """Return the object `agent` of <directory>/<name>/agent.py; None if there is no such file."""
+    """Return `agent` of <directory>/<name>/agent.py, None without this file. Raises CoreError if it fails."""
     file = Path(directory, name, _FILE)
     if not directory or name != file.parent.name or name == ".." or not file.is_file():
         return None

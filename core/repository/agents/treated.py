@@ -68,9 +68,9 @@ class Treated(ModelDirectory):
             self.path, self.address = model.location, str(model.location)
 
     def _found(self) -> ModelSource:
-        """Return the source of the folder now.
+        """Return the source of the folder that the agents have left.
 
-        In a new folder, every version changes with any file of the old one.
+        In a new folder all versions get one stamp, which changes with any file of the old folder.
         """
         source = self._source
         listing = FolderRepository(str(self.path.parent)).listing(self.path.name) or {}
@@ -89,18 +89,18 @@ class Treated(ModelDirectory):
         )
 
     def complete(self) -> None:
-        """Report to the agents that the model serves."""
+        """Call `load_complete` of the agents, the last one first: the model serves."""
         with self._turn:
             self._next = "unload"
             self._tell("load_complete", reversed(self._models))
 
     def fail(self) -> None:
-        """Report to the agents that the model or an agent's `load` has failed."""
+        """Call `load_fail` of the agents whose `load` was called, the last one first."""
         with self._turn:
             self._tell("load_fail", reversed(self._models))
 
     def unload(self) -> None:
-        """Report to the agents that no version takes requests any more. Does nothing if none was loaded."""
+        """Call `unload` of the agents in their order. Do nothing before `complete` and on a second call."""
         with self._turn:
             if self._next == "unload":
                 self._next = "unload_complete"

@@ -99,7 +99,7 @@ class DetailedStatistics(Statistics):
     def succeeded(
         self, rows: int, total_ns: int, queue_ns: int, input_ns: int, infer_ns: int, output_ns: int
     ) -> None:
-        """Count a request that has got its last response, and observe its latencies."""
+        """Count a successful request of `rows` rows that has got its last response; observe its latencies."""
         Statistics.succeeded(self, rows, total_ns, queue_ns, input_ns, infer_ns, output_ns)
         if self._spreads:
             self.grow_old()
@@ -130,7 +130,7 @@ class DetailedStatistics(Statistics):
         self.miss_phase.observe(cache_ns)
 
     def grow_old(self) -> None:
-        """Begin a new period of the sketches for each AGE_NS that has passed."""
+        """Begin a new period of the sketches for each AGE_NS that has passed, which discards the oldest."""
         now_ns = self._clock.now_ns()
         while now_ns >= self._turn_ns:
             # After a long idle time a few turns discard everything.
@@ -170,7 +170,7 @@ def statistics_of(
 
 
 def buckets_of(config: ModelConfig) -> dict[str, tuple[float, ...]]:
-    """Return the buckets in model_metrics of a configuration, by metric family."""
+    """Return metric family → its buckets, for the families in model_metrics of a configuration."""
     return {
         control.metric_identifier.family: tuple(control.histogram_options.buckets)
         for control in config.model_metrics.metric_control

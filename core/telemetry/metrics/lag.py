@@ -40,7 +40,7 @@ class LoopLag(MetricSource):
             self._timer = None
 
     def families(self) -> list[Family]:
-        """Return the delays since the start; nothing before it."""
+        """Return the histogram of the delays since the start; nothing while the timer does not run."""
         if not self._running:
             return []
         seen = self._histogram

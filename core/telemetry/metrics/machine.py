@@ -34,7 +34,7 @@ class Machine(MetricSource):
         self._busy, self._total = self._ticks()  # since the machine started
 
     def families(self) -> list[Family]:
-        """Return the gauges, read again if the last reading is older than the interval."""
+        """Return the gauges that are known, read again if the last reading is older than the interval."""
         now = self._clock()
         if now - self._looked >= self._interval_s:
             self._looked = now
@@ -53,7 +53,7 @@ class Machine(MetricSource):
             self._values["nv_cpu_memory_used_bytes"] = memory["MemTotal"] - memory["MemAvailable"]
 
     def _ticks(self) -> tuple[int, int]:
-        """Return the ticks of all cores since the machine started, (busy, all); (0, 0) if unknown."""
+        """Return (busy, all): the ticks of all cores since the machine started; (0, 0) without /proc/stat."""
         try:
             first = (self._proc / "stat").read_text().partition("\n")[0]
         except OSError:
@@ -63,7 +63,7 @@ class Machine(MetricSource):
         return sum(ticks) - sum(ticks[3:5]), sum(ticks)
 
     def _memory(self) -> dict[str, int]:
-        """Return the values of /proc/meminfo in bytes, by name."""
+        """Return name → bytes of the values in /proc/meminfo; empty without that file."""
         try:
             lines = (self._proc / "meminfo").read_text().splitlines()
         except OSError:

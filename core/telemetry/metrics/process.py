@@ -45,7 +45,7 @@ class Process(MetricSource):
         self._values: dict[str, float] = {}
 
     def families(self) -> list[Family]:
-        """Return the known gauges, read again if the last reading is older than the interval."""
+        """Return the gauges that are known, read again if the last reading is older than the interval."""
         now = self._clock()
         if now - self._looked >= self._interval_s:
             self._looked = now

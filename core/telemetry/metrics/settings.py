@@ -36,7 +36,7 @@ class MetricSettings:
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> MetricSettings:
-        """Read the settings of --metrics-config, by their names."""
+        """Return the settings in `config`, name → text; an invalid one has no effect but a complaint."""
         complaints = [
             f"--metrics-config={key} has no effect: there is no such setting"
             for key in sorted(set(config) - set(_KEYS))
@@ -55,7 +55,7 @@ class MetricSettings:
 
 
 def _quantiles(text: str, complaints: list[str]) -> tuple[float, ...]:
-    """Return the quantiles of `0.5:0.05,0.9:0.01`; invalid pairs are skipped and added to `complaints`."""
+    """Return the quantiles (first numbers) of `0.5:0.05,0.9:0.01`; add a complaint for each invalid pair."""
     found: list[float] = []
     for pair in filter(None, text.split(",")):
         quantile, colon, error = pair.partition(":")

@@ -39,7 +39,7 @@ class SpanContext(NamedTuple):
 
     @property
     def traceparent(self) -> str:
-        """Return the traceparent header of the span, with the flag "sampled": every span here is."""
+        """Return the traceparent header of the span, always with the flag "sampled"."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-01"
 
     def carrier(self) -> str:
@@ -73,7 +73,7 @@ def parsed(traceparent: str, tracestate: str = "") -> SpanContext | None:
 
 
 def _state(text: str) -> str:
-    """Return the members of a tracestate; "" if one is invalid, two have one key, or there are too many."""
+    """Return the members of a tracestate; "" if one is invalid, two have one key, or there are over 32."""
     members = [member.strip(" \t") for member in text.split(",")]
     members = [member for member in members if member]
     keys = {member.partition("=")[0] for member in members}

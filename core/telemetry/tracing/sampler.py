@@ -8,7 +8,7 @@ from core.telemetry.tracing.writer import TraceFiles
 
 
 class Sampler:
-    """One set of settings in effect: of the server, or of one model. Call from the loop thread only.
+    """Chooses requests by the settings of the server or of one model. Call from the loop thread only.
 
     takes_context  whether a request with the context of its client is always traced
     remaining      traces that may still begin, -1 for no limit; a request with the context of its client
@@ -44,9 +44,9 @@ class Sampler:
         )
 
     def take(self, forced: bool = False) -> bool:
-        """Return whether to trace this request: the last of each `rate` requests.
+        """Return whether to trace this request: the last of each `rate` ones. If so, count its trace as open.
 
-        forced   the request has the context of its client: it is traced unless tracing is off
+        forced   the request has the context of its client: it is always traced unless tracing is off
         """
         if not self.settings.may_trace:
             return False
@@ -68,7 +68,7 @@ class Sampler:
         return True
 
     def left(self, trace: Trace) -> None:
-        """Record that a trace is complete."""
+        """Record that a trace is complete; write it and the waiting traces if it is time (see the class)."""
         self._open -= 1
         self._waiting.append(trace)
         settings = self.settings
@@ -82,7 +82,7 @@ class Sampler:
             self._write(numbered=bool(settings.log_frequency))
 
     def retire(self) -> None:
-        """Stop sampling after a change of settings; write waiting traces when the last open one ends."""
+        """End this sampler, because settings changed: write waiting traces once no trace is open any more."""
         self._retired = True
         if not self._open:
             self._write(numbered=bool(self.settings.log_frequency))

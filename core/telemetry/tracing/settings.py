@@ -50,7 +50,7 @@ class TraceSettings:
 
     @classmethod
     def of(cls, options: Options, shown: Mapping[str, str] | None = None) -> TraceSettings:
-        """Return the settings of the command line. Raises CoreError(INVALID) for an invalid number."""
+        """Return the settings of the command line; log unknown ones. Raises CoreError for a wrong number."""
         found: dict[str, Any] = {"shown": shown}
         levels: set[str] = set()
         for key, value in options.trace_config.get("", []):
@@ -101,7 +101,7 @@ class TraceSettings:
 def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changes of a client as fields of TraceSettings; None clears a field.
 
-    Unknown names and unknown levels are skipped, as in Triton. Raises CoreError(INVALID) for an invalid
+    It skips unknown names and unknown levels, as Triton does. Raises CoreError(INVALID) for an invalid
     value, CoreError(UNSUPPORTED) for the trace file.
     """
     if "trace_file" in changes:
@@ -114,7 +114,7 @@ def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _names_no_level(value: Any) -> bool:
-    """Return whether a list has only unknown levels; such a list changes nothing."""
+    """Return whether `value` is a list of unknown levels only, or empty; such a list changes nothing."""
     return isinstance(value, list) and all(
         isinstance(each, str) and each not in (OFF, *_LEVELS) for each in value
     )

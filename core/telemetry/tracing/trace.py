@@ -109,7 +109,7 @@ class Trace:
         self.hold()
 
     def begin_spans(self, remote: SpanContext | None) -> None:
-        """Give the trace spans, below the client's span if there is one. Call it before other methods."""
+        """Set `remote`, `root` and, with TIMESTAMPS, `context`. Call it before other methods."""
         self.remote = remote
         self.root = contexts.first() if remote is None else remote.child()
         if TIMESTAMPS in self._level:
@@ -136,19 +136,19 @@ class Trace:
         )
 
     def stamp(self, name: str, at_ns: int = 0) -> None:
-        """Record an event, now or at another time of the same clock (ns)."""
+        """Record an event at `at_ns` of the same clock, 0 for now; do nothing without level TIMESTAMPS."""
         if TIMESTAMPS in self._level:
             self._events.append((at_ns or self._clock_ns(), name, None))
 
     def span(self, name: str, start_ns: int, end_ns: int) -> None:
-        """Record the start and the end of an activity."""
+        """Record an activity as the events <name>_START and <name>_END, as `stamp` does."""
         self.stamp(f"{name}_START", start_ns)
         self.stamp(f"{name}_END", end_ns)
 
     def tensors(
         self, activity: str, tensors: Iterable[Tensor], shared: bool = False, at_ns: int = 0
     ) -> None:
-        """Record the tensors of a request or a response.
+        """Record tensors of a request or a response under `activity`; do nothing without level TENSORS.
 
         shared   the tensors are in memory that may change: the trace keeps copies
         """
@@ -182,7 +182,7 @@ class Trace:
             asyncio.get_running_loop().call_soon(first._leave)
 
     def answered(self, item: InferenceResponse | CoreError) -> None:
-        """Record a response to the caller."""
+        """Record a response or an error for the caller; the outputs only if no execution recorded them."""
         if isinstance(item, CoreError):
             self.error = item.message
         elif not self._executed:  # the response of an ensemble or of the cache
@@ -192,7 +192,7 @@ class Trace:
             self.stamp("INFER_RESPONSE_COMPLETE")
 
     def end(self) -> None:
-        """Record that the request has got its last response."""
+        """Record that the request has got its last response, and release the creator's `hold`."""
         self.stamp("REQUEST_END")
         self.release()
 
@@ -206,7 +206,7 @@ class Trace:
         return [entry for trace in (self, *self.children) for entry in trace._own_entries()]
 
     def stamps(self) -> list[tuple[int, str]]:
-        """Return times and their names, in order."""
+        """Return (time in ns, name) of each event without a tensor, in order of time."""
         return [(ns, name) for ns, name, tensor in self._sorted() if tensor is None]
 
     def _sorted(self) -> list[tuple[int, str, Tensor | None]]:

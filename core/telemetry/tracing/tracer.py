@@ -114,7 +114,7 @@ class Tracer:
         return self.settings(model)
 
     def _apply(self, settings: TraceSettings, changed: set[str], model: str) -> None:
-        """Apply changed settings: update the samplers of the server and of models with their own settings."""
+        """Update the samplers of the server (unless `model`) and of models with settings of their own."""
         if not model:
             self._sampler = self._sampler_for(settings, self._sampler, changed, self._changes)
         samplers = {}
@@ -137,9 +137,9 @@ class Tracer:
         changed: set[str],
         own: Mapping[str, Any],
     ) -> Sampler:
-        """Return the previous sampler if its settings did not change, else a new one that counts from 0.
+        """Return `before` if nothing changed, else retire it and return a new sampler that counts from 0.
 
-        A count that clients have set (in `own`) continues if they change another setting.
+        A count that clients have set (in `own`) continues from the one before if they change another setting.
         """
         remaining: int | None = None
         if before is not None:
@@ -184,7 +184,7 @@ class Tracer:
         return contexts.parsed(traceparent, ",".join(tracestates))
 
     def infer(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
-        """Return handler(request), traced if the sampler chooses it or the request has a trace or a context.
+        """Return handler(request). Trace it if the sampler chooses it, or if it has a trace or a context.
 
         name, version   of the model
         """
@@ -219,7 +219,7 @@ class Tracer:
         return _traced(parent.child(next(self._ids), name, version, request.id), request, handler)
 
     async def close(self, timeout_s: float = _FLUSH_S[1]) -> None:
-        """Write or send the finished traces.
+        """Write or send the finished traces. An exception of the exporter is only logged.
 
         timeout_s   time limit of an exporter; values below 1 s count as 1 s, above 5 s as 5 s
         """

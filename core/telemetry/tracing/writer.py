@@ -49,7 +49,7 @@ class TraceFiles:
     def append(self, path: str, traces: list[Trace]) -> None:
         """Add traces to the file at `path`; the file is valid JSON after `close`.
 
-        The first call truncates an existing file.
+        The first call for a path truncates an existing file.
         """
         self._put(_Job(path + self._suffix, traces, None))
 

@@ -1,4 +1,4 @@
-"""A command: python -m core sizes MODEL_REPOSITORY prints how many bytes the files of each model have."""
+"""A command: core sizes MODEL_REPOSITORY prints how many bytes the files of each model have."""
 
 from core.repository import FolderRepository, files_of
 

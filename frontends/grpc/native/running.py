@@ -1,4 +1,4 @@
-"""Methods that need a task: one coroutine for each call, between the connection and the method."""
+"""Runs methods that need a task: one coroutine for each call, between the connection and the method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 async def run_unary(
     method: UnaryMethod, request: bytes, compressed: bool, call: GrpcCall, handle: Handle
 ) -> None:
-    """Answer `handle` with the response that the method makes of `request`."""
+    """Pass a request to a method, and answer `handle` with its response or error.
+
+    compressed   whether `request` must be decompressed first
+    A method with `begin` answers the handle itself, perhaps later. If this task is cancelled, as when the
+    client disconnects, cancel the call.
+    """
     try:
         if compressed:
             request = await unpack(
@@ -44,14 +49,15 @@ async def run_unary(
 
 
 async def pack_answer(handle: Handle, message: Message) -> None:
-    """Answer `handle` with a compressed message."""
+    """Compress a message, and answer `handle` with the result; with `message` if that is not smaller."""
     handle.answer(*await pack(message, handle.response_encoding, handle.port.compression_level))
 
 
 class StreamRun:
-    """A call that streams: its method in a task, and what came of its messages. Loop thread only.
+    """A streaming call: runs its method in a task, and queues the messages of the client. Loop thread only.
 
-    Iterating over it gives the messages of the client; what is not taken is, beyond a bound, not sent.
+    The method iterates over this object to take the messages, decompressed. The client may send only a
+    bounded number of bytes that the method has not taken. The end of the method ends the call.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ def raw_of(
 ) -> bytes | memoryview:
     """Return the wire form of the elements in `contents`; b"" if there are none.
 
-    dtype   None for an unknown datatype
+    dtype   datatype of the input; None for an unknown one, which allows no elements
     Raises CoreError(INVALID) if the elements are in a field of another datatype, or in several fields.
     """
     raw: bytes | memoryview | None = None

@@ -24,7 +24,10 @@ _shapes: dict[type[Message], MessageShape] = {}
 
 
 def decode(message_class: type[M], data: bytes) -> M:
-    """Return the message in `data`. Raises CoreError(INVALID) if it is invalid or has too many parts."""
+    """Return the message in `data`. Raises CoreError(INVALID) if it is no such message.
+
+    Raises it also, before anything is decoded, for too many entries, parts, or elements of typed contents.
+    """
     shape = _shapes.get(message_class)
     if shape is None:
         shape = _shapes[message_class] = MessageShape(message_class.DESCRIPTOR, _ELEMENT_TYPES)

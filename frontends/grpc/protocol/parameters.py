@@ -27,7 +27,10 @@ def boolean(name: str, parameter: InferParameter | ModelRepositoryParameter) -> 
 
 
 def custom(name: str, parameter: InferParameter) -> Parameter:
-    """Return the value of a model's custom parameter. Raises CoreError(INVALID) for uint64 and for none."""
+    """Return the value of a parameter for the model, which is no parameter of the protocol.
+
+    Raises CoreError(INVALID) for a uint64_param, and for a parameter without a value.
+    """
     which = kind(parameter)
     if which is None or which == "uint64_param":
         raise invalid(
@@ -39,7 +42,10 @@ def custom(name: str, parameter: InferParameter) -> Parameter:
 
 
 def write(target: InferParameter, name: str, value: Parameter) -> None:
-    """Set `target` to the value of a response parameter. Raises CoreError(INTERNAL) for an invalid type."""
+    """Set `target` to the value of the response parameter `name`, which a model has returned.
+
+    Raises CoreError(INTERNAL) if it is no bool, int64, double or text.
+    """
     try:
         if isinstance(value, bool):
             target.bool_param = value

@@ -49,12 +49,12 @@ def parse(
     signature: Signature,
     regions: SharedMemoryRegions,
 ) -> InferenceRequest:
-    """Return the request of a message.
+    """Return the request that a message makes.
 
     version     version that the client requests, -1 for the newest
     signature   of the model version
     regions     registered shared memory, which inputs and outputs may use
-    Raises CoreError(INVALID), or CoreError(NOT_FOUND) for an unknown region of shared memory.
+    Raises CoreError(INVALID) for a wrong form or datatype, CoreError(NOT_FOUND) for an unknown region.
     """
     outputs = _outputs(message, regions)
     request = InferenceRequest(
@@ -96,7 +96,8 @@ def parse(
 def wants_empty_final(message: ModelInferRequest | InferenceRequest) -> bool:
     """Return whether the client wants an empty final response from a decoupled model.
 
-    An InferenceRequest of the codec never has this parameter: the codec leaves such messages to `parse`.
+    An InferenceRequest is one that native/infer_request.pyx has read: it never has this parameter, since such
+    messages are left to `parse`.
     """
     if isinstance(message, InferenceRequest):
         return False
@@ -166,7 +167,12 @@ def _data(
     any_raw: bool,
     model_name: str,
 ) -> Buffer:
-    """Return the bytes of one input: its typed contents, or the next raw contents of the message."""
+    """Return the bytes of one input: its typed contents, or if it has none, the next of `sources`.
+
+    sources   the raw contents of the message that no input has taken yet
+    any_raw   whether the message has raw contents at all
+    Raises CoreError(INVALID) for an input with both kinds of contents, or with none.
+    """
     has_contents = entry.HasField("contents")
     if has_contents and any_raw:
         raise invalid(

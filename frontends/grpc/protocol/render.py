@@ -23,12 +23,17 @@ _INFER_RESPONSE = bytes([2 * 8 + 2])  # the same of field 2 in ModelStreamInferR
 
 
 def response_by_protobuf(answer: InferenceResponse, request: InferenceRequest) -> bytes:
-    """Return the response to a unary call whole, encoded by protobuf."""
+    """Return the bytes of the response to a unary call, encoded by protobuf.
+
+    Raises CoreError(INTERNAL) for a parameter of an invalid type.
+    """
     return b"".join(_parts(answer, request, answer.parameters))
 
 
 def stream_response(answer: InferenceResponse, request: InferenceRequest, final: bool) -> bytes:
-    """Return one response on a stream; `final` if it is the last one to its request.
+    """Return the bytes of one response on a stream.
+
+    final   whether it is the last one to its request
 
     Raises CoreError(INTERNAL) for a parameter of an invalid type.
     """
@@ -39,23 +44,24 @@ def stream_response(answer: InferenceResponse, request: InferenceRequest, final:
 def stream_response_by_protobuf(
     answer: InferenceResponse, request: InferenceRequest, final: bool
 ) -> bytes:
-    """Return one response on a stream, encoded by protobuf."""
+    """Return and raise as `stream_response`, but always encode by protobuf."""
     parts = _parts(answer, request, {**answer.parameters, FINAL: final})
     size = sum(memoryview(part).nbytes for part in parts)
     return b"".join((_INFER_RESPONSE, _varint(size), *parts))
 
 
 def stream_refusal(error: CoreError, id: str) -> bytes:
-    """Return the response on a stream to a request that was refused before it reached its model."""
+    """Return the bytes of the response on a stream to a request that was refused before its model had it."""
     return ModelStreamInferResponse(
         error_message=utf8(error.message), infer_response=ModelInferResponse(id=id)
     ).SerializeToString()
 
 
 def stream_error(error: CoreError, id: str, model_name: str, version: str, final: bool) -> bytes:
-    """Return the response on a stream for an error of the model.
+    """Return the bytes of a response on a stream that tells of an error of the model.
 
     version   version in the request, "" for the newest
+    final     whether it is the last response to the request
     """
     return ModelStreamInferResponse(
         error_message=utf8(error.message), infer_response=_empty(id, model_name, version, final)

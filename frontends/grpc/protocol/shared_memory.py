@@ -21,9 +21,9 @@ class RegionSlice(NamedTuple):
 
 
 def place(parameters: Parameters, tensor: str) -> RegionSlice | None:
-    """Return the place in shared memory of `tensor`; None if its parameters name none.
+    """Return the place in shared memory that the parameters of `tensor` name; None if they name none.
 
-    Raises CoreError(INVALID) if the parameters are incomplete or of the wrong kind.
+    An absent offset is 0. Raises CoreError(INVALID) if the parameters are incomplete or of the wrong kind.
     """
     if not parameters:
         return None

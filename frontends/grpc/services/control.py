@@ -30,7 +30,10 @@ def path_of(operation: Operation) -> str:
 
 
 def service(areas: Mapping[str, Area], operation: Operation) -> UnaryFunction:
-    """Return the function that calls one operation of `areas`. Loop thread only."""
+    """Return the function of a method that calls one control operation of `areas`. Loop thread only.
+
+    The operation goes on if the client disconnects.
+    """
 
     async def answer(data: bytes, call: GrpcCall) -> bytes:
         work = json_operations.call(areas, operation, _arguments(operation, data))

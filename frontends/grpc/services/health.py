@@ -24,7 +24,10 @@ async def server_ready(
 async def model_ready(
     server: InferenceServer, request: messages.ModelReadyRequest
 ) -> messages.ModelReadyResponse:
-    """Return whether a version can serve; an unknown one is not ready, without an error."""
+    """Return whether a version can serve. An unknown model or version is not ready, which is no error.
+
+    Raises CoreError for a version that is no number.
+    """
     version = parse_version(request.version)
     try:
         ready = await server.control.health.model_ready(request.name, version)
@@ -35,7 +38,7 @@ async def model_ready(
 
 
 async def check(server: InferenceServer, request: HealthCheckRequest) -> HealthCheckResponse:
-    """Return the readiness of the server, whatever service the request names."""
+    """Return SERVING if the server is ready, else NOT_SERVING, whatever service the request names."""
     try:
         ready = await server.control.health.ready()
     except CoreError:

@@ -25,7 +25,7 @@ Asked = InferenceRequest | ModelInferRequest
 
 
 class Inbound:
-    """Find the endpoint of a message and create its request. Call from the event loop only."""
+    """Reads messages of inference, finds their endpoints, makes their requests. Event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._endpoints = server.models.endpoints
@@ -35,15 +35,16 @@ class Inbound:
         self._reader = RequestReader()
 
     def read(self, data: bytes, call: GrpcCall) -> Asked:
-        """Read a message. `call` accounts for the memory of tensors from typed contents.
+        """Read a message: return its request, or for a rare form the message, for `endpoint` and `request`.
 
-        Raises CoreError(INVALID) for an invalid message, MemoryExhausted.
+        call   counts the memory of tensors that are made from typed contents
+        Raises CoreError(INVALID) for an invalid message, MemoryExhausted if the call may hold no more memory.
         """
         request = self._reader.read(data, call)
         return request if request is not None else read(data)
 
     def made_bytes(self) -> int:
-        """Return the bytes that the call holds for the tensors of the last message."""
+        """Return how many bytes the last `read` has counted in its call, for tensors from typed contents."""
         return self._reader.held
 
     def endpoint(self, asked: Asked) -> ModelEndpoint:
@@ -57,8 +58,9 @@ class Inbound:
         return self._endpoints.find(asked.model_name, parse_version(asked.model_version))
 
     def request(self, asked: Asked, signature: Signature, call: GrpcCall) -> InferenceRequest:
-        """Return the request of a message, with deadline and forwarded headers of the call.
+        """Return the request of a message, with the call's deadline and the metadata to forward.
 
+        signature   that of the model version
         Raises CoreError for an invalid request and for a reserved header name.
         """
         if isinstance(asked, InferenceRequest):
@@ -73,7 +75,7 @@ class Inbound:
 
     @staticmethod
     def _forward(pattern: re.Pattern[str], request: InferenceRequest, call: GrpcCall) -> None:
-        """Copy matching metadata to the parameters (--grpc-header-forward-pattern)."""
+        """Copy the call's metadata whose keys match --grpc-header-forward-pattern to request parameters."""
         for key, value in call.metadata:
             if pattern.search(key) is None:
                 continue

@@ -33,7 +33,10 @@ class InferService:
         self._intake = intake
 
     async def model_infer(self, data: bytes, call: GrpcCall) -> bytes:
-        """Return the response, for an engine that runs methods as tasks."""
+        """Return the response; raises CoreError. For an engine that runs methods as tasks.
+
+        If the task is cancelled, cancel the call.
+        """
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self.begin(data, call, FutureSetter(future))
         try:
@@ -44,7 +47,11 @@ class InferService:
         return message if isinstance(message, bytes) else b"".join(message)
 
     def begin(self, data: bytes, call: GrpcCall, done: Done) -> None:
-        """Call `done` with the response, without a task; see UnaryMethod.begin."""
+        """Pass the request to its model, and call `done` once with the response or a CoreError.
+
+        That may be before this returns. Needs no task and raises nothing; see UnaryMethod.begin. If the call
+        is cancelled, so is the request.
+        """
         try:
             self._intake.enter()
         except CoreError as error:
@@ -67,7 +74,10 @@ class InferService:
             call.on_cancel(answer.cancel)
 
     def _ask(self, data: bytes, call: GrpcCall, done: Done) -> UnaryResponse:
-        """Pass the request to its model; return the listener of its response. Raises CoreError if refused."""
+        """Pass the request to its model; return what will listen for its response.
+
+        Raises CoreError if it is invalid or refused, and for a model that is decoupled.
+        """
         start_ns = time.monotonic_ns() if self._tracing.on else 0
         asked = self._inbound.read(data, call)
         endpoint = self._inbound.endpoint(asked)
@@ -93,9 +103,10 @@ class InferService:
 
 
 class UnaryResponse(ReplyListener):
-    """Waits for the one response to a request and passes it on once. Not thread-safe: use on the event loop.
+    """Waits for the response to a request, and calls `done` once. Not thread-safe: use on the event loop.
 
-    reply   source of the response; released with all memory it holds once the response is passed on
+    `done` gets the response if there is exactly one, else a CoreError.
+    reply   source of the response; released with all memory it holds when `done` is called
     """
 
     def __init__(self, reply: Reply, intake: RequestsInFlight, done: Done):
@@ -105,11 +116,15 @@ class UnaryResponse(ReplyListener):
         self._earlier: list[InferenceResponse] | None = None  # responses before the final item
 
     def waits(self) -> bool:
-        """Return whether the response has not been passed on."""
+        """Return whether `done` has not been called yet."""
         return self._done is not None
 
     def receive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        """Receive one item of the reply."""
+        """Receive one item of the reply; call `done` at the first error, or at the final item.
+
+        item   response, or error; None for the end of a reply without another response
+        Does nothing after `done` was called.
+        """
         if self._done is None:
             return
         if final and self._earlier is None and isinstance(item, InferenceResponse):
@@ -126,7 +141,10 @@ class UnaryResponse(ReplyListener):
                 self._pass(self._only())
 
     def cancel(self) -> None:
-        """Cancel the request: its client has disconnected."""
+        """Cancel the request, since its client has disconnected, and call `done` with CoreError(CANCELLED).
+
+        Does nothing after `done` was called.
+        """
         if self._done is not None:
             self.reply.cancel()
             self._pass(cancelled())
@@ -158,7 +176,7 @@ class UnaryResponse(ReplyListener):
 
 
 def new_response(reply: Reply, intake: RequestsInFlight, done: Done) -> UnaryResponse:
-    """Return UnaryResponse(…), for callers that make one for every request."""
+    """Return UnaryResponse(…), faster than its constructor, since each request needs one."""
     answer: UnaryResponse = UnaryResponse.__new__(UnaryResponse)
     answer.reply = reply
     answer._intake = intake
@@ -168,7 +186,11 @@ def new_response(reply: Reply, intake: RequestsInFlight, done: Done) -> UnaryRes
 
 
 class TracedUnaryResponse(UnaryResponse):
-    """UnaryResponse of a traced request; the trace records when it is ready. The engine sends it."""
+    """UnaryResponse of a traced request: it holds the trace until `done` was called.
+
+    GRPC_SEND in the trace is the time in which the response is encoded; the engine sends it later. For an
+    error, it begins and ends at one moment.
+    """
 
     def __init__(self, reply: Reply, intake: RequestsInFlight, done: Done, trace: Trace):
         super().__init__(reply, intake, done)

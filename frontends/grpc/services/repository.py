@@ -29,7 +29,10 @@ async def index(
 async def load(
     server: InferenceServer, request: messages.RepositoryModelLoadRequest
 ) -> messages.RepositoryModelLoadResponse:
-    """Load a model and return when it is ready. The load continues if the client disconnects."""
+    """Load a model, with the `config` and files in the parameters, and return when it is ready.
+
+    The load continues if the client disconnects. Raises CoreError if it fails, or for a wrong parameter.
+    """
     _refuse_name(request.repository_name)
     overrides = {name: _override(name, each) for name, each in request.parameters.items()}
     await to_the_end(server.control.repository.load(request.model_name, overrides))
@@ -48,7 +51,10 @@ async def unload(
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`. If the caller is cancelled meanwhile, `work` continues."""
+    """Await `work` and return its result. If the caller is cancelled meanwhile, `work` continues.
+
+    Its result or error is then dropped.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -19,7 +19,7 @@ _LOG_CHOICES = {bool: "bool_param", int: "uint32_param", str: "string_param"}
 
 
 def changes(request_class: type[LogSettingsRequest | TraceSettingRequest], data: bytes) -> bool:
-    """Return whether a request changes settings; True for invalid bytes, which are refused later."""
+    """Return whether a request has settings to change; True for invalid bytes, which are refused later."""
     try:
         return bool(decode(request_class, data).settings)
     except CoreError:
@@ -27,9 +27,9 @@ def changes(request_class: type[LogSettingsRequest | TraceSettingRequest], data:
 
 
 async def trace(server: InferenceServer, request: TraceSettingRequest) -> TraceSettingResponse:
-    """Change the settings of the server or of a model.
+    """Change trace settings of the model that the request names, else of the server; return all of them.
 
-    Every value is a list; an empty list clears the setting.
+    Every value is a list; an empty list clears the setting. A request without settings changes none.
     """
     changed = {key: _trace_value(key, each.value) for key, each in request.settings.items()}
     response = TraceSettingResponse()
@@ -55,7 +55,7 @@ def _trace_value(key: str, values: Sequence[str]) -> Any:
 
 
 async def log(server: InferenceServer, request: LogSettingsRequest) -> LogSettingsResponse:
-    """Change the settings of the log; a setting without a value is unchanged."""
+    """Change settings of the log, and return all of them. A setting without a value stays unchanged."""
     changed = {key: _log_value(setting) for key, setting in request.settings.items()}
     response = LogSettingsResponse()
     control = server.control.settings

@@ -59,7 +59,11 @@ class StreamService:
 
 @dataclass
 class ResponseSlot:
-    """The responses to one request, which wait for the responses to earlier requests of the stream."""
+    """Responses to one request that wait until those to all earlier requests of the stream are sent.
+
+    items   the responses, or the error that ends the stream
+    over    whether the last response has arrived
+    """
 
     items: list[Item] = field(default_factory=list)
     over: bool = False
@@ -94,7 +98,10 @@ class InferStream:
         self._lines: dict[Reply, AccessLogEntry] = {}  # of accepted requests, with an access log
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Read requests and yield the bytes of each response. Raises CoreError as the status."""
+        """Read requests, and yield the bytes of each response, until all are sent.
+
+        Raises the CoreError that ends the stream before that.
+        """
         reader = self._reader = asyncio.ensure_future(self._read(requests))
         forget = self._service.intake.on_end(self._end)
         self._call.on_cancel(lambda: self._put(cancelled()))
@@ -126,7 +133,7 @@ class InferStream:
         self._put(running if self._open else idle)
 
     def _abandon(self) -> None:
-        """Cancel the unfinished requests; they send no more responses."""
+        """Cancel the unfinished requests; later responses of them are dropped."""
         self._backlog.close()
         abandoned, self._open = self._open, set()
         for reply in abandoned:
@@ -203,7 +210,10 @@ class InferStream:
     # responses -----------------------------------------------------------------
 
     def _listen(self, reply: Reply, asked: Asked, turn: ResponseSlot | None, size: int) -> None:
-        """Forward the responses to a request that holds `size` bytes."""
+        """Send the responses in `reply` as they arrive; release `size` bytes of the call after the last.
+
+        turn   as in `_emit`
+        """
         named, tell_end = _named(asked), wants_empty_final(asked)
 
         def arrive(answer: InferenceResponse | CoreError | None, final: bool) -> None:
@@ -233,7 +243,10 @@ class InferStream:
         item: Item | None = None,
         final: bool = True,
     ) -> None:
-        """Count a response in the request's access log entry, and write the entry with the last one."""
+        """Count a response in the access log entry of its request; if `final`, write and forget the entry.
+
+        Does nothing for a request without an entry.
+        """
         if self._log is None or (line := self._lines.get(reply)) is None:
             return
         if isinstance(item, bytes):
@@ -273,7 +286,10 @@ class InferStream:
         return turn
 
     def _emit(self, turn: ResponseSlot | None, item: Item | None, final: bool) -> None:
-        """Send `item` after the responses to earlier requests; at once if `turn` is None."""
+        """Send `item`, if it is not None: at once if `turn` is None, else when it is its turn.
+
+        turn   slot of the request; holds its responses until those to earlier requests are sent
+        """
         if turn is None:
             if item is not None:
                 self._put(item, counted=True)

@@ -14,7 +14,10 @@ Arrived = Callable[[InferenceResponse | CoreError | None, bool], None]
 
 
 def bring_context(tracing: Tracer, call: GrpcCall, request: InferenceRequest) -> None:
-    """Set `request.trace` to the trace context in the metadata, if the tracer uses it."""
+    """Set `request.trace` to the trace context in the call's metadata.
+
+    Do nothing if the tracer takes no context of clients, or if the metadata have no `traceparent`.
+    """
     if not tracing.takes_context:
         return
     parent = call.value("traceparent")
@@ -30,6 +33,7 @@ def bring_context(tracing: Tracer, call: GrpcCall, request: InferenceRequest) ->
 def received(request: InferenceRequest, start_ns: int, end_ns: int) -> Trace | None:
     """Record the times of reading a request in its trace and return the trace; None if it is not traced.
 
+    start_ns, end_ns   time.monotonic_ns() before and after the request was read
     Call it in the same iteration of the event loop in which the server accepted the request.
     """
     trace = request.trace
@@ -40,9 +44,9 @@ def received(request: InferenceRequest, start_ns: int, end_ns: int) -> Trace | N
 
 
 class Sending:
-    """Callback that passes responses of a stream to `arrived`, and records the times in the trace.
+    """Callback of a reply on a stream: passes each item to `arrived`, and holds the trace until the last.
 
-    It holds the trace until the last response.
+    For each response or error, the trace records when `arrived` was called and when it returned.
     """
 
     def __init__(self, trace: Trace, arrived: Arrived):

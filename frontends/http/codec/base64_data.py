@@ -19,7 +19,7 @@ def decoded(text: bytes) -> bytes:
 
 
 def encoded(tensor: Tensor) -> list[str]:
-    """Return an output in base64: each element of BYTES, or all bytes of numbers. Thread-safe."""
+    """Return an output in base64: a text for each element of BYTES, else one of all bytes. Thread-safe."""
     if tensor.dtype is dtypes.BYTES:
         elements = strings.decode(tensor.raw, tensor.count)
         return [base64.b64encode(each).decode() for each in elements]

@@ -59,16 +59,15 @@ class Unpacking:
         self.plain = b""
 
     def at_once(self) -> bool:
-        """Unpack a small body; return whether it is complete. Raises what `go_on` raises."""
+        """Unpack at most AT_ONCE_BYTES; return whether that is the whole body. Raises what `go_on` raises."""
         return self.go_on(min(AT_ONCE_BYTES, self._most))
 
     async def rest(self, borrow: Callable[[int], None]) -> Buffer:
-        """Unpack all of it on another thread. Not thread-safe: call from the event loop only.
+        """Unpack the rest on another thread; return the whole body. Call it from the event loop only.
 
         borrow   called with a number of bytes before they are made, if the packed bytes do not pay for them:
-                 FREE_RATIO times the packed size and FREE_BYTES are free. Raises MemoryExhausted if there is
-                 no room.
-        Raises what `go_on` raises.
+                 FREE_RATIO times the packed size and FREE_BYTES are free. It raises MemoryExhausted to refuse
+        Raises what `borrow` and `go_on` raise.
         """
         most = self._most
         allowed = min(most, FREE_RATIO * self._packed.nbytes + FREE_BYTES)
@@ -79,7 +78,7 @@ class Unpacking:
         return self.plain
 
     def go_on(self, allowed: int) -> bool:
-        """Unpack until there are `allowed` bytes; return whether that is all. Any thread, one at a time.
+        """Unpack until there are `allowed` bytes; return whether that is the body. One thread at a time.
 
         Raises CoreError(INVALID) for data that is damaged or too large.
         """
@@ -144,7 +143,7 @@ def accepted(header: str | None) -> str:
 
 
 def _weight(parameter: str) -> float:
-    """Return the weight of `q=0.5`; 1 without a parameter, 0 for an invalid weight."""
+    """Return the weight in a parameter such as `q=0.5`; 1 without a parameter, 0 for any other parameter."""
     key, _, value = parameter.partition("=")
     if not key.strip():
         return 1.0
@@ -155,6 +154,6 @@ def _weight(parameter: str) -> float:
 
 
 def compress(data: bytes, encoding: str) -> bytes:
-    """Return `data` compressed. Thread-safe."""
+    """Return `data` compressed; `encoding` is GZIP or DEFLATE. Thread-safe."""
     pack = zlib.compressobj(wbits=_WINDOW[encoding])
     return pack.compress(data) + pack.flush()

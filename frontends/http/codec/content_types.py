@@ -41,9 +41,13 @@ def read_typed(
 ) -> Tensor:
     """Return the tensor of a JSON input with a content type.
 
-    data         as in `read_tensor`; a text stands for a list of one
-    most_bytes   limit of the tensor's size
-    Raises CoreError(INVALID) as `read_tensor`, and for elements that are not of the content type.
+    data           as in `read_tensor`; a text stands for a list of one
+    content_type   "base64": elements of BYTES are decoded if they are base64; for other datatypes a single
+                   text has the bytes of the tensor. "datetime": elements of BYTES must be times, those of
+                   INT64 become nanoseconds. Any other value, and other datatypes with "datetime": as
+                   `read_tensor`
+    most_bytes     limit of the size of the tensor, and of its texts, in bytes
+    Raises CoreError(INVALID) as `read_tensor`, for a text that is no time, and for bytes that are no base64.
     """
     if type(data) is str:
         data = [data]

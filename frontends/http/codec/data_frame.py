@@ -26,8 +26,9 @@ SPLIT = "dataframe_split"
 def fit_frame(request: InferenceRequest, signature: Signature) -> None:
     """Give the columns of a data frame the shapes of the model's inputs.
 
-    A column with the name of an input is that input. All columns together are the only input of a model that
-    has none of their names: side by side, in their order. Raises CoreError(INVALID) if they do not fit.
+    If the model has only one input and no column has its name, all columns together become that input, side
+    by side in their order; CoreError(INVALID) is raised if they do not fit. Otherwise each column with the
+    name of an input gets the input's shape, if it fits. Columns in shared memory stay as they are.
     """
     columns = list(request.inputs.values())
     if request.shared:  # columns in shared memory stay where they are
@@ -45,10 +46,13 @@ def fit_frame(request: InferenceRequest, signature: Signature) -> None:
 def read_split(
     frame: Any, request: InferenceRequest, signature: Signature, most_bytes: int
 ) -> None:
-    """Write the columns of a data frame in the form of `dataframe_split` into a request.
+    """Add the columns of a data frame in the form of `dataframe_split` to the inputs of a request.
 
-    most_bytes   limit of each tensor
-    Raises CoreError(INVALID) for another form, and as `read_tensor`.
+    If the model has only one input and no column has its name, all columns together become that input.
+    Otherwise each column becomes the input of its name.
+    most_bytes   limit of each tensor in bytes
+    Raises CoreError(INVALID) for another form and for columns that do not fit the inputs, and what
+    `read_tensor` raises.
     """
     names, rows = _split(frame)
     if (spec := _only_input(signature, names)) is not None:
@@ -88,7 +92,12 @@ def _split(frame: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _only_input(signature: Signature, columns: Any) -> InputSpec | None:
-    """Return the only input of a model, which all columns together are; None if columns are inputs."""
+    """Return the model's only input if all columns together form it: none of them has its name.
+
+    Return None if the model has other than one input, if a column has its name, and without columns.
+
+    columns   names of the columns
+    """
     if len(signature.inputs) != 1 or not columns or not signature.inputs.keys().isdisjoint(columns):
         return None
     return next(iter(signature.inputs.values()))
@@ -115,7 +124,11 @@ def _table_shape(rows: int, columns: int, spec: InputSpec, signature: Signature)
 
 
 def _column(column: Tensor, spec: InputSpec) -> np.ndarray:
-    """Return the elements of a column in the datatype of an input."""
+    """Return the elements of a column, converted to the datatype of an input.
+
+    Raises CoreError(INVALID) if numpy cannot convert them within their kind, and if the data of the column
+    have another size than its shape.
+    """
     if column.dtype is dtypes.BYTES:
         is_whole = strings.count(column.raw) == (column.count, 0)
     else:

@@ -38,10 +38,10 @@ _JSON_TYPE = "application/json"
 class FormPart(NamedTuple):
     """One part of a form.
 
-    name           of the field
+    name           name of the field
     file           name of the file; None for a field that is no file
-    content_type   in lower case, without parameters; "" for none
-    data           view of the body
+    content_type   media type in lower case without parameters; "" if the part has none
+    data           view of the part's bytes in the body
     """
 
     name: str
@@ -55,7 +55,7 @@ class FormPart(NamedTuple):
 
     @property
     def is_no_choice(self) -> bool:
-        """Return whether it is what a browser sends for a file that the user did not choose."""
+        """Return whether the part is an empty file without a name: no file was chosen in the browser."""
         return self.file == "" and not self.data.nbytes
 
 
@@ -75,8 +75,9 @@ def read(
     """Return the request that a form describes. Thread-safe.
 
     version      from the path, -1 for the newest
+    signature    inputs of the model
     body         not compressed; UINT8 tensors may view it
-    most_bytes   --http-max-input-size
+    most_bytes   limit of the body in bytes (--http-max-input-size)
     Raises CoreError(INVALID) for a malformed form, and for a part that does not fit its input.
     """
     if len(body) > most_bytes:
@@ -123,7 +124,10 @@ def _text(part: FormPart) -> str:
 
 
 def _parameter(part: FormPart, signature: Signature) -> Any:
-    """Return a number, a boolean or a text."""
+    """Return the value of a part that is no input: a number or a boolean if it reads as one, else a text.
+
+    Raises CoreError(INVALID) for a file.
+    """
     if part.is_file:
         names = ", ".join(f"'{name}'" for name in signature.inputs)
         raise invalid(
@@ -151,7 +155,7 @@ def _tensor(spec: InputSpec, batched: bool, given: Sequence[FormPart], most_byte
 
 
 def _strings(spec: InputSpec, batched: bool, given: Sequence[FormPart]) -> Tensor:
-    """Return a tensor whose elements are the parts, unchanged."""
+    """Return a BYTES tensor with the unchanged data of each part as one element."""
     shape = _shape(spec, batched, len(given), f"{len(given)} parts")
     pieces: list[Buffer] = []
     for part in given:
@@ -160,7 +164,11 @@ def _strings(spec: InputSpec, batched: bool, given: Sequence[FormPart]) -> Tenso
 
 
 def _octets(spec: InputSpec, batched: bool, given: Sequence[FormPart]) -> Tensor:
-    """Return a tensor of the bytes of files; with a batch dimension each file is a row."""
+    """Return a UINT8 tensor of the bytes of files.
+
+    batched   whether the input has a batch dimension; then each file is a row. If not, there may be one file
+    Raises CoreError(INVALID) for more files, files of several sizes, and a size that does not fill the shape.
+    """
     size = given[0].data.nbytes
     if len(given) == 1:
         data: Buffer = given[0].data
@@ -183,7 +191,7 @@ def _shape(spec: InputSpec, batched: bool, count: int, what: str) -> tuple[int, 
 
 
 def _value(spec: InputSpec, part: FormPart) -> Any:
-    """Return the JSON value of a part: a single value, or a list."""
+    """Return the JSON value of a part. Raises CoreError(INVALID) if the part is no JSON value."""
     try:
         # A document with one member: a large list then stays JSON text.
         document = read_json(b"".join((b'{"value":', part.data, b"}")), MEMBERS)
@@ -234,7 +242,10 @@ def parts(body: Buffer, content_type: str) -> Iterator[FormPart]:
 
 
 def _part(head: bytes, data: memoryview) -> FormPart:
-    """Return a part; `head` are the lines of its headers."""
+    """Return the part with these headers. Raises CoreError(INVALID) for malformed headers.
+
+    head   end of the boundary's line, and the lines of the headers
+    """
     try:
         lines = head.decode().split("\r\n")
     except UnicodeDecodeError:

@@ -61,7 +61,10 @@ def read(
 
 
 def _id(document: dict[str, Any], signature: Signature) -> str:
-    """Return the id of the request; "" if the model has an input named "id" and the value is not text."""
+    """Return the member `id`, "" without one.
+
+    If it is no text, return "" if the model has an input named "id"; otherwise raise CoreError(INVALID).
+    """
     found = text_of("id", document.get("id", ""))
     if type(found) is str:
         return found
@@ -73,7 +76,10 @@ def _id(document: dict[str, Any], signature: Signature) -> str:
 def _read_members(
     members: Mapping[str, Any], request: InferenceRequest, signature: Signature, most_bytes: int
 ) -> None:
-    """Write each member into the request, as input or as parameter."""
+    """Write each member into the request: as the input of its name if the model has it, else as a parameter.
+
+    Raises CoreError(INVALID) for a value that does not fit, and for an input that the request has already.
+    """
     check_entries("members", members)
     for name, value in members.items():
         if (spec := signature.inputs.get(name)) is None:
@@ -102,7 +108,11 @@ def text_of(name: str, value: Any) -> Any:
 
 
 def read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> Tensor:
-    """Return the tensor of a single value or a list of values."""
+    """Return the tensor of an input from a value, or from a list of values in row-major order.
+
+    batched   whether the dimension of the batch, of any size, precedes those of `spec`
+    Raises CoreError(INVALID) if no shape has that many values, and what `read_tensor` raises.
+    """
     data = value if type(value) in (list, Elements) else [value]
     dims = (-1, *spec.dims) if batched else spec.dims
     shape = filled(dims, len(data))

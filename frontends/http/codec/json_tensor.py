@@ -48,8 +48,9 @@ def read_tensor(
 
     data         flat or nested list in row-major order, or Elements; its nesting need not match the shape
     most_bytes   limit of the tensor's size
-    Raises CoreError(INVALID) if the datatype or the shape does not allow the data. Nothing is allocated
-    for a shape that claims more elements than `data` holds.
+    Raises CoreError(INVALID) if the datatype or the shape does not allow the data. With 0 in the shape, the
+    tensor is empty, and `data` is ignored. Nothing is allocated for a shape that claims more elements than
+    `data` holds.
     """
     if dtype in _HALVES:
         raise invalid(
@@ -108,7 +109,7 @@ def _check_count(name: str, shape: tuple[int, ...], found: int, count: int) -> N
 
 
 def element_count(name: str, shape: tuple[int, ...]) -> int:
-    """Return the number of elements of a shape. Raises CoreError(INVALID) above 63 bits."""
+    """Return the number of elements of a shape. Raises CoreError(INVALID) if it exceeds LARGEST."""
     if 0 in shape:
         return 0
     count = 1
@@ -123,9 +124,9 @@ def element_count(name: str, shape: tuple[int, ...]) -> int:
 
 
 def filled(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
-    """Return the shape with `count` elements that fits `dims`, None if there is none.
+    """Return the shape with `count` elements that fits `dims`, where -1 is any size; None if no shape does.
 
-    Of several variable dimensions (-1) the last takes the remaining elements, the others are 1.
+    The last dimension of -1 takes the size that `count` needs. Other dimensions of -1 become 1.
     """
     fixed = math.prod(dim for dim in dims if dim != -1)
     if fixed == 0 or count % fixed:
@@ -148,7 +149,10 @@ def _check_size(name: str, size: int, most: int) -> None:
 
 
 def _flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
-    """Return the elements in row-major order, and the set of their types."""
+    """Return the elements of a nested list in row-major order, and the set of their types.
+
+    Raises CoreError(INVALID) for a list that is nested too deep.
+    """
     for _ in range(_MOST_DEPTH):
         types = set(map(type, data))
         if list not in types:

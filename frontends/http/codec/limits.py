@@ -18,10 +18,11 @@ _LARGEST_INT32 = 2**31 - 1
 
 
 def largest_body(headers: Mapping[str, str], most_bytes: int, most_body: int) -> int:
-    """Return the limit in bytes of a body with these headers, before it is decompressed.
+    """Return the limit in bytes of an inference request's body as received, still compressed.
 
-    most_bytes   --http-max-input-size
-    most_body    --http-max-body-size
+    most_bytes   --http-max-input-size: the limit, but a little more for a compressed body
+    most_body    --http-max-body-size: the limit without compression if the header JSON_SIZE is other than 0,
+                 since binary tensors may then follow
     """
     if headers.get("Content-Encoding", "identity") != "identity":
         # zlib adds a few bytes per block to data that it cannot shrink.
@@ -32,20 +33,20 @@ def largest_body(headers: Mapping[str, str], most_bytes: int, most_body: int) ->
 
 
 def body_too_large(size: int, most: int) -> CoreError:
-    """Return the error for a whole body that may hold binary tensors."""
+    """Return the error for a body that may hold binary tensors and exceeds `most` bytes."""
     advice = "" if most >= _LARGEST_INT32 else "; --http-max-body-size has set it"
     return invalid(f"request body of {size} bytes exceeds the maximum of {most} bytes{advice}")
 
 
 def control_too_large(size: int, most: int) -> CoreError:
-    """Return the error for a body that is not for inference and has no large parts."""
+    """Return the error for a body above `most` bytes that is not for inference and carries no files."""
     return invalid(
         f"request body of {size} bytes exceeds the maximum of {most} bytes of such a request"
     )
 
 
 def too_large(size: int, most: int) -> CoreError:
-    """Return the error for JSON, or for a body without other parts."""
+    """Return the error for more than `most` bytes of JSON, or of a body without binary tensors."""
     return invalid(
         f"request JSON size of {size} bytes exceeds the maximum allowed input size of {most} bytes. "
         "Use --http-max-input-size to increase the limit."
@@ -66,9 +67,10 @@ def natural_number(text: str) -> int:
 
 
 def json_size(headers: Mapping[str, str], body_size: int) -> int:
-    """Return the bytes of JSON at the start of the body: all of it unless a header gives a size.
+    """Return the bytes of JSON at the start of a body: those in the header JSON_SIZE, or all without it.
 
-    0 is a request without JSON, whose body is its only input. Raises CoreError(INVALID).
+    0 is a request without JSON, whose body is its only input. Raises CoreError(INVALID) if the header is no
+    number from 0 to `body_size`.
     """
     if (text := headers.get(JSON_SIZE)) is None:
         return body_size

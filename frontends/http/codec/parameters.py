@@ -20,9 +20,10 @@ _SIGNED = range(-(2**63), 2**63)
 
 
 def read_parameters(parameters: Any, request: InferenceRequest) -> bool:
-    """Write the parameters into the request; return whether outputs are binary by default.
+    """Write the parameters into the request; return binary_data_output, False without it.
 
-    Raises CoreError(INVALID) for a value of the wrong type.
+    That is whether outputs are binary unless they say otherwise. Raises CoreError(INVALID) for a value of the
+    wrong type.
     """
     if type(parameters) is not dict:
         raise invalid("failed to get request params.: attempt to get members for non-object")
@@ -41,7 +42,10 @@ def read_parameters(parameters: Any, request: InferenceRequest) -> bool:
 
 
 def custom(key: str, value: Any) -> Parameter:
-    """Return the value of a custom parameter. Raises CoreError(INVALID) for other types."""
+    """Return the value of a custom parameter; an integer beyond 64 bits becomes a float.
+
+    Raises CoreError(INVALID) if it is neither text, nor a number, nor a boolean.
+    """
     if type(value) is int and value not in _SIGNED:
         return float(value)  # as in Triton: no integer type holds it
     if type(value) in (str, int, bool, float):
@@ -75,7 +79,7 @@ def natural(key: str, value: Any, where: str = "") -> int:
 
 
 def typed(key: str, kind: str, where: str = "") -> CoreError:
-    """Return the error for a member of the wrong type."""
+    """Return the error for a member `key` that is not of the type `kind`; the text ends with `where`."""
     return invalid(f"Unable to parse '{key}': attempt to access JSON non-{kind} as {kind}{where}")
 
 

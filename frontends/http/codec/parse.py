@@ -53,7 +53,7 @@ def parse(
     body         not compressed; large binary tensors view it and keep it alive
     most_bytes   --http-max-input-size: limit of the JSON, of each tensor in JSON, and of a raw input
     regions      shared memory that inputs and outputs may be in
-    Raises CoreError(INVALID) for a malformed request, CoreError(NOT_FOUND) for a shared memory region.
+    Raises CoreError(INVALID) for a malformed request, CoreError(NOT_FOUND) for an unknown region.
     """
     body_size = len(body) if type(body) is bytes else memoryview(body).nbytes
     size = json_size(headers, body_size)
@@ -159,7 +159,7 @@ def _read_inputs(
 
 
 def _source(entry: dict[str, Any], options: dict[str, Any]) -> str:
-    """Return which of the three sources holds the elements."""
+    """Return the key in _SOURCES that the input has. Raises CoreError(INVALID) unless it has exactly one."""
     found = [key for key in _SOURCES if key in (entry if key == "data" else options)]
     if len(found) != 1:
         was = "set " + " ".join(f"'{key}'" for key in found) if found else "no field is set"
@@ -199,7 +199,10 @@ def _text(entry: dict[str, Any], member: str, where: str = "") -> str:
 
 
 def _place(options: dict[str, Any], where: str) -> tuple[str, int, int]:
-    """Return region, offset and size in bytes from the parameters of an input or output."""
+    """Return (region, offset, size in bytes) in the parameters of an input or output.
+
+    An absent number is 0. Raises CoreError(INVALID) for a value of the wrong type.
+    """
     region = options["shared_memory_region"]
     if type(region) is not str:
         raise typed("shared_memory_region", "string", where)
@@ -216,7 +219,10 @@ def _place(options: dict[str, Any], where: str) -> tuple[str, int, int]:
 def _read_outputs(
     entries: Any, regions: SharedMemoryRegions, form: OutputForm
 ) -> tuple[RequestedOutput, ...]:
-    """Return the requested outputs, each once even if repeated; write their forms into `form`."""
+    """Return the requested outputs, and write their forms into `form`. The first one of a name counts.
+
+    Raises CoreError: INVALID for malformed entries, NOT_FOUND for an unknown region of shared memory.
+    """
     if type(entries) is not list:
         raise typed("outputs", "array")
     check_entries("outputs", entries)

@@ -16,10 +16,12 @@ from core.tensor import Buffer, Tensor
 def parse(
     model: str, version: int, signature: Signature, body: memoryview, most_bytes: int
 ) -> InferenceRequest:
-    """Return a request whose only input has the name and datatype of the model's configuration.
+    """Return a request whose data is the whole body, for a model with one input.
 
-    Its batch size is 1; one variable dimension follows from the length of the body. Raises
-    CoreError(INVALID) if the shape is ambiguous. admit checks that the elements are whole.
+    The signature gives name, datatype and shape. The batch size is 1 if the model has batches, and one
+    variable dimension follows from the length of the body. core/pipeline/admit.py checks that the elements
+    are whole. Raises CoreError(INVALID) if the body exceeds `most_bytes`, the model has other than one input,
+    or several dimensions are variable.
     """
     if len(body) > most_bytes:
         raise invalid(
@@ -48,7 +50,10 @@ def parse(
 
 
 def _deduced(spec: InputSpec, size: int) -> tuple[int, ...]:
-    """Return the dimensions, with the variable one as large as `size` bytes allow."""
+    """Return the dimensions of an input; a variable one is as large as `size` bytes allow, rounded down.
+
+    Raises CoreError(INVALID) if several are variable.
+    """
     variable = spec.dims.count(-1)
     if variable > 1:
         raise _refused(

@@ -28,7 +28,7 @@ def render(response: InferenceResponse, form: OutputForm) -> HttpResponse:
 
 
 def render_at_once(response: InferenceResponse, form: OutputForm) -> HttpResponse | None:
-    """Return the response of `render`, or None if that takes more than a few milliseconds."""
+    """Return the response of `render`, or None if it is so large that this takes some milliseconds."""
     try:
         json_size, parts = write_at_once(response, form)
     except TakesLong:

@@ -14,7 +14,10 @@ PATH = "/control/"
 
 
 def service(operation: Operation) -> Service:
-    """Return the service of an operation: arguments from the body or, with GET, from the query."""
+    """Return the service that calls an operation with the arguments in the body or, with GET, in the query.
+
+    The body is a JSON object or empty.
+    """
 
     async def answer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         if call.method == "GET":
@@ -28,7 +31,7 @@ def service(operation: Operation) -> Service:
 
 
 async def unknown(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Refuse a path below PATH that no operation has."""
+    """Raise CoreError(NOT_FOUND): no control operation has a path with the name below PATH."""
     name = call.path.removeprefix(PATH)
     raise not_found(
         f"unknown control operation '{name}': /openapi.json lists those with a path here"

@@ -39,13 +39,13 @@ _SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")
 
 
 async def page(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return the page."""
+    """Return the page /docs. Raises CoreError(UNSUPPORTED) if Swagger UI is not installed."""
     _swagger()
     return file_of("page.html")
 
 
 async def file(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return a script, a style or an icon of the page."""
+    """Return a script, a style or an icon of the page. Raises CoreError for other files."""
     name = call.captures["file"]
     if name not in (*_OWN, *_SWAGGER):
         raise not_found(f"the page /docs has no file '{name}'")
@@ -53,7 +53,10 @@ async def file(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def described(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document of the models that serve."""
+    """Return the OpenAPI document of the models that serve.
+
+    Models that share their name with another one are left out.
+    """
     models = []
     for entry in await listed(server):
         try:
@@ -74,7 +77,10 @@ async def described(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 def _security(server: InferenceServer) -> dict[str, Any]:
-    """Return the security schemes: a token, and the headers of --http-restricted-api."""
+    """Return name → security scheme of OpenAPI for what callers of the page's paths must send.
+
+    It is a token if the server has an access policy, and each header that --http-restricted-api requires.
+    """
     found: dict[str, Any] = {}
     if context_of(server).policy is not None:
         found["token"] = {"type": "http", "scheme": "bearer"}
@@ -86,7 +92,7 @@ def _security(server: InferenceServer) -> dict[str, Any]:
 
 @cache
 def file_of(name: str) -> HttpResponse:
-    """Return the page or one of its files. Raises what `_swagger` raises."""
+    """Return the response with the page or one of its files. Raises what `_swagger` raises."""
     if name in _SWAGGER:
         data = (_swagger() / name).read_bytes()
     else:
@@ -105,7 +111,7 @@ def file_of(name: str) -> HttpResponse:
 
 
 def _swagger() -> Path:
-    """Return the folder with the files of Swagger UI. Raises CoreError(UNSUPPORTED) without them."""
+    """Return the folder with Swagger UI's files. Raises CoreError(UNSUPPORTED) if it is not installed."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise unsupported(

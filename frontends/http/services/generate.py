@@ -37,10 +37,10 @@ Item = InferenceResponse | CoreError
 
 
 async def generate(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return the one response of the model. None, or a second one, is an error with status 200, as in Triton.
+    """Return the only response of the model. No response or several ones are an error with status 200.
 
-    Cancels the request if this coroutine is cancelled, because the client has disconnected. Also cancels it
-    after an error or a second response, which end the HTTP response.
+    Triton has that status, too. The request is cancelled if this coroutine is cancelled because the client
+    has disconnected, and after an error or a second response of the model.
     """
     reply = await _asked(server, call)
     return await traced(reply, _only_answer(reply))
@@ -57,8 +57,9 @@ async def _only_answer(reply: Reply) -> HttpResponse:
 
 
 async def generate_stream(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return an event for each response, begun when the first is ready: it decides the status.
+    """Wait for the first response, and return a stream with an event for each response.
 
+    The first response decides the status: 200, or that of its error. Without a response, the stream is empty.
     The request is cancelled when the client disconnects.
     """
     reply = await _asked(server, call)
@@ -98,7 +99,7 @@ async def messages(
 
 
 async def asked_id(asked: Buffer) -> str | None:
-    """Return the id of a generate request, None if it is malformed or has none."""
+    """Return the id of a generate request; None if the request or its id is malformed, or it has no id."""
 
     def read() -> str | None:
         try:
@@ -113,17 +114,17 @@ async def asked_id(asked: Buffer) -> str | None:
 
 
 def error_message(error: CoreError, id: str | None) -> bytes:
-    """Return the message that refuses a request."""
+    """Return the message with an error, as a JSON object: `error` and, unless it is None, `id`."""
     return _with_id(_refused(error)[1], id)
 
 
 def final_message(id: str | None) -> bytes:
-    """Return the message that follows the last message for a request."""
+    """Return the message that follows the last response to a request: `final` and, unless None, `id`."""
     return _with_id(b'{"final":true}', id)
 
 
 def _with_id(text: bytes, id: str | None) -> bytes:
-    """Return a JSON object with the id of a request added."""
+    """Return a nonempty JSON object with the member `id` added; the text itself if `id` is None."""
     return text if id is None else b'%b,"id":%b}' % (text[:-1], orjson.dumps(id))
 
 
@@ -150,9 +151,9 @@ async def _asked(server: InferenceServer, call: HttpRequest) -> Reply:
 
 
 class _Events:
-    """The responses after the first, as events.
+    """Iterates over the responses after the first one; each is the bytes of an event.
 
-    A class and not a generator: a generator that never started would not pass on `aclose`.
+    It is a class and not a generator: a generator that never started would not pass on `aclose`.
     """
 
     def __init__(self, answers: AsyncGenerator[Item, None]):
@@ -174,14 +175,17 @@ async def _event(item: Item) -> tuple[int, bytes]:
 
 
 async def _text(response: InferenceResponse, before: bytes, behind: bytes) -> bytes:
-    """Return the text of `codec.write`, from another thread if that takes long."""
+    """Return what `codec.write` returns; call it on another thread if that takes long."""
     if codec.takes_long(response):
         return await begin(codec.write, response, before, behind)
     return codec.write(response, before, behind)
 
 
 async def _written(item: Item, before: bytes = b"", behind: bytes = b"") -> tuple[int, bytes]:
-    """Return status and text of a response or an error, with `before` and `behind` around the text."""
+    """Return (HTTP status, JSON text between `before` and `behind`) for a response or an error.
+
+    A response that cannot be written has status and text of the error.
+    """
     if isinstance(item, InferenceResponse):
         try:
             return 200, await _text(item, before, behind)

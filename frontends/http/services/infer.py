@@ -32,7 +32,9 @@ _UNPACKED = "the unpacked body of a request"
 async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Pass the request to its model and return the response.
 
-    Cancels the request if this coroutine is cancelled, because the client has disconnected.
+    Headers that --http-header-forward-pattern matches become parameters. The response has status 501 if the
+    body has an unknown Content-Encoding. The request is cancelled if this
+    coroutine is cancelled because the client has disconnected. Raises CoreError, also for a decoupled model.
     """
     model, version = call.model, call.version
     signature = server.models.signature(model, version)
@@ -60,7 +62,11 @@ async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 async def _read(
     server: InferenceServer, call: HttpRequest, signature: Signature, encoding: str | None
 ) -> tuple[InferenceRequest, OutputForm]:
-    """Return the request in a body. Long reads run on another thread, for a few requests at a time."""
+    """Unpack and read a body; return the request in it, and in which form its outputs are wanted.
+
+    encoding   the header Content-Encoding, None if absent
+    What takes long runs on another thread, for a few requests at a time.
+    """
     body, most_bytes = call.body, HttpOptions.of(server.options).http_max_input_size
     regions = MemoryControl.of(server).regions
 
@@ -87,7 +93,7 @@ async def _read(
 
 
 def _takes_long(headers: Mapping[str, str], body: Buffer) -> bool:
-    """Return whether the JSON in a plain body takes more than a few milliseconds to read."""
+    """Return whether the JSON in a body, once unpacked, is so large that reading takes milliseconds."""
     if len(body) < LARGE_BYTES:
         return False
     size = headers.get(JSON_SIZE)
@@ -116,5 +122,5 @@ async def _answered(reply: Reply, wanted: OutputForm, call: HttpRequest) -> Http
 
 @lru_cache
 def _compiled(pattern: str) -> Callable[[str], Any]:
-    """Return a function that returns whether a header's name contains a match, ignoring case."""
+    """Return a function (text) → match of the pattern anywhere in the text, or None. Case is ignored."""
     return re.compile(pattern, re.IGNORECASE).search

@@ -11,7 +11,7 @@ from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 
 
 def json_answer(value: Any) -> HttpResponse:
-    """Return a response with status 200 and that value."""
+    """Return a response with status 200 and the value as JSON."""
     return HttpResponse(200, JSON_HEADERS, orjson.dumps(value))
 
 
@@ -36,6 +36,6 @@ async def all_statistics(server: InferenceServer, call: HttpRequest) -> HttpResp
 
 
 async def model_statistics(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return the statistics of one model, or of one version."""
+    """Return the statistics of each ready version of a model, or of the version in the path."""
     entries = await server.control.health.statistics(call.model, call.version)
     return json_answer({"model_stats": entries})

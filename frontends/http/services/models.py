@@ -19,10 +19,11 @@ async def models(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def listed(server: InferenceServer) -> list[dict[str, Any]]:
-    """Return an entry for each model that has a state, sorted by name.
+    """Return an entry for each model that has a state, in the order of the repository index.
 
-    A model with a version that serves is READY, and its entry has what the metadata of the model has. Others
-    have the state of their newest version, and its reason.
+    A model with a version that serves is READY; its entry has these versions and, unless several models share
+    the name, platform, inputs and outputs. Other models have the state of their newest version and its
+    reason; they are left out if an operator has unloaded that version.
     """
     entries = []
     index = await server.control.repository.index()
@@ -40,7 +41,7 @@ async def listed(server: InferenceServer) -> list[dict[str, Any]]:
 
 
 def _described(server: InferenceServer, name: str) -> dict[str, Any]:
-    """Return platform, inputs and outputs; nothing if the name alone does not say which model it is."""
+    """Return a model's platform, inputs and outputs; {} if no model serves by that name, or several do."""
     try:
         found = server.models.metadata(name)
     except CoreError:

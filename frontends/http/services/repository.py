@@ -26,7 +26,7 @@ _PIECE = 256 * 1024  # characters of base64, whole groups of four
 
 
 async def index(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return every model with its versions; with `ready` in the body only those that serve."""
+    """Return all models with their versions; with {"ready": true} as body, only those that serve."""
     document = _object(read_control(call.body) if len(call.body) else {})
     ready = document.get("ready", False)
     if type(ready) is not bool:
@@ -35,7 +35,10 @@ async def index(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def load(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Load or reload a model; return when it is ready."""
+    """Load or reload the model in the path, with the parameters in the body; return when it is ready.
+
+    Raises CoreError(UNSUPPORTED) if the path names a repository.
+    """
     _refuse_repository(call)
     parameters = await begin(_load_parameters, call.body) if len(call.body) else {}
     await server.control.repository.load(call.model, parameters)
@@ -43,7 +46,11 @@ async def load(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def unload(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Unload a model; return when no version is ready any more."""
+    """Unload the model in the path; return when no version is ready any more.
+
+    The parameter `unload_dependents` of the body says whether to unload the models of an ensemble, too.
+    Raises CoreError(UNSUPPORTED) if the path names a repository.
+    """
     _refuse_repository(call)
     document = read_control(call.body) if len(call.body) else {}
     dependents = _parameters(document).get("unload_dependents", False)
@@ -71,7 +78,10 @@ def _parameters(document: Any) -> dict[str, Any]:
 
 
 def _load_parameters(body: Buffer) -> dict[str, Any]:
-    """Return `config` as text and `file:…` as bytes. Thread-safe; runs on another thread for large files."""
+    """Return the parameters in the body of a load: `config` as text, `file:…` as bytes, from base64.
+
+    Thread-safe. Raises CoreError(INVALID) for other parameters, and for values that are not of that form.
+    """
     parameters = _parameters(read_json(body, MEMBERS))
     check_entries("parameters", parameters)
     return {key: _load_parameter(key, value) for key, value in parameters.items()}
@@ -100,7 +110,7 @@ def _config(value: str | Elements) -> str:
 
 
 def _decoded(text: bytes) -> bytes:
-    """Return decoded base64, in pieces so that other threads can run. Raises ValueError, binascii.Error."""
+    """Decode base64, in pieces so that other threads can run. Raises ValueError for malformed text."""
     if text.find(b"=") < len(text) - 2 and b"=" in text:
         raise ValueError("something follows the end")
     pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))

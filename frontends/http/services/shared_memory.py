@@ -16,14 +16,14 @@ from frontends.shared.memory.cuda import HANDLE_BYTES
 
 
 async def status(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return all regions, or the one that the path names."""
+    """Return the region that the path names, or all regions of system or GPU memory, as the path says."""
     memory = MemoryControl.of(server)
     look = memory.status if call.captures["kind"] == "system" else memory.cuda_status
     return json_answer([region._asdict() for region in look(_name(call))])
 
 
 async def register(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Register the region that the body describes."""
+    """Register a region of system or GPU memory: the path has kind and name, the body says where it is."""
     MemoryControl.of(server).check_allowed()
     name = _name(call)
     if not name:
@@ -41,7 +41,7 @@ async def register(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def unregister(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Unregister all regions, or the one that the path names."""
+    """Unregister the region that the path names, or all regions of the kind in the path."""
     if call.captures["kind"] == "system":
         await MemoryControl.of(server).unregister(_name(call))
     else:
@@ -63,7 +63,10 @@ def _read_system(document: dict[str, Any]) -> tuple[str, int, int]:
 
 
 def _read_cuda(document: dict[str, Any]) -> tuple[bytes, int, int]:
-    """Return handle, device and size of GPU memory; the device is 0 if the document names none."""
+    """Return (handle, device, size in bytes) of GPU memory; the device is 0 if the document names none.
+
+    Raises CoreError(INVALID) for a missing or malformed member.
+    """
     handle = _member(document, "raw_handle")
     try:
         raw = base64.b64decode(handle["b64"], validate=True)

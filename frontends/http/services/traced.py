@@ -15,7 +15,10 @@ from frontends.shared.deadline import infer_with_deadline
 
 
 def submit(server: InferenceServer, call: HttpRequest, request: InferenceRequest) -> Reply:
-    """Submit a request with the deadline and the trace context of its call. Raises CoreError."""
+    """Submit a request with the deadline and the trace context of its HTTP call; return its reply.
+
+    If the request is traced, its trace gets the time in which the body was read. Raises CoreError.
+    """
     request.deadline_ns = call.deadline_ns
     tracing = server.tracing
     if tracing.on and tracing.takes_context:
@@ -31,7 +34,11 @@ def submit(server: InferenceServer, call: HttpRequest, request: InferenceRequest
 
 
 async def traced(reply: Reply, answering: Awaitable[HttpResponse]) -> HttpResponse:
-    """Return the response, with the trace of its request if there is one."""
+    """Await and return the response to the request of `reply`.
+
+    If the request has a trace, the response gets it and holds it until it is sent, and a CoreError becomes
+    a response. Without a trace, a CoreError is raised.
+    """
     trace = reply.request.trace
     if not isinstance(trace, Trace):
         return await answering

@@ -26,7 +26,7 @@ REQUESTS = "requests"  # the keyword argument for the requests of a batch
 
 
 def kind_of(function: Function) -> FunctionKind:
-    """Return whether a function returns or yields, and whether it is async."""
+    """Return the kind of a function or callable object: whether it is async, and whether it yields."""
     call = getattr(function, "__call__", None)  # noqa: B004  the method of an object
     for each in (function, call):
         if inspect.isasyncgenfunction(each):
@@ -39,7 +39,7 @@ def kind_of(function: Function) -> FunctionKind:
 
 
 class FunctionParameters:
-    """The parameters of a function, as far as Python can inspect them."""
+    """The parameters of a function. If Python cannot inspect them, inputs are passed by position."""
 
     def __init__(self, function: Function):
         # Whether it takes no keywords (ufuncs of numpy, some compiled functions).
@@ -60,7 +60,11 @@ class FunctionParameters:
         self.defaults = {each.name for each in named if each.default is not each.empty}
 
     def check(self, model: str, inputs: Mapping[str, Spec], with_requests: bool) -> None:
-        """Raise CoreError(INVALID) if the function cannot be called with these inputs."""
+        """Raise CoreError(INVALID) if the function cannot be called with these inputs by name.
+
+        with_requests   whether it also gets the argument `requests`
+        A function that takes arguments by position is not checked.
+        """
         if self.by_position:
             return
         given = [*inputs, *([REQUESTS] if with_requests else [])]
@@ -101,15 +105,16 @@ class FunctionAdapter:
         return function(**arrays, **more)
 
     def outputs(self, result: Any, rows: int) -> dict[str, Any]:
-        """Return the outputs in a result by name: numpy arrays, or arrays on a device unchanged.
+        """Return the outputs in a result of the function, by name.
 
-        rows   first dimension of each array, if the function takes batches
+        rows   expected first dimension of each array, if the function takes batches; else ignored
+        An array on a device is returned unchanged, any other value as a numpy array of the output's datatype.
         Raises CoreError(INTERNAL) if a name, datatype or shape differs from the specs.
         """
         return {name: self._array(name, value, rows) for name, value in self._named(result).items()}
 
     def tensors(self, result: Any, rows: int) -> list[Tensor]:
-        """Return the outputs in a result as tensors; see `outputs`."""
+        """Return the outputs in a function's result as tensors. `rows` and errors are as in `outputs`."""
         return [
             Tensor(name, self.specs[name].dtype, array.shape, array=array)
             if type(array) is np.ndarray
@@ -158,7 +163,11 @@ class FunctionAdapter:
         return value
 
     def _converted(self, name: str, value: Any, dtype: DataType) -> Any:
-        """Convert a tensor of another library, numbers of Python, or text to an array of `dtype`."""
+        """Return a value as a numpy array of `dtype`, but an array on a device unchanged.
+
+        Raises CoreError(INTERNAL) for an array of another datatype. numpy converts Python's numbers: an
+        integer type cuts the fraction of a float.
+        """
         if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
             try:
                 # Numbers of Python have no fixed width.

@@ -28,8 +28,8 @@ logger = logging.getLogger("core")
 class FunctionBackend(Backend):
     """The backend for one kind of functions of one server.
 
-    repository   holds the functions
-    dispatcher   of the server
+    repository   holds the bound functions of the server
+    dispatcher   passes requests of the functions to the server
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class FunctionBackend(Backend):
 
 
 class FunctionModel(Model):
-    """One bound function, or a list of functions with one for each instance.
+    """The model of a bound function, or of a list of functions with one for each instance.
 
     bound   set by `load`
     """
@@ -64,7 +64,7 @@ class FunctionModel(Model):
         self._opened = itertools.count()
 
     def next_function(self) -> Function:
-        """Return the function for the next instance. Any thread."""
+        """Return the function for the next instance that opens. Functions are used in turn. Any thread."""
         functions = self.bound.functions
         return functions[next(self._opened) % len(functions)]
 
@@ -91,7 +91,10 @@ class _Instance(ModelInstance):
         return self._adapter.call(self._function, arrays, requests)
 
     def _failure(self, error: Exception) -> CoreError:
-        """Return the error for the request, and log the traceback of an exception of the function."""
+        """Return the error for the request: a CoreError unchanged, any other exception as INTERNAL.
+
+        The traceback of an exception that is no CoreError is logged.
+        """
         if isinstance(error, CoreError):
             return error
         logger.error("the function of model '%s' failed", self.model.name, exc_info=error)
@@ -188,7 +191,10 @@ class AsyncStreamInstance(_Instance):
 
 
 class _TaskCanceller:
-    """Cancels a task when the last of its requests is cancelled. Loop thread."""
+    """Cancels a task when all its requests are cancelled: each cancellation calls it once. Loop thread.
+
+    requests   number of the requests
+    """
 
     def __init__(self, task: asyncio.Task[Any] | None, requests: int):
         self._task = task

@@ -81,9 +81,10 @@ class FunctionSettings:
 def bound_function(
     name: str, function: Function | Sequence[Function], settings: FunctionSettings
 ) -> BoundFunction:
-    """Make a function a model. Calls it once with the example, on this thread, if outputs are not given.
+    """Return `function` with the configuration of its model.
 
-    Raises CoreError(INVALID) for invalid arguments, and the exception of the function for the example.
+    If the settings have no outputs, call the function once with the example, on this thread, to find them.
+    Raises CoreError(INVALID) for invalid arguments, and what the function raises in that call.
     """
     if not isinstance(name, str):
         raise invalid(f"a function is bound to the name {name!r}: give a str")
@@ -158,9 +159,9 @@ def _examples(settings: FunctionSettings) -> dict[str, np.ndarray]:
 def _inputs(
     name: str, settings: FunctionSettings, examples: Mapping[str, np.ndarray], defaults: Set[str]
 ) -> dict[str, Spec]:
-    """Return the specs of the inputs: those of the settings, or of the example.
+    """Return the specs of the inputs from the settings, or if they have none, from the example.
 
-    defaults   inputs that the function does not need
+    defaults   parameters of the function that have a default; an input of such a name is optional
     """
     if settings.inputs is None and not examples:
         raise invalid(
@@ -189,7 +190,12 @@ def _outputs_of_example(
     examples: Mapping[str, np.ndarray],
     batching: bool,
 ) -> dict[str, Spec]:
-    """Return specs of the outputs for the example, by the names of its dict, or y, or y0, y1, …"""
+    """Call the function with the example, and return the specs of its outputs.
+
+    The names are those of a returned dict, y0, y1, … for a returned tuple or list, or y. Raises
+    CoreError(INVALID) without an example and for a function that is async or yields, and what the function
+    raises.
+    """
     if not examples or kind != "function":
         raise invalid(
             f"model '{adapter.model}' has no outputs: give them, such as outputs={{'y': ('FP32', [16])}}"

@@ -37,7 +37,11 @@ class FunctionRepository(Repository):
         return set(self.functions)
 
     def listing(self, name: str) -> Listing | None:
-        """List a function with the stamp of its binding: binding it again loads it again."""
+        """Return path → stamp of the files that a function stands for; None if no function has that name.
+
+        The stamp is that of the binding: it changes when the name is bound again, and so the model is loaded
+        again.
+        """
         if (found := self.functions.get(name)) is None:
             return None
         return {_CONFIG: found.stamp, "1/": "", "1/function": found.stamp}

@@ -17,7 +17,7 @@ class Spec(NamedTuple):
     """Datatype and shape of one input or output.
 
     dtype      "FP32", np.float32, bytes or str for text, or a core.dtypes.DataType
-    shape      with batching of one row, else of the whole tensor; -1 for any size
+    shape      of one row if the model batches, else of the whole tensor; a dimension of -1 may have any size
     optional   whether requests may omit this input; then the function is called without it
     """
 
@@ -86,7 +86,7 @@ def _dtype(what: str, given: Any) -> DataType:
 
 
 def spec_of_array(array: np.ndarray, batches: bool) -> Spec:
-    """Return the spec of an example array; with `batches`, without its first dimension."""
+    """Return the spec of an example array. If `batches` is true, its shape omits the first dimension."""
     dtype = dtypes.of_numpy(array.dtype)
     assert dtype is not None  # the array comes from a Tensor
     return Spec(dtype, array.shape[1:] if batches else array.shape)

@@ -32,7 +32,7 @@ class ActiveCall:
         self._renew: Callable[[], Caller] | None = None
 
     def begin(self, caller: Caller) -> None:
-        """Count the call in the limits of its caller. Raises Exhausted if one is reached."""
+        """Set the caller, and count the call in its limits, if it has any. Raises Exhausted at a limit."""
         self.caller = caller
         if caller.allowance is not None:
             self._slot = caller.allowance.enter()
@@ -43,14 +43,14 @@ class ActiveCall:
         self.entry = entry
 
     def renew_with(self, renew: Callable[[], Caller]) -> None:
-        """Prepare for more requests within the call.
+        """Let `count_request` check the caller again after its cached identification has expired.
 
-        renew   authorizes the same caller again, after its cached identification has expired
+        renew   authorizes the same credentials again; returns their caller
         """
         self._renew = renew
 
     def count_request(self, *, counts: bool = True) -> None:
-        """Check one more request within the call, such as a message of a stream.
+        """Check a request within the call, such as a message of a stream, and count it in the limits.
 
         counts   False for the first request, which was counted with the call
         Raises Exhausted, Unauthenticated, or CoreError(FORBIDDEN) for a caller that has lost its role.
@@ -61,9 +61,10 @@ class ActiveCall:
             self._allowance.take()
 
     def end(self, status: int = 0, bytes_out: int = 0) -> None:
-        """Remove the call from the counts of its caller, and write its log entry. A second call does nothing.
+        """Remove the call from the requests in flight of its caller, and write its log entry, if it has one.
 
-        status, bytes_out   for the entry (AccessLogEntry)
+        status, bytes_out   fields of the entry (AccessLogEntry)
+        A second call of this method does nothing.
         """
         allowance, self._allowance = self._allowance, None
         if allowance is not None:

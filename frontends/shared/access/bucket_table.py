@@ -47,8 +47,8 @@ class BucketRange:
 class BucketTable:
     """The buckets of one server. Loop thread only.
 
-    file      descriptor from `create_file`; the caller may close it afterwards. None for memory of this
-              process only
+    file      descriptor from `create_file`, which the caller may close after the constructor; None for
+              memory of this process alone
     workers   number of processes that share the memory
     worker    number of this process among them, from 0 on
     """
@@ -81,14 +81,14 @@ class BucketTable:
         return file
 
     def clear(self, worker: int) -> None:
-        """Remove the requests in flight of a worker that has ended."""
+        """Remove the requests in flight that worker number `worker` has counted, because it has ended."""
         self.buckets.clear(worker)
 
     def ranges(self, name: str, limits: str, *, known: bool) -> Iterator[BucketRange]:
-        """Yield the ranges that may hold the bucket of a caller, in order of preference.
+        """Yield the ranges of slots that may hold the bucket of a caller, in order of preference.
 
-        name     of a caller, or an address
-        limits   text of the caller's limits: a caller with other limits has another bucket
+        name     name of a known caller; address of any other caller
+        limits   text of the caller's limits; the same caller has another bucket after they change
         known    whether the caller presents a token
         """
         if known:

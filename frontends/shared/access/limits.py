@@ -44,9 +44,10 @@ class Limits:
 
 
 class Allowance:
-    """The use of the limits by one caller: a bucket of requests that fills with time, and a count.
+    """Counts the requests of one caller, and refuses those above its limits.
 
-    The counts are in the table, which other workers share.
+    A bucket that time fills has the requests that the rate still permits; a counter has those in flight. Both
+    are in the table, which other workers may share.
 
     clock_s   monotonic time in seconds, equal in all processes of the machine
     ranges    slots that may hold its bucket, in order of preference
@@ -76,9 +77,10 @@ class Allowance:
         self._slot = -1
 
     def enter(self) -> int:
-        """Count a new request, and return its slot; the caller calls `leave` once with it.
+        """Count a new request, and return the slot for its call of `leave`.
 
-        Raises Exhausted, and counts nothing then.
+        The slot is -1 if requests in flight have no limit. Raises Exhausted if a limit is reached; then
+        nothing is counted.
         """
         most = self._limits.concurrent
         if not most:
@@ -97,7 +99,7 @@ class Allowance:
         return slot
 
     def take(self) -> None:
-        """Count one more request of a call that has entered. Raises Exhausted, and counts nothing then."""
+        """Count one request in the rate. Raises Exhausted if the bucket is empty; then nothing is counted."""
         if not self._interval_ns:
             return
         wait_ns = _LOST
@@ -123,7 +125,10 @@ class Allowance:
             self._buckets.leave(slot)
 
     def _entered(self, most: int) -> tuple[int, int]:
-        """Count a request in flight; return its slot and the new count, 0 if that exceeds `most`."""
+        """Count a request in flight; return (slot, new count of requests in flight).
+
+        If the count would exceed `most`, nothing is counted, and 0 is returned as the count.
+        """
         while True:
             slot = self._claimed(int(self._clock_s() * 1e9))
             count = self._buckets.enter(slot, self._range.key, most)
@@ -131,7 +136,10 @@ class Allowance:
                 return slot, count
 
     def _claimed(self, now_ns: int) -> int:
-        """Return the slot of the bucket: the caller's own, or a shared one while its window is full."""
+        """Return the slot of the caller's bucket, which is claimed if the caller has none.
+
+        While no slot of the caller's own range is free, it is a slot that the caller shares with others.
+        """
         own = self._range is self._ranges[0] and self._slot >= 0
         if own and self._buckets.key(self._slot) == self._range.key:
             return self._slot

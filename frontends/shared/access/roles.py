@@ -39,8 +39,8 @@ CATEGORIES = tuple(_ROLES)
 class Requirement:
     """The roles that a call requires.
 
-    category   of the call; --auth-open opens categories to every caller
-    roles      one of them is sufficient
+    category   of the call; --auth-open names categories that every caller may call
+    roles      a caller needs one of them
     """
 
     category: str
@@ -48,7 +48,7 @@ class Requirement:
 
     @property
     def text(self) -> str:
-        """The roles in an error text: "read or manage"."""
+        """The roles as words for an error text, such as "read or manage"."""
         return " or ".join(role for role in ROLES if role in self.roles)
 
 

@@ -1,4 +1,4 @@
-"""`python -m core token`: create a token, and print it once. The file of tokens holds its hash."""
+"""`core token`: create a token, and print it once. The file of tokens holds its hash."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Print a new token, and its line or the file with its line; return the exit status.
+    """Create a token, and print it; append its line to --file, or print the line. Return the exit status.
 
-    The token goes to stdout, all other text to stderr: `TOKEN=$(python -m core token …)`.
+    Only the token goes to stdout, so that `TOKEN=$(core token …)` works; all other text goes to stderr.
     """
     token = new_token()
     limits = Limits(namespace.rate, namespace.burst, namespace.concurrent)

@@ -23,7 +23,10 @@ _FREED = "the others have let it go"
 
 
 def _subject(area: str) -> Callable[[Arguments], str]:
-    """Return the function that names the object of an operation: a region, or the area without a name."""
+    """Return a function (arguments of an operation) → what it changes, as text.
+
+    The text is `area` and the name of the region, or `area` alone if the name is empty.
+    """
     return lambda arguments: f"{area} {arguments['name']}" if arguments["name"] else area
 
 
@@ -38,7 +41,7 @@ class MemoryControl(Area, name="memory"):
 
     @classmethod
     def of(cls, server: InferenceServer) -> MemoryControl:
-        """Return the area of a server. The first call adds it, in the constructor of a frontend."""
+        """Return the MemoryControl of a server. The first call, from a frontend's constructor, adds it."""
         return server.shared(_added)
 
     async def close(self) -> None:
@@ -46,12 +49,18 @@ class MemoryControl(Area, name="memory"):
 
     @here("shared-memory")
     def status(self, name: str = "") -> list[RegionStatus]:
-        """Return one region of system memory, or all. Raises CoreError(NOT_FOUND) for an unknown name."""
+        """Return the status of one region of system memory, or of all if `name` is empty.
+
+        Raises CoreError(NOT_FOUND) for an unknown name.
+        """
         return self.regions.status(name)
 
     @here("shared-memory")
     def cuda_status(self, name: str = "") -> list[DeviceStatus]:
-        """Return one region of GPU memory, or all. Raises CoreError(NOT_FOUND) for an unknown name."""
+        """Return the status of one region of GPU memory, or of all if `name` is empty.
+
+        Raises CoreError(NOT_FOUND) for an unknown name.
+        """
         return self.regions.status(name, CUDA)
 
     @here("shared-memory", internal=True)
@@ -67,7 +76,7 @@ class MemoryControl(Area, name="memory"):
 
     @change("shared-memory", subject=_subject("memory"), otherwise=_FREED, forgets=True)
     async def unregister(self, name: str = "") -> None:
-        """Forget a region of system memory, or all. An unknown name is no error."""
+        """Forget a region of system memory, or all if `name` is empty. An unknown name is no error."""
         self.regions.unregister(name)
 
     @change("shared-memory", subject=_subject("gpu-memory"), otherwise=_FREED)
@@ -78,14 +87,17 @@ class MemoryControl(Area, name="memory"):
 
     @change("shared-memory", subject=_subject("gpu-memory"), otherwise=_FREED, forgets=True)
     async def unregister_cuda(self, name: str = "") -> None:
-        """Forget a region of GPU memory, or all. An unknown name is no error."""
+        """Forget a region of GPU memory, or all if `name` is empty. An unknown name is no error."""
         self.regions.unregister(name, CUDA)
 
     @change(
         "shared-memory", subject="lent {name}", otherwise=_FREED, internal=True, hides_subject=True
     )
     async def lend_from(self, name: str, process: int, file: int, byte_size: int) -> Changed:
-        """Map memory whose descriptor a client has sent to `process`, which closes `file`.
+        """Map memory that a client has lent to the server by sending a descriptor of it.
+
+        process   id of the process that received the descriptor, and closes it
+        file      number of the descriptor in that process
 
         Raises what SharedMemoryRegions.lend raises.
         """
@@ -108,14 +120,17 @@ class MemoryControl(Area, name="memory"):
         self.regions.unregister(name, LENT)
 
     def _owner_ended(self, name: str) -> None:
-        """Forget a region after the end of the process that held the connection of its client."""
+        """Forget a lent region, because the process that held the connection of its client has ended."""
         self.regions.unregister(name, LENT)
         task = asyncio.get_running_loop().create_task(self._forget(name))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _forget(self, name: str) -> None:
-        """Remove the recorded registration, so that later processes do not repeat it."""
+        """Call `give_back`, for every process; ignore a CoreError.
+
+        It also removes the record of the registration, so that later processes do not repeat it.
+        """
         with contextlib.suppress(CoreError):
             await self.give_back(name)
 

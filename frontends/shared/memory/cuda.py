@@ -33,7 +33,7 @@ class DeviceStatus(NamedTuple):
 
 
 class DeviceRegion:
-    """Memory of a client's process on a GPU, opened in this process. Its places keep it open. Thread-safe."""
+    """GPU memory of a client, opened in this process until its last CudaPlace is freed. Thread-safe."""
 
     kind = CUDA
 
@@ -52,7 +52,10 @@ class DeviceRegion:
         return CudaPlace(self, self.address + offset, byte_size)
 
     def read(self, offset: int, byte_size: int, dtype: DataType | None) -> CudaPlace | bytes:
-        """Return the place of an input; for BYTES a copy in host memory: devices have no arrays of BYTES."""
+        """Return the place of an input. For the datatype BYTES return a copy of its bytes in host memory.
+
+        BYTES is copied because GPUs have no arrays of it. Raises what `view` raises.
+        """
         place = self.view(offset, byte_size)
         return place.get().tobytes() if dtype is dtypes.BYTES else place
 
@@ -64,11 +67,11 @@ class DeviceRegion:
 
 
 class CudaRegions:
-    """Registers regions on GPUs. Not thread-safe: call from the event loop only. A thread opens the handles.
+    """Registers regions of GPU memory. Call it from the event loop only. Another thread opens the handles.
 
-    regions   stores the regions; checks whether clients may register memory
-    gpus      numbers of the GPUs that this process can use
-    find      returns the runtime or raises NoRuntime; called until it succeeds once
+    regions   stores the regions, and checks whether clients may register memory
+    gpus      numbers of the GPUs that this process can use; empty if there are none
+    find      returns the runtime, or raises NoRuntime; it is called again until it has succeeded once
     """
 
     def __init__(
@@ -86,9 +89,10 @@ class CudaRegions:
         """Open memory of a client on GPU `device`, under `name`.
 
         handle      64 bytes, a cudaIpcMemHandle_t
-        byte_size   from the first byte of the memory on
-        Raises CoreError: UNSUPPORTED if not allowed, ALREADY_EXISTS for a used name, INVALID without GPUs and
-        for memory that cannot be opened or is smaller, UNAVAILABLE for too many regions.
+        byte_size   size of the region, which starts at the first byte of the memory
+        Raises CoreError: UNSUPPORTED if clients may not register memory, ALREADY_EXISTS for a name in use,
+        INVALID if this process has no GPUs, an argument is invalid, or the memory cannot be opened or is
+        smaller than `byte_size`, UNAVAILABLE for too many regions.
         """
         self._regions.check_allowed()
         if not name:

@@ -27,10 +27,10 @@ class CudaPlace(DevicePlace):
         self.nbytes = nbytes
 
     def tensor(self, name: str, dtype: DataType, shape: tuple[int, ...], model: str) -> Tensor:
-        """Return the input in this place, on the device, without a copy.
+        """Return a tensor `name` on the device, whose memory is this place. It keeps the region open.
 
         model   name of the model, for errors
-        Raises CoreError(INVALID) if the place has not the size of an input of that type and shape.
+        Raises CoreError(INVALID) if the size of the place differs from the size of such a tensor.
         """
         size = math.prod(shape) * dtype.byte_size
         if size != self.nbytes:
@@ -43,7 +43,7 @@ class CudaPlace(DevicePlace):
         )
 
     def get(self) -> np.ndarray:
-        """Return a copy of the bytes in host memory. Blocks."""
+        """Copy the bytes of this place to host memory, and return the copy. Blocks until the copy is done."""
         found = np.empty(self.nbytes, np.uint8)
         if self.nbytes:
             region = self._region
@@ -51,9 +51,10 @@ class CudaPlace(DevicePlace):
         return found
 
     def fill(self, tensor: Tensor) -> None:
-        """Copy an output into this place; a contiguous CUDA tensor without the host. Blocks.
+        """Copy an output to the start of this place, and wait until the copy is done.
 
-        Raises CoreError(INTERNAL) if the place is too small.
+        A contiguous tensor on any CUDA GPU is copied directly. Every other tensor is copied from host memory,
+        where a tensor of a device is copied first. Raises CoreError(INTERNAL) if the place is too small.
         """
         size = tensor.byte_size
         if size > self.nbytes:
@@ -71,7 +72,7 @@ class CudaPlace(DevicePlace):
 
 
 class _CudaArray:
-    """The elements of a CudaPlace, for libraries that take arrays by DLPack."""
+    """The elements of a CudaPlace as an array, which other libraries can take by DLPack."""
 
     def __init__(self, place: CudaPlace, dtype: DataType, shape: tuple[int, ...]):
         self.dtype = dlpack.name_of(dtype)
@@ -88,5 +89,5 @@ class _CudaArray:
         return dlpack.lend(place._address, self._dtype, self.shape, place._region.device, self)
 
     def get(self) -> np.ndarray:
-        """Return a copy in host memory; BF16 as its bit patterns."""
+        """Return a copy in host memory. For BF16 its elements are the bit patterns."""
         return self._place.get().view(self._dtype.numpy).reshape(self.shape)

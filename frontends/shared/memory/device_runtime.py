@@ -17,7 +17,10 @@ class NoRuntime(Exception):
 
 
 def find_runtime() -> DeviceRuntime:
-    """Return the runtime of this machine. Raises NoRuntime. Takes seconds; thread-safe."""
+    """Import CuPy and return the runtime. Takes seconds. Thread-safe.
+
+    Raises NoRuntime if CuPy is not installed, or if the machine has no usable driver or GPU.
+    """
     try:
         cupy = import_module("cupy")
         cupy.cuda.runtime.getDeviceCount()
@@ -29,10 +32,10 @@ def find_runtime() -> DeviceRuntime:
 
 
 class DeviceRuntime:
-    """CUDA's runtime API in CuPy. Thread-safe. Methods raise CuPy's errors; copies are complete on return.
+    """Opens and copies GPU memory. Thread-safe. Each copy is done when its method returns.
 
-    cuda     module cupy.cuda
-    driver   libcuda: CuPy has no function for the size of memory
+    cuda     the module cupy.cuda, whose errors the methods raise
+    driver   the library libcuda, which tells the size of memory; CuPy has no function for it
     """
 
     def __init__(self, cuda: Any, driver: Any):
@@ -40,7 +43,7 @@ class DeviceRuntime:
         self._driver = driver
 
     def open(self, handle: bytes, device: int) -> int:
-        """Return the address of another process's memory on the device."""
+        """Open memory of another process on a device, and return its address in this process."""
         with self._cuda.Device(device):
             return int(self._cuda.runtime.ipcOpenMemHandle(handle, _LAZY_PEER_ACCESS))
 
@@ -60,12 +63,12 @@ class DeviceRuntime:
             self._cuda.runtime.ipcCloseMemHandle(address)
 
     def to_host(self, target: np.ndarray, address: int, device: int) -> None:
-        """Copy `target.nbytes` bytes from the device into `target`."""
+        """Copy `target.nbytes` bytes from `address` on the device into `target`."""
         with self._cuda.Device(device):
             self._cuda.runtime.memcpy(target.ctypes.data, address, target.nbytes, _TO_HOST)
 
     def from_host(self, address: int, source: np.ndarray, device: int) -> None:
-        """Copy all bytes of `source` to the device."""
+        """Copy all bytes of `source` to `address` on the device."""
         with self._cuda.Device(device):
             self._cuda.runtime.memcpy(address, source.ctypes.data, source.nbytes, _TO_DEVICE)
             # A copy from pageable memory may return before its last bytes arrive.

@@ -1,4 +1,4 @@
-"""LentRegions: regions whose descriptor another worker has received. They end with that worker."""
+"""LentRegions: watches the workers that received the descriptors of lent regions, to notice their end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from core.errors import internal
 
 @contextmanager
 def opened_elsewhere(process: int, file: int) -> Iterator[int]:
-    """Yield a descriptor in this process for an open file of a process of the server.
+    """Yield a descriptor, valid in this process, of a file that a process of the server has opened.
 
-    file   descriptor in `process`, which may be this process
+    file   number of the descriptor in `process`, which may be this process
     Raises CoreError(INTERNAL) if the process has ended or has closed the file.
     """
     if process == os.getpid():
@@ -33,9 +33,9 @@ def opened_elsewhere(process: int, file: int) -> Iterator[int]:
 
 
 class LentRegions:
-    """Maps each region to the process that has received it. Not thread-safe: call from the event loop only.
+    """Reports lent regions when the process that received their descriptor has ended. Event loop only.
 
-    ended   called with the name of each region whose process has ended, and with it the client's connection
+    ended   called with the name of each such region; the connection of its client ended with the process
     """
 
     def __init__(self, ended: Callable[[str], None]):
@@ -45,7 +45,7 @@ class LentRegions:
         self._watched: dict[int, int] = {}
 
     def watch(self, name: str, process: int) -> None:
-        """Call `ended` with the region when `process`, which must be running, ends. Ignores this process."""
+        """Call `ended` with `name` when the running process `process` ends. Do nothing for this process."""
         if process == os.getpid():
             return
         self._names.setdefault(process, set()).add(name)
@@ -54,7 +54,7 @@ class LentRegions:
             asyncio.get_running_loop().add_reader(found, self._process_ended, process)
 
     def forget(self, name: str) -> None:
-        """Stop watching for a region."""
+        """Do not call `ended` for this region any more."""
         for names in self._names.values():
             names.discard(name)
 

@@ -46,8 +46,8 @@ class RegionStatus(NamedTuple):
 class Region:
     """A mapped region. Create it on the loop thread; `view`, `read` and the views are thread-safe.
 
-    kind     "system", or "lent" if the client sent its descriptor: only that client knows the name
-    status   as registered; its key is "" for a lent region
+    kind     "system", or "lent" if a client sent a descriptor; only that client knows the region's name
+    status   as registered; the key of a lent region is ""
     """
 
     __slots__ = ("_file", "_map", "kind", "status")
@@ -55,7 +55,7 @@ class Region:
     def __init__(self, status: RegionStatus, file: int, *, sealed: bool = False):
         """Map a part of `file`, which the caller closes. Raises OSError if the mapping fails.
 
-        sealed   whether the file is sealed against shrinking: then its size is not checked again
+        sealed   whether the file is sealed against shrinking. If not, `view` checks its size at each call
         """
         self.kind = LENT if sealed else SYSTEM
         self.status = status
@@ -68,7 +68,10 @@ class Region:
             os.close(self._file)
 
     def view(self, offset: int, byte_size: int) -> memoryview:
-        """Return writable bytes. Raises CoreError(INVALID) for bytes outside of the region or lost memory."""
+        """Return `byte_size` writable bytes, from byte `offset` on.
+
+        Raises CoreError(INVALID) for bytes outside of the region, and if its memory is lost.
+        """
         name = self.status.name
         check_place(name, self.status.byte_size, offset, byte_size)
         if self._map.lost:
@@ -81,9 +84,9 @@ class Region:
         return memoryview(self._map)[offset : offset + byte_size]
 
     def read(self, offset: int, byte_size: int, dtype: DataType | None) -> Buffer:
-        """Return the bytes of an input: a read-only view, or a copy for BYTES. Raises what `view` raises.
+        """Return the bytes of an input of type `dtype`: a copy for BYTES, a read-only view for other types.
 
-        The client can change the bytes of a view while the model runs.
+        The client can change the bytes of a view while the model runs. Raises what `view` raises.
         """
         found = self.view(offset, byte_size).toreadonly()
         if dtype is not dtypes.BYTES:
@@ -146,11 +149,11 @@ def open_region(status: RegionStatus) -> Region:
 
 
 def sealed_region(name: str, file: int, byte_size: int) -> Region:
-    """Map the memory of a client's descriptor, which the caller closes. Never blocks.
+    """Map the first `byte_size` bytes of the memory of a client's descriptor. Never blocks.
 
-    byte_size   from the first byte on
-    Raises CoreError(INVALID) for a descriptor without seals, and for memory that is not sealed or is smaller,
-    CoreError(INTERNAL) if the mapping fails, CoreError(UNSUPPORTED) on systems without fcntl.
+    file   descriptor, which the caller closes
+    Raises CoreError(INVALID) if the memory is not sealed against shrinking or is smaller than `byte_size`,
+    CoreError(INTERNAL) if the mapping fails, CoreError(UNSUPPORTED) on Windows.
     """
     if fcntl is None:
         raise unsupported("memory of a descriptor can be registered on Linux only")
@@ -174,7 +177,11 @@ def sealed_region(name: str, file: int, byte_size: int) -> Region:
 
 
 def _file_name(status: RegionStatus) -> str:
-    """Return the key without its leading slashes. Raises CoreError(INVALID) for an invalid key."""
+    """Return the key without its leading slashes, which is the name of a file.
+
+    Raises CoreError(INVALID) for a key that is no name of a file, is too long, or begins with a reserved
+    word.
+    """
     found = status.key.lstrip("/")
     if found.startswith(RESERVED_PREFIX):
         raise invalid(

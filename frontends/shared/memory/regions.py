@@ -39,11 +39,11 @@ class SharedMemoryRegions:
     """Regions by name. `view` and `read` are thread-safe; call the rest from the event loop only. Invariants:
 
     1. A region lies within its object as the object was at the registration.
-    2. A view stays valid. Unregistering removes the name at once; the mapping ends with the last view.
+    2. Unregistering removes the name at once. Views stay valid; the memory is unmapped after the last view.
     3. All kinds share one set of names. Clients list and unregister regions of one kind at a time, but do not
        list lent regions.
 
-    allowed   whether clients may register memory by its name
+    allowed   whether clients may register memory by its name (--allow-client-shm)
     most      largest number of regions at a time; 0 for half of the files that the process may open
     """
 
@@ -53,12 +53,13 @@ class SharedMemoryRegions:
         self._regions: dict[str, Registered] = {}
 
     def register(self, name: str, key: str, offset: int, byte_size: int) -> None:
-        """Map `byte_size` bytes of the object `key` from byte `offset` on, under `name`.
+        """Map `byte_size` bytes of the object `key` from byte `offset` on, and register them as `name`.
 
-        key      as for shm_open: "/" and a name
-        offset   a multiple of the page size
-        Raises CoreError: UNSUPPORTED if not allowed, ALREADY_EXISTS for a name that is in use, INVALID and
-        INTERNAL as `open_region` does, UNAVAILABLE for too many regions.
+        key      name of the object, as shm_open takes it: "/" and a name
+        offset   in bytes, a multiple of the page size
+        Raises CoreError: UNSUPPORTED if clients may not register memory, ALREADY_EXISTS for a name in use,
+        UNAVAILABLE for too many regions, INVALID for an empty name or one that is no UTF-8, and what
+        `open_region` raises.
         """
         self.check_allowed()
         if not name:
@@ -69,18 +70,21 @@ class SharedMemoryRegions:
         self._regions[name] = open_region(RegionStatus(name, key, offset, byte_size))
 
     def lend(self, name: str, file: int, byte_size: int) -> None:
-        """Map the memory of a client's descriptor `file`, which the caller closes, under a random name.
+        """Map `byte_size` bytes of the memory of a descriptor, and register them as `name`.
 
-        Permitted without --allow-client-shm: --shared-memory-socket permits it.
+        name   random text, which only the client of the memory knows
+        file   descriptor, which the caller closes
+        The method needs no --allow-client-shm, because --shared-memory-socket permits to lend memory.
         Raises what `sealed_region` raises, and CoreError(UNAVAILABLE) for too many regions.
         """
         self.check_free(name)
         self._regions[name] = sealed_region(name, file, byte_size)
 
     def unregister(self, name: str = "", kind: str = SYSTEM) -> None:
-        """Forget a region, or all regions of a kind without a name. An unknown name is no error.
+        """Forget the region `name` if it is of this kind, or all regions of this kind if `name` is empty.
 
-        Requests keep their views of it. Raises CoreError(UNSUPPORTED) if clients may not register memory.
+        An unknown name is no error. Views of a forgotten region stay valid. Raises CoreError(UNSUPPORTED)
+        if clients may not register memory and the kind is not "lent".
         """
         if kind != LENT:
             self.check_allowed()
@@ -89,7 +93,7 @@ class SharedMemoryRegions:
                 del self._regions[each]
 
     def status(self, name: str = "", kind: str = SYSTEM) -> list[Any]:
-        """Return the status of one region, or of all regions of a kind without a name.
+        """Return the status of the region `name`, or of all regions of this kind if `name` is empty.
 
         Raises CoreError(NOT_FOUND) for an unknown name, and for a region of another kind.
         """
@@ -107,20 +111,20 @@ class SharedMemoryRegions:
         return [found.status]
 
     def view(self, name: str, offset: int, byte_size: int) -> Any:
-        """Return `byte_size` writable bytes from byte `offset` of the region on; they outlive the region.
+        """Return `byte_size` writable bytes of a region, from byte `offset` on, to receive an output.
 
-        The type is memoryview, or CudaPlace for GPU memory. Raises CoreError: NOT_FOUND for an unknown name,
-        INVALID for bytes outside of the region.
+        They are a memoryview, or for GPU memory a CudaPlace, and stay valid after the region is unregistered.
+        Raises CoreError: NOT_FOUND for an unknown name, INVALID for bytes outside of the region.
         """
         if (found := self._regions.get(name)) is None:
             raise not_found(f"Unable to find shared memory region: '{name}'")
         return found.view(offset, byte_size)
 
     def read(self, name: str, offset: int, byte_size: int, dtype: DataType | None) -> Buffer:
-        """Return the bytes of an input, read-only. Raises what `view` raises.
+        """Return `byte_size` bytes of a region, from byte `offset` on, that hold an input of type `dtype`.
 
-        GPU memory gives a CudaPlace, whose method `tensor` creates the input. BYTES are copied to the host.
-        The client can change other bytes while the model runs.
+        System and lent memory give a buffer. GPU memory gives a CudaPlace, whose method `tensor` creates the
+        input, but for the datatype BYTES a copy in host memory. Raises what `view` raises.
         """
         if (found := self._regions.get(name)) is None:
             raise not_found(f"Unable to find shared memory region: '{name}'")
@@ -134,7 +138,10 @@ class SharedMemoryRegions:
             )
 
     def check_free(self, name: str) -> None:
-        """Raise CoreError(INVALID, ALREADY_EXISTS or UNAVAILABLE) if `name` cannot be registered."""
+        """Raise CoreError if `name` cannot be registered.
+
+        INVALID: it is no UTF-8. ALREADY_EXISTS: it is in use. UNAVAILABLE: there are too many regions.
+        """
         if not _is_text(name):
             raise invalid("name and key of a shared memory region must be UTF-8")
         if name in self._regions:
@@ -149,7 +156,7 @@ class SharedMemoryRegions:
             )
 
     def add(self, name: str, region: Registered) -> None:
-        """Add a region of another kind. Raises what `check_free` raises."""
+        """Register a region that the caller has opened. Raises what `check_free` raises."""
         self.check_free(name)
         self._regions[name] = region
 
@@ -159,11 +166,11 @@ class SharedMemoryRegions:
 
 
 def _most_regions() -> int:
-    """Return half of the limit of open files: a region holds one, and connections need the rest."""
+    """Return half of the limit of open files: each region holds one file, and connections need the rest."""
     files = os.sysconf("SC_OPEN_MAX")
     return files // 2 if files > 0 else sys.maxsize
 
 
 def _is_text(value: str) -> bool:
-    """Return whether `value` can be encoded as UTF-8: a path over HTTP may have any bytes."""
+    """Return whether `value` can be encoded as UTF-8. The path of an HTTP request may contain other bytes."""
     return not any("\ud800" <= each <= "\udfff" for each in value)

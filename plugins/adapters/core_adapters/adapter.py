@@ -13,9 +13,9 @@ from core_adapters.formats import BOOSTERS, CLASS_PARAMETER, NAMES, PICKLES, SET
 
 
 def find(version: str, parameters: Mapping[str, str]) -> str | None:
-    """Return the model's file of a version without model.py; None if there is none.
+    """Return the model's file for a version folder that has no model.py; None if no file is found.
 
-    With the parameter MODEL_CLASS, return the path of its module; that file may not exist.
+    If `parameters` has MODEL_CLASS, return the path of that class's module, whether or not it exists.
     Raises ValueError if MODEL_CLASS is no valid class name.
     """
     if CLASS_PARAMETER in parameters:
@@ -43,15 +43,18 @@ def serves(file: str) -> bool:
 
 
 def describes_more(file: str) -> bool:
-    """Return whether the model may add to a configuration that already has inputs and outputs."""
+    """Return whether the model of this file may change a configuration that has inputs and outputs already.
+
+    True for model-settings.json: its runtime may make the model decoupled.
+    """
     return os.path.basename(file) == SETTINGS
 
 
 def model_of_file(file: str) -> Any:
-    """Return a model factory for a file that is no Python module; it also has auto_complete_config.
+    """Return a model factory, with auto_complete_config, for a file that is no Python module.
 
-    Appends the file's folder and its parent (for model-settings.json only the folder) to sys.path: a pickle
-    may refer to modules there. Does not read a model file yet, only model-settings.json.
+    Appends the file's folder and its parent (for model-settings.json only the folder) to sys.path, because a
+    pickle may refer to modules there. Reads model-settings.json now; other files are read at the load.
     """
     from core_adapters.tabular import TabularModel
 
@@ -72,7 +75,10 @@ def model_of_file(file: str) -> Any:
 
 
 def model_of_module(module: ModuleType, file: str) -> Any:
-    """Return a model factory for a module without TritonPythonModel; None if it has nothing to serve."""
+    """Return a model factory for a module without TritonPythonModel; None if the module has nothing to serve.
+
+    A class that the module defines comes first, then a function, then an imported class.
+    """
     from core_adapters import functions, seldon
 
     if seldon.has_class(module, own=True) or not functions.has_function(module):

@@ -33,7 +33,7 @@ def open_file(config: Properties, file: str) -> Estimator:
 def open_xgboost(config: Properties, file: str) -> Estimator:
     """Return the model in a file of xgboost: an XGBClassifier if one was saved, else an XGBRegressor.
 
-    `predict` of an XGBRegressor returns the booster's output. Raises TritonModelException if it is invalid.
+    `predict` of an XGBRegressor returns the booster's output. Raises TritonModelException for another file.
     """
     why = f"reading '{os.path.basename(file)}'"
     xgboost = needed("xgboost", "xgboost", why)
@@ -52,7 +52,7 @@ def open_xgboost(config: Properties, file: str) -> Estimator:
 
 
 def open_lightgbm(config: Properties, file: str) -> Estimator:
-    """Return the booster in a file of LightGBM; `predict` of a classifier returns probabilities.
+    """Return the booster in a file of LightGBM. If it is a classifier, `predict` returns probabilities.
 
     Raises TritonModelException for an invalid file.
     """
@@ -82,7 +82,7 @@ class Booster(Estimator):
 
 
 class _Predict:
-    """A booster with only the method `predict`: the other methods cannot be outputs."""
+    """Exposes only `predict` of a LightGBM booster, so that no other method becomes an output."""
 
     def __init__(self, booster: Any):
         self.predict = booster.predict

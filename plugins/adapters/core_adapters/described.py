@@ -21,7 +21,8 @@ class Described(NamedTuple):
 def describe(config: ModelConfig, inputs: list[Described], outputs: list[Described]) -> None:
     """Add inputs if the configuration has none, and outputs if it has none.
 
-    With a max_batch_size the rows are the batch dimension, else a dimension of size -1.
+    If max_batch_size is not 0, the rows are the batch dimension, which dims leave out; otherwise dims begin
+    with -1 for the rows.
     """
     known = config.as_dict()
     rows = [] if known["max_batch_size"] > 0 else [-1]
@@ -34,7 +35,7 @@ def describe(config: ModelConfig, inputs: list[Described], outputs: list[Describ
 
 
 def is_described(config: dict[str, Any]) -> bool:
-    """Return whether the configuration has inputs and outputs."""
+    """Return whether the configuration has at least one input and at least one output."""
     return bool(config["input"] and config["output"])
 
 

@@ -42,7 +42,7 @@ def as_array(values: Any) -> Array:
 
 
 def data_type_of(array: Array) -> str:
-    """Return the datatype of config.pbtxt for an array; TYPE_STRING if it has no numbers."""
+    """Return the datatype of config.pbtxt for an array; TYPE_STRING unless it has numbers or booleans."""
     if array.dtype.kind in "OUS":
         return "TYPE_STRING"
     if array.dtype.kind == "b":

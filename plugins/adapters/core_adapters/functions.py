@@ -38,7 +38,7 @@ def has_function(module: ModuleType) -> bool:
 
 
 def _functions(module: ModuleType) -> dict[str, Callable[..., Any]]:
-    """Return the public functions that a module defines; `main` is the program of a script."""
+    """Return name → public function that a module defines, without `main`, the program of a script."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -50,7 +50,10 @@ def _functions(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 
 class FunctionModel:
-    """The model object for a module with a function."""
+    """The model object for a module with functions, one of which is called for each request.
+
+    If the parameter MODEL_CLASS is set, a ClassModel of the module does the work instead.
+    """
 
     def __init__(self, module: ModuleType, file: str):
         self._module = module
@@ -125,7 +128,7 @@ class FunctionModel:
         return [self._answer(partial(_raised, each)) for each in results]
 
     def _called(self, request: Any) -> Any:
-        """Call the function with the inputs of a request, and return its result."""
+        """Call the function with the inputs of a request. Return its result: a coroutine if it is async."""
         inputs = table.inputs_of(request).items()
         values = {
             name: self._read[name](array) if name in self._read else array for name, array in inputs
@@ -140,7 +143,10 @@ class FunctionModel:
             return _failed(error)
 
     def _stream(self, request: Any) -> None:
-        """Send each result of a generator as one response, then its end."""
+        """Send each result of a generator, or the one result of a function, as a response; then the end.
+
+        An error of the function is sent as the last response. A cancelled request gets no further results.
+        """
         sender = request.get_response_sender()
         results: Iterator[Any] = iter(())
         try:
@@ -176,9 +182,9 @@ class FunctionModel:
         )
 
     def _chosen(self, config: dict[str, Any]) -> Callable[..., Any]:
-        """Return the function of MODEL_FUNCTION, else `predict`, else the only one.
+        """Return the function that MODEL_FUNCTION names, else `predict`, else the module's only function.
 
-        Raises TritonModelException.
+        Raises TritonModelException if there is no function of that name, or no way to choose one.
         """
         functions = _functions(self._module)
         named = trust.parameter(config, FUNCTION_PARAMETER)
@@ -197,12 +203,15 @@ class FunctionModel:
         return functions[name or next(iter(functions))]
 
     def _class(self, config: dict[str, Any]) -> ClassModel | None:
-        """Return the model of a class that MODEL_CLASS names, such as one that the module imports."""
+        """Return a ClassModel of this module if the parameter MODEL_CLASS is set, else None."""
         named = trust.parameter(config, CLASS_PARAMETER)
         return ClassModel(self._module, self._file) if named else None
 
     def _hints(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """Return the types of the parameters that have one."""
+        """Return name → type of the parameters that have one, with "return" for the result if it has one.
+
+        Raises TritonModelException if a type cannot be evaluated.
+        """
         try:
             found = get_type_hints(function, include_extras=True)
         except Exception as error:  # a type may be any expression
@@ -216,7 +225,10 @@ class FunctionModel:
     def _described(
         self, function: Callable[..., Any]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the inputs and outputs that the types say. Raises TritonModelException if one is missing."""
+        """Return the inputs and outputs, as entries of config.pbtxt, that the function's types describe.
+
+        Raises TritonModelException if a parameter or the result has no type.
+        """
         hints = self._hints(function)
         parameters = inspect.signature(function).parameters
         untyped = [f"parameter '{name}'" for name in parameters if name not in hints]

@@ -9,9 +9,10 @@ from backend_python.api.errors import TritonModelException
 
 
 def needed(module: str, distribution: str, why: str) -> Any:
-    """Import and return a module. If it is missing, raises TritonModelException with the package to install.
+    """Import and return a module. If it is missing, raise TritonModelException with the package to install.
 
     why   the purpose of the import for the error text, such as "reading 'model.skops'"
+    If the module is there and imports another one that is missing, raise ModuleNotFoundError.
     """
     try:
         return importlib.import_module(module)

@@ -100,9 +100,10 @@ class RuntimeModel:
             loop.call_soon_threadsafe(loop.stop)
 
     def _class(self) -> tuple[Any, Any]:
-        """Return mlserver's settings and the runtime's class.
+        """Return the settings as an object of mlserver, and the runtime's class.
 
-        Raises TritonModelException if the runtime cannot be imported; the text names the package to install.
+        Raises TritonModelException if the runtime cannot be imported. If a package of MLServer's project is
+        missing, the text says how to install it.
         """
         file, implementation = self._settings.file, self._settings.implementation
         found = needed(
@@ -210,7 +211,11 @@ async def _once(payload: Any) -> Any:
 
 
 def _as_error(error: Exception) -> TritonError:
-    """Return the error for a client: NOT_FOUND or INVALID_ARG for mlserver's HTTP statuses 4xx."""
+    """Return the error for a client.
+
+    For an exception with an HTTP status, 404 becomes NOT_FOUND and any other 4xx INVALID_ARG, with its text.
+    Any other exception becomes INTERNAL.
+    """
     from backend_python.runner import described
 
     status = getattr(error, "status_code", 500)

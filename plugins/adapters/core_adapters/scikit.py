@@ -103,7 +103,7 @@ class Estimator(Predictor):
         return callable(getattr(self._estimator, method, None))
 
     def _output(self, method: str, config: Properties) -> Described:
-        """Describe an output from the result for a row of zeros; if that fails, from the classes."""
+        """Describe an output from the method's result for a row of zeros; if that fails, from `classes_`."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -116,7 +116,7 @@ class Estimator(Predictor):
         return Described(method, data_type_of(array), list(array.shape[1:]) or [1])
 
     def _row(self, config: Properties) -> table.Inputs:
-        """Return a row of zeros and empty texts for the inputs of config.pbtxt, or else of the model."""
+        """Return one row for the inputs of config.pbtxt, else of the model: "" for texts, 0 for numbers."""
         configured = [(each["name"], each["data_type"], each["dims"]) for each in config["input"]]
         row: table.Inputs = {}
         for name, data_type, dims in configured or self.inputs(config):
@@ -129,7 +129,10 @@ class Estimator(Predictor):
 
 
 def _columns(estimator: Any) -> Any:
-    """Return the ColumnTransformer that is the estimator or its first step; None without one."""
+    """Return the ColumnTransformer that is the estimator or its first step; None if there is none.
+
+    For a search over parameters, the estimator is the best one that it has found.
+    """
     if hasattr(estimator, "transformers_"):
         return estimator
     if hasattr(estimator, "best_estimator_"):
@@ -141,7 +144,12 @@ def _columns(estimator: Any) -> Any:
 
 
 def _type_of(columns: Any, name: str, number: str) -> str:
-    """Return the datatype of a column, derived from the fitted attributes of its transformer."""
+    """Return the datatype of a column, derived from the fitted attributes of its transformers.
+
+    columns   the ColumnTransformer
+    name      of the column
+    number    what to return if the attributes show no other datatype
+    """
     names = np.asarray(columns.feature_names_in_, np.object_)
     for _, transformer, chosen in columns.transformers_:
         known = [chosen] if isinstance(chosen, str) else list(_named(names, chosen))
@@ -158,7 +166,11 @@ def _type_of(columns: Any, name: str, number: str) -> str:
 
 
 def _named(names: Any, chosen: Any) -> Any:
-    """Return the names of the columns that a ColumnTransformer selects."""
+    """Return the names of the columns that an entry of a ColumnTransformer selects.
+
+    names    of all columns
+    chosen   the entry's names, indices, mask or slice
+    """
     if not isinstance(chosen, slice):
         array = np.asarray(chosen)
         if array.dtype.kind in "OUS" or not array.size:
@@ -168,6 +180,6 @@ def _named(names: Any, chosen: Any) -> Any:
 
 
 def _takes_texts(estimator: Any) -> bool:
-    """Return whether an estimator takes a list of texts, like TfidfVectorizer."""
+    """Return whether an estimator, or the first step of a pipeline, takes texts like a TfidfVectorizer."""
     steps = getattr(estimator, "steps", None)
     return hasattr(steps[0][1] if steps else estimator, "build_analyzer")

@@ -51,7 +51,10 @@ def _serves(value: Any) -> bool:
 
 
 def _has(owner: Any, of: type, name: str) -> bool:
-    """Return whether `owner` has the method; those of Seldon's base class only raise, and do not count."""
+    """Return whether `owner`, the class `of` or an object of it, has a method of this name.
+
+    Methods of Seldon's base class SeldonComponent only raise, so they do not count.
+    """
     home = next((each.__name__ for each in of.__mro__ if name in vars(each)), "")
     return home != "SeldonComponent" and callable(getattr(owner, name, None))
 
@@ -116,7 +119,10 @@ class ClassModel:
         ]
 
     def _together(self, requests: list[Any]) -> list[InferenceResponse]:
-        """Compute the rows of all requests of a batch with one call."""
+        """Compute the rows of all requests of a batch with one call. Return a response for each request.
+
+        Raises TritonModelException if an output does not have as many rows as the inputs.
+        """
         parts = [table.inputs_of(request) for request in requests]
         counts = [table.row_count(part) for part in parts]
         asked = [request.requested_output_names() for request in requests]
@@ -135,7 +141,7 @@ class ClassModel:
         return [self._response(rows) for rows in table.split(whole, counts, asked)]
 
     def _stream(self, request: Any) -> None:
-        """Send each response of a predict that is a generator; else its single response."""
+        """Send each result of `predict` if it is a generator, else its one result; then end the stream."""
         sender = request.get_response_sender()
         wanted = list(request.requested_output_names())
         features, names = self._features(table.inputs_of(request))
@@ -170,7 +176,10 @@ class ClassModel:
         return found
 
     def _features(self, inputs: table.Inputs) -> tuple[Any, list[str]]:
-        """Return X and names: one array unchanged; several columns as a table; else a dict of arrays."""
+        """Return X and names for `predict`.
+
+        X is the array of a single input (names: []), a table if each input is one column, else the dict.
+        """
         if len(inputs) == 1:
             return next(iter(inputs.values())), []
         names = list(inputs)
@@ -189,7 +198,12 @@ class ClassModel:
         return self._main(*(features, names, meta)[: self._given], **by_name)
 
     def _by_name(self, answer: Any, names: list[str]) -> dict[str, Any]:
-        """Return the outputs in a result of predict, by name. Raises TritonModelException if they differ."""
+        """Return name → value of the outputs in a result of predict.
+
+        A dict with any of `names` gives the outputs that it has. Any other result is the only output, or a
+        tuple of all outputs in order. Of Seldon's ClientResponse, record the metrics and take the data.
+        Raises TritonModelException for another result.
+        """
         if hasattr(answer, "data") and hasattr(answer, "tags") and hasattr(answer, "metrics"):
             self._metrics.count(answer.metrics)  # Seldon's ClientResponse
             answer = answer.data
@@ -223,9 +237,10 @@ class ClassModel:
         return InferenceResponse(tensors, parameters=parameters or None)
 
     def _class(self, config: dict[str, Any]) -> Any:
-        """Return the class of MODEL_CLASS, or the only class of the file that has `predict`.
+        """Return the class that MODEL_CLASS names, or else the only class of the file that can be served.
 
-        Of several classes, one named Model or like the file is preferred. Raises TritonModelException.
+        Of several classes, the one named Model or like the file is taken. Raises TritonModelException if
+        there is no class, or no single one of them.
         """
         named = trust.parameter(config, CLASS_PARAMETER)
         module, _, name = named.rpartition(".")
@@ -270,7 +285,9 @@ def _arguments(method: Any) -> tuple[int, bool]:
 
 
 def _parameters(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of the class: from a JSON object, or Seldon's list of name, value and type.
+    """Return the arguments of the class from the parameter MODEL_PARAMETERS; {} if it is not set.
+
+    The parameter is a JSON object, or Seldon's list of objects with name, value and type.
 
     Raises TritonModelException for another form.
     """
@@ -301,7 +318,7 @@ def _meta(request: Any) -> dict[str, Any]:
 
 
 def _called(model: Any, name: str) -> Any:
-    """Return the result of an optional method; None if the class has no such method."""
+    """Call an optional method of a model, and return its result; None if the class has no such method."""
     return getattr(model, name)() if _has(model, type(model), name) else None
 
 

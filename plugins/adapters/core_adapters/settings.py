@@ -54,7 +54,10 @@ class Settings:
         return TabularModel(partial(self._open, kind=runtime[0], names=runtime[1]))
 
     def described(self, kind: str, config: Properties) -> list[Described]:
-        """Return `inputs` or `outputs` of the file, without rows. Raises TritonModelException if invalid."""
+        """Return the file's `inputs` or `outputs` (`kind` says which), without the dimension of the rows.
+
+        Raises TritonModelException if they are invalid.
+        """
         try:
             return [
                 Described(
@@ -72,9 +75,10 @@ class Settings:
             ) from None
 
     def uri(self, names: tuple[str, ...]) -> str:
-        """Return the model's file: parameters.uri, or one of `names` in that folder or beside the settings.
+        """Return the model's file.
 
-        Raises TritonModelException if there is none.
+        It is the file that parameters.uri names. If that names a folder, it is the first of `names` there; if
+        it is not set, the first of `names` beside the settings. Raises TritonModelException if there is none.
         """
         folder = os.path.dirname(self.file)
         given = str(self._parameters.get("uri") or "")
@@ -109,9 +113,10 @@ class Settings:
         return self.content.get("parameters") or {}
 
     def _with_trust(self, config: Properties) -> Properties:
-        """Return the configuration with the parameter TRUSTED, from parameters.extra.trusted.
+        """Return the configuration, with parameters.extra.trusted as trust.PARAMETER.
 
-        A repository of MLServer has no config.pbtxt for it. A parameter in config.pbtxt takes precedence.
+        A repository of MLServer has no config.pbtxt that could trust the file. If config.pbtxt has the
+        parameter, or the settings do not, the configuration stays unchanged.
         """
         trusted = (self._parameters.get("extra") or {}).get("trusted")
         if trusted is None or trust.parameter(config, trust.PARAMETER):
@@ -122,7 +127,10 @@ class Settings:
 
 
 class _Described(Predictor):
-    """A predictor with the inputs and outputs of the settings; the predictor's if the settings have none."""
+    """A predictor with the inputs and outputs of the settings; if the settings have none, with its own.
+
+    A single input of numbers of its own is then called `predict`, as MLServer's clients send it.
+    """
 
     def __init__(self, settings: Settings, predictor: Predictor):
         self._settings = settings

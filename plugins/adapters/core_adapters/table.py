@@ -21,7 +21,7 @@ def inputs_of(request: Any) -> Inputs:
 
 
 def as_rows(inputs: Inputs) -> Inputs:
-    """Return the inputs with rows first: a single numeric input of one dimension becomes one row."""
+    """Return the inputs. A single input of numbers with fewer than 2 dimensions becomes one row."""
     if len(inputs) != 1:
         return inputs
     ((name, array),) = inputs.items()
@@ -29,7 +29,7 @@ def as_rows(inputs: Inputs) -> Inputs:
 
 
 def readable(array: Array) -> Array:
-    """Return a BYTES array with `str` elements; an array with invalid UTF-8 stays unchanged."""
+    """Return a BYTES array with `str` elements; one with invalid UTF-8, and any other array, unchanged."""
     if array.dtype != np.object_:
         return array
     try:
@@ -40,14 +40,17 @@ def readable(array: Array) -> Array:
 
 
 def join(parts: list[Inputs]) -> Inputs:
-    """Concatenate the rows of several requests."""
+    """Return name → rows of all requests, in their order; the requests have the same inputs."""
     if len(parts) == 1:
         return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def row_count(inputs: Inputs) -> int:
-    """Return the number of rows. Raises TritonModelException if the inputs have different numbers."""
+    """Return the number of rows, 0 without inputs; an array without dimensions is one row.
+
+    Raises TritonModelException if the inputs have different numbers of rows.
+    """
     counts = {name: array.shape[0] if array.ndim else 1 for name, array in inputs.items()}
     if len(set(counts.values())) > 1:
         sizes = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
@@ -81,7 +84,10 @@ def columns(inputs: Inputs) -> Inputs:
 
 
 def table(inputs: Inputs, names: list[str]) -> Any:
-    """Return the inputs for an estimator: an array [rows, features], or a data frame with feature names.
+    """Return the inputs for an estimator: one input as it is, several as [rows, features] or a data frame.
+
+    One input of the right width becomes a data frame if `names` is not empty and pandas is installed. Several
+    inputs become a data frame if `names` is not empty or a column is not of numbers.
 
     names   names of the features at training, in order; empty if they had none
     """

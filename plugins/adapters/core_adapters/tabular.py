@@ -25,23 +25,23 @@ class Predictor:
     """Base class: the model that an adapter opens from a file."""
 
     def inputs(self, config: Properties) -> list[Described]:
-        """Return the inputs that the model describes."""
+        """Return the inputs for a configuration that has none."""
         raise NotImplementedError
 
     def outputs(self, config: Properties) -> list[Described]:
-        """Return the default outputs of the model."""
+        """Return the outputs for a configuration that has none."""
         raise NotImplementedError
 
     def check(self, outputs: list[str]) -> None:
-        """Raise TritonModelException for an output that the model does not have."""
+        """Raise TritonModelException for an output that the model does not have. Here: allow every output."""
 
     def compute(self, inputs: table.Inputs, wanted: list[str]) -> dict[str, Any]:
-        """Return the rows of the wanted outputs, by name."""
+        """Return name → rows of the wanted outputs, computed from all rows of `inputs`."""
         raise NotImplementedError
 
 
 class TabularModel:
-    """The model object of a Predictor, which `open` returns for the configuration."""
+    """A model object that computes with a Predictor. `open` returns the Predictor for a configuration."""
 
     def __init__(self, open: Callable[[Properties], Predictor]):
         self._open = open

@@ -44,7 +44,10 @@ class Value(NamedTuple):
 
 
 def value_of(hint: Any) -> Value:
-    """Return what the type of a parameter or of a result says. Raises TritonModelException."""
+    """Return the tensor that the type of a parameter or of a result describes.
+
+    Raises TritonModelException for a note of Annotated that is no datatype and shape.
+    """
     hint = _without_none(hint)
     if get_origin(hint) is Annotated:
         inner, *notes = get_args(hint)
@@ -61,7 +64,11 @@ def value_of(hint: Any) -> Value:
 
 
 def outputs_of(hint: Any) -> dict[str, Value]:
-    """Return the outputs that the type of a result describes: `y`, y0 and y1 of a tuple, or named ones."""
+    """Return name → Value of the outputs that the type of a result describes.
+
+    A dataclass, a named tuple or a TypedDict has its fields as outputs, tuple[A, B] has y0 and y1, and any
+    other type has `y`. An iterator or iterable has the outputs of its elements.
+    """
     if get_origin(hint) in _STREAMS:
         return outputs_of(get_args(hint)[0])
     if isinstance(hint, type) and (
@@ -77,7 +84,7 @@ def outputs_of(hint: Any) -> dict[str, Value]:
 
 
 def by_name(result: Any, names: list[str]) -> dict[str, Any]:
-    """Return the outputs in a result, by name. Raises TritonModelException if they differ."""
+    """Return name → value of the outputs in a result. Raises TritonModelException if it has other outputs."""
     if dataclasses.is_dataclass(result) and not isinstance(result, type):
         result = vars(result)
     elif hasattr(result, "_asdict"):
@@ -95,7 +102,11 @@ def by_name(result: Any, names: list[str]) -> dict[str, Any]:
 
 
 def array_of(value: Any, data_type: str) -> Any:
-    """Return a result in a form that becomes an array: texts as objects, other values of a text as JSON."""
+    """Return a result in a form that becomes an array.
+
+    Arrays, and values of other datatypes, stay as they are. For TYPE_STRING, texts, bytes and lists of them
+    become an array of objects, and any other value becomes one text of JSON.
+    """
     if data_type != "TYPE_STRING" or isinstance(value, np.ndarray):
         return value
     if isinstance(value, (str, bytes)):
@@ -113,12 +124,12 @@ def _holds_texts(values: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers and arrays of numpy as JSON can hold them."""
+    """Return a value that JSON can hold: Python's numbers and lists for those of numpy, else the text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _without_none(hint: Any) -> Any:
-    """Return T of Optional[T] and T | None."""
+    """Return T for Optional[T] and T | None, Any for a union of several types, else the type itself."""
     if get_origin(hint) is Union or type(hint).__name__ == "UnionType":
         others = [each for each in get_args(hint) if each is not _NONE]
         return others[0] if len(others) == 1 else Any
@@ -126,7 +137,11 @@ def _without_none(hint: Any) -> Any:
 
 
 def _specified(dtype: Any, shape: Any) -> Value:
-    """Return what Annotated[…, (dtype, shape)] says."""
+    """Return the tensor that Annotated[…, (dtype, shape)] describes.
+
+    dtype   name of a datatype with or without TYPE_, or a dtype of numpy
+    Raises TritonModelException for an unknown datatype or a shape that is not of whole numbers.
+    """
     name = dtype if isinstance(dtype, str) else data_type_of(np.empty(0, dtype))
     data_type = name if name.startswith("TYPE_") else f"TYPE_{name}".replace("BYTES", "STRING")
     try:
@@ -140,7 +155,7 @@ def _specified(dtype: Any, shape: Any) -> Value:
 
 
 def _dtype_of(hint: Any) -> str:
-    """Return the datatype of NDArray[dtype]; FP64 without one."""
+    """Return the datatype of NDArray[dtype]; TYPE_FP64 if the type names no dtype."""
     for part in get_args(hint):
         if get_origin(part) is np.dtype and isinstance(get_args(part)[0], type):
             return data_type_of(np.empty(0, get_args(part)[0]))
@@ -148,7 +163,10 @@ def _dtype_of(hint: Any) -> str:
 
 
 def _element(hint: Any) -> tuple[Any, int]:
-    """Return the element of nested lists, and how many lists surround it."""
+    """Return the element type of nested lists, and how many lists surround it: int, 2 for list[list[int]].
+
+    Returns Any, 0 if a list does not have exactly one element type.
+    """
     depth = 0
     while get_origin(hint) in _LISTS:
         parts = [each for each in get_args(hint) if each is not Ellipsis]
@@ -159,7 +177,11 @@ def _element(hint: Any) -> tuple[Any, int]:
 
 
 def _reader(kind: Any, depth: int) -> Callable[[Array], Any]:
-    """Return the function that makes a value, or nested lists of values, of an array."""
+    """Return the function that makes a value (the first element), or nested lists of values, of an array.
+
+    kind    type of a value, a key of _SCALARS
+    depth   0 for a value; otherwise the result has the array's dimensions
+    """
     convert = {str: _text, bytes: _bytes}.get(kind, kind)
 
     def nested(values: Any) -> Any:

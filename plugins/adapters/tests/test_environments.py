@@ -80,7 +80,7 @@ def test_a_class_with_a_predict(version, server, runs_in, runs_there, environmen
 
 
 def flat(repository, settings, config):
-    """A folder for MLServer."""
+    """Write and return a model's folder in MLServer's layout, which has no folders of versions."""
     folder = repository / "example"
     folder.mkdir()
     (folder / "model-settings.json").write_text(json.dumps(settings))

@@ -16,7 +16,11 @@ TENSOR = '{ name: "%s" data_type: TYPE_%s dims: [ %s ] }'
 
 
 def config_of(inputs, outputs, more="", **parameters):
-    """`inputs`, `outputs`: (name, datatype, dims) each."""
+    """Return the text of config.pbtxt.
+
+    inputs, outputs   (name, datatype, dims) each
+    parameters        name → value of `parameters`
+    """
     text = "".join(f"input [ {TENSOR % each} ]" for each in inputs)
     text += "".join(f"output [ {TENSOR % each} ]" for each in outputs)
     for key, value in parameters.items():
@@ -268,7 +272,7 @@ def test_a_class_that_ends_its_process_fails_its_request_and_is_started_again(se
 
 
 def answer_of(server, inputs):
-    """The answer, once the process has been started again."""
+    """Return the answer, asked for until the process has been started again, at most for 30 seconds."""
     end = time.monotonic() + 30
     while True:
         try:

@@ -57,5 +57,5 @@ def core_workers_starting(options: Options) -> None:
 
 
 def _kept(options: Options) -> str:
-    """Return the folder for fetched files; "" for a temporary one."""
+    """Return the value of --cloud-cache-directory, the folder for fetched files; "" for a temporary one."""
     return str(options.added.get("cloud_cache_directory", ""))

@@ -21,13 +21,13 @@ _FORMS = {
 
 @dataclass(frozen=True)
 class Place:
-    """A bucket, or a path in it.
+    """A bucket in cloud storage, or a path in it.
 
-    url        value of --model-repository; the key for credentials
+    url        value of --model-repository; prefixes of it find the credentials
     scheme     s3, gs, as, or the protocol of another file system
     root       bucket and path without slashes at the ends; "" if only fsspec knows them
     endpoint   scheme, host and port of a server that is not the cloud's own; "" for the cloud's
-    account    account of Azure, "" elsewhere
+    account    account of Azure, "" for other stores
     """
 
     url: str
@@ -38,17 +38,20 @@ class Place:
 
     @property
     def bucket(self) -> str:
-        """Return the bucket of the path; in Azure the container."""
+        """Return the bucket, in Azure the container; "" if only fsspec knows it."""
         return self.root.partition("/")[0]
 
     @property
     def shown(self) -> str:
-        """Return the URL without a password, for logs and errors."""
+        """Return the URL with … in place of a password, for logs and errors."""
         return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:…@", self.url)
 
 
 def place_of(url: str) -> Place:
-    """Return the place that a URL names. Raises CoreError(INVALID) for a URL without a bucket."""
+    """Return the place that a URL names. URLs of other schemes than s3, gs and as are not parsed.
+
+    Raises CoreError(INVALID) for a URL without a bucket or an account, and for one of as:// with a query.
+    """
     scheme, _, rest = url.partition("://")
     if scheme not in _FORMS:
         return Place(url, scheme)
@@ -82,7 +85,10 @@ def _azure(url: str, rest: str) -> Place:
 
 
 def _endpoint(rest: str) -> tuple[str, str]:
-    """Return the http or https server that the rest of a URL begins with, "" for none, and the path."""
+    """Split what follows the scheme of a URL into (server, path).
+
+    If it begins with http:// or https://, the server is that with host and port; else "" and the path is all.
+    """
     protocol, slashes, behind = rest.partition("://")
     if not slashes or protocol not in ("http", "https"):
         return "", rest

@@ -47,9 +47,9 @@ Fetch = Callable[[RemoteFile, Path], None]
 class Cache:
     """The cache of one repository. Create it on the event loop; call its methods on worker threads.
 
-    folder   permanent folder for objects; "" for a temporary one
-    parent   parent of the temporary folder; None for the system's default
-    ended    set by `close`: stores stop their transfers
+    folder   permanent folder for objects; "" for a temporary one, which `close` removes
+    parent   folder in which a temporary one is made; None for the system's default
+    ended    set by `close`: stores then stop their transfers
     """
 
     def __init__(self, folder: str = "", parent: str | None = None):
@@ -64,17 +64,18 @@ class Cache:
         self._threads: ThreadPoolExecutor | None = None
 
     def place_for(self, model: str) -> Path:
-        """Return an unused path for the folder of a model. Raises OSError, Abandoned after `close`."""
+        """Return an unused path for a model's folder. Raises OSError, and Abandoned after `close`."""
         with self._lock:
             return self._opened() / str(next(self._numbers)) / model
 
     def bring(
         self, fetch: Fetch, address: str, files: Mapping[str, RemoteFile], folder: Path
     ) -> list[RemoteFile]:
-        """Put files into a folder; fetch those without an object, several in parallel.
+        """Put files into a folder; fetch those that are not in the cache, several in parallel.
 
+        fetch    (file, path) → None: writes the file of the store to a path
         address  address of the model, which makes its paths unique in the cache
-        files    by path below the folder
+        files    path below the folder → file
         Returns the fetched files. Raises the errors of `fetch`; then some of the files may exist, each of
         them complete.
         """
@@ -100,7 +101,10 @@ class Cache:
     def _result(
         self, transfer: Future[bool], address: str, files: Mapping[str, RemoteFile]
     ) -> bool:
-        """Return the result of one transfer; log the progress of all while it runs. Raises its error."""
+        """Wait for a transfer; return whether it has fetched its file. Raises its error.
+
+        While it runs, log every 5 seconds how much of all `files` is there.
+        """
         while not transfer.done():
             try:
                 return transfer.result(PROGRESS_S)
@@ -119,9 +123,10 @@ class Cache:
         logger.info("%s: fetched %.1f of %.1f MB", address, there / 1e6, every / 1e6)
 
     def bring_one(self, fetch: Fetch, address: str, file: RemoteFile, target: Path) -> bool:
-        """Put one file to `target`; return whether it was fetched. Raises the errors of `fetch`.
+        """Put one file to `target`: from the cache, after it was fetched into the cache if it was not there.
 
         address  address of the file
+        Returns whether it was fetched. Raises the errors of `fetch`, Abandoned after `close`.
         """
         self._check_open()
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +144,7 @@ class Cache:
         return fetched
 
     def read(self, fetch: Fetch, address: str, file: RemoteFile) -> bytes:
-        """Return the content of a small file. Raises the errors of `fetch`.
+        """Return the content of a small file, fetched if the cache lacks it. Raises as `bring_one`.
 
         address  address of the file
         """
@@ -151,7 +156,7 @@ class Cache:
             shutil.rmtree(target.parent, ignore_errors=True)
 
     def remove(self, address: str, files: Mapping[str, RemoteFile], folder: Path) -> None:
-        """Remove the folder of a model; in a temporary cache also its objects without other links."""
+        """Remove the folder of a model; in a temporary cache also its objects that no other folder links."""
         shutil.rmtree(folder.parent, ignore_errors=True)
         if self._folder is not None or self._run is None:
             return
@@ -161,7 +166,7 @@ class Cache:
                 _remove_unused(place)
 
     def close(self) -> None:
-        """Remove temporary files and stop running transfers. Later calls raise Abandoned."""
+        """Stop transfers, and remove what is not permanent. Methods that put files then raise Abandoned."""
         self.ended.set()
         with self._lock:
             run, self._run = self._run, None
@@ -178,7 +183,7 @@ class Cache:
             raise Abandoned("the server ends")
 
     def _opened(self) -> Path:
-        """Return the folder of this process; create it on first use. Raises OSError that names the flag."""
+        """Return the folder of this process; create it on first use. Raises OSError, which names the flag."""
         self._check_open()
         if self._run is None:
             above = self._folder or Path(self._parent or tempfile.gettempdir())
@@ -205,7 +210,10 @@ class Cache:
         return self._objects / path[:2] / f"{path}-{_digest(file.content)}"
 
     def _link(self, place: Path, file: RemoteFile, target: Path) -> bool:
-        """Link the object to `target`, or copy it; return whether there is such an object."""
+        """Put the object of a file, which is at `place`, to `target`: by a link, or else by a copy.
+
+        Return False, and do nothing, if there is no whole object of the file.
+        """
         with self._lock:
             if not _is_whole(place, file):
                 return False
@@ -222,7 +230,10 @@ class Cache:
         return True
 
     def _drop_older(self, place: Path) -> None:
-        """Remove unused objects of earlier contents of the same file."""
+        """Remove objects of earlier contents of the file whose object is `place`, and its partial files.
+
+        Those that a model's folder links, or that another process fetches, stay.
+        """
         path = place.name.partition("-")[0]
         for each in place.parent.glob(f"{path}-*"):
             if each.suffix == ".part":
@@ -237,12 +248,15 @@ def _digest(text: str) -> str:
 
 
 def _time_of(place: Path) -> int:
-    """Return the time of change for an object in ns; it differs for different contents."""
+    """Return the time of change, in ns, that an object at `place` must have; it depends on its name only."""
     return (_YEAR_2000_S + int(_digest(place.name)[:7], 16)) * 1_000_000_000
 
 
 def _set_time(part: Path, time_ns: int) -> None:
-    """Set the time of change. Raises OSError if the file system does not keep it: no object would match."""
+    """Set the time of change of a file. Raises OSError if the file system does not keep it as it is.
+
+    Without it, the file would not be known as a whole object.
+    """
     os.utime(part, ns=(time_ns, time_ns))
     if part.stat().st_mtime_ns != time_ns:
         raise OSError(
@@ -266,7 +280,7 @@ def _remove_unused(place: Path) -> None:
 
 
 def _remove_left(part: Path) -> None:
-    """Remove the partial file of a killed process."""
+    """Remove a partial file, unless a process holds its lock, or the system has no such locks."""
     if fcntl is None:
         return
     try:
@@ -293,7 +307,10 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def _alone(folder: Path, name: str) -> Iterator[Path]:
-    """Yield the path of a locked file; remove the file at the end if it still exists."""
+    """Yield the path of a file that this process has locked; create it, and its folder, if needed.
+
+    At the end of the with statement, remove the file, unless it was renamed, and release the lock.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     lock = _held(path)
@@ -306,7 +323,10 @@ def _alone(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _held(path: Path) -> int:
-    """Open and lock the file at `path`; create it if needed. Return its descriptor."""
+    """Open the file at `path`, create it if needed, and lock it. Return its descriptor.
+
+    Wait while another process holds the lock. Where there are no locks, return it without one.
+    """
     while True:
         lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         if fcntl is None:

@@ -41,9 +41,10 @@ Credentials = Mapping[str, str]
 
 
 def credentials_of(place: Place, environment: Mapping[str, str] = os.environ) -> Credentials:
-    """Return the credentials for a place; empty without any.
+    """Return the credentials for a place; {} if there are none, or if fsspec finds them itself.
 
-    Raises CoreError(INVALID) if the file cannot be read, is invalid, or has no entry for the URL.
+    They come from the file, if a variable names one, else from the other variables. Raises CoreError(INVALID)
+    if the file cannot be read, is invalid, or has no entry for the URL.
     """
     names = _VARIABLES.get(place.scheme)
     if names is None:  # a store that only fsspec supports: fsspec finds the credentials
@@ -54,7 +55,7 @@ def credentials_of(place: Place, environment: Mapping[str, str] = os.environ) ->
 
 
 def source_of(place: Place, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the source of a place's credentials, for an error text."""
+    """Return where `credentials_of` looks for the credentials of a place, as words for an error text."""
     if place.scheme not in _VARIABLES:
         return f"what fsspec reads for {place.scheme}://"
     if path := environment.get(FILE):

@@ -17,7 +17,10 @@ from core_cloud.credentials import source_of
 
 
 class Failure(enum.Enum):
-    """Kind of a failure. Only TRANSIENT failures are retried."""
+    """Kind of a failure. Only TRANSIENT failures are retried.
+
+    LOCAL is a failure of this machine, such as a full disk.
+    """
 
     MISSING = "missing"
     DENIED = "denied"
@@ -90,7 +93,10 @@ _NETWORK = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDO
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return the kind of an exception, or of the first known exception in its chain of causes."""
+    """Return the kind of an exception; if that is OTHER, of the first in its chain of causes that is not.
+
+    OTHER if all are.
+    """
     kinds = map(_kind, _chain(error))
     return next((kind for kind in kinds if kind is not Failure.OTHER), Failure.OTHER)
 
@@ -122,7 +128,7 @@ def _kind(error: BaseException) -> Failure:
 
 
 def _status(error: BaseException) -> int:
-    """Return the HTTP status in an exception; 0 for none."""
+    """Return the HTTP status in an exception of a library for a store; 0 if it has none."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):  # of botocore
         found = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -147,10 +153,10 @@ def _of_status(status: int) -> Failure:
 def described(
     place: Place, what: str, error: BaseException, attempts: int, anonymous: bool = False
 ) -> StoreError:
-    """Return a StoreError that describes an exception.
+    """Return a StoreError that describes an exception, with the operation, the attempts and advice.
 
     what        the attempted operation, such as "list its objects"
-    attempts    number of attempts
+    attempts    number of attempts that failed
     anonymous   True if the requests had no credentials
     """
     failure = failure_of(error)
@@ -163,7 +169,10 @@ def described(
 
 
 def _words(error: BaseException) -> str:
-    """Return the outermost and the innermost text in the chain of causes."""
+    """Return type and text of the outermost and the innermost exception that have a text, with ← between.
+
+    They are searched in the chain of causes; without any text, return the type of `error`.
+    """
     texts = [
         f"{type(each).__name__}: {text[:_LONGEST]}"
         for each in _chain(error)

@@ -23,11 +23,11 @@ _TAGS = (*_OF_CONTENT, *_OF_UPLOAD)
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One object.
+    """One object of a store, as a listing describes it.
 
     key       name in the file system
     size      in bytes
-    stamp     changes with every upload
+    stamp     text that changes with every upload
     content   id of the content: different contents have different ids; equal contents have equal ids if the
               store reports a digest
     md5       MD5 of the content in hexadecimal; "" if the store reports none
@@ -46,7 +46,7 @@ class RemoteFile:
     marks: tuple[tuple[str, str], ...] = ()
 
     def changed(self, entry: Mapping[str, Any]) -> bool:
-        """Return whether the current entry of the object has other tags."""
+        """Return whether a tag has another value in the object's current entry; absent tags do not count."""
         now = dict(_marks(entry))
         return any(now.get(name, text) != text for name, text in self.marks)
 
@@ -55,9 +55,9 @@ class RemoteFile:
 class Tree:
     """All objects below a folder.
 
-    files     by path below the folder, with "/"
+    files     path below the folder, with "/" → file
     folders   paths below the folder, each with "/" at the end: those with content, and those with a marker
-    odd       skipped names, which are no valid paths
+    odd       names of objects that were skipped, as they are no valid paths, or a folder has the same path
     """
 
     files: Mapping[str, RemoteFile]
@@ -65,7 +65,7 @@ class Tree:
     odd: tuple[str, ...] = ()
 
     def by_name(self) -> dict[str, Tree]:
-        """Return the subtree of each folder directly in this one, by its name."""
+        """Return name → Tree for each folder directly in this one."""
         files: dict[str, dict[str, RemoteFile]] = {}
         folders: dict[str, set[str]] = {}
         for folder in self.folders:
@@ -80,7 +80,10 @@ class Tree:
         }
 
     def listing(self) -> dict[str, str]:
-        """Return the tree as a core.repository.Listing, without Python's `__pycache__`."""
+        """Return path → stamp of each file and folder (""), as core.repository.Listing describes it.
+
+        What is in a folder `__pycache__` is left out.
+        """
         found = {folder: "" for folder in self.folders}
         found |= {path: file.stamp for path, file in self.files.items()}
         return {
@@ -89,11 +92,11 @@ class Tree:
 
 
 def tree_of(entries: Mapping[str, Mapping[str, Any]], root: str) -> Tree:
-    """Return the tree of a listing.
+    """Return the tree of what a listing has below `root`.
 
     entries   name of an object → its entry in fsspec
-    root      the listed folder
-    Raises ValueError if the store reports no size, or neither time nor tag of an object.
+    root      the listed folder; "" for all names
+    Raises ValueError if the store reports no size, or neither time nor tag, of an object.
     """
     files: dict[str, RemoteFile] = {}
     folders: set[str] = set()
@@ -123,7 +126,7 @@ def tree_of(entries: Mapping[str, Mapping[str, Any]], root: str) -> Tree:
 
 
 def is_path(path: str) -> bool:
-    """Return whether a relative path has only valid names, and stays inside its folder."""
+    """Return whether all parts of a relative path are valid file names, so that it stays in its folder."""
     return all(_is_name(part) for part in path.split("/"))
 
 
@@ -137,9 +140,9 @@ def _is_name(part: str) -> bool:
 
 
 def _marks_a_version(path: str, entry: Mapping[str, Any]) -> bool:
-    """Return whether an empty object is the marker of an empty version folder (ensembles have such folders).
+    """Return whether an object is empty and has a number as its name: it marks an empty version folder.
 
-    Azure's listing removes the slash at the end of its name.
+    Ensembles have such folders. Azure's listing removes the slash at the end of a marker's name.
     """
     return not entry.get("size") and version_number(path.rpartition("/")[2]) is not None
 
@@ -176,7 +179,10 @@ def file_of(key: str, entry: Mapping[str, Any]) -> RemoteFile:
 
 
 def _marks(entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the tags. Times do not count: their form differs between a listing and a single object."""
+    """Return name and value of each tag in an entry: digests, and what changes with an upload.
+
+    Times are no tags: their form differs between a listing and a single object.
+    """
     return tuple((name, str(entry[name]).strip('"')) for name in _TAGS if entry.get(name))
 
 
@@ -190,7 +196,10 @@ def _time(value: Any) -> str:
 
 
 def _md5(entry: Mapping[str, Any]) -> tuple[str, bool]:
-    """Return the MD5 that the store reports, "" for none, and whether it surely is the MD5."""
+    """Return the MD5 of an object, in hexadecimal, and whether it surely is that; ("", False) if unknown.
+
+    An ETag that looks like an MD5 is returned, but is not sure.
+    """
     if google := entry.get("md5Hash"):
         return base64.b64decode(google).hex(), True
     settings = entry.get("content_settings")

@@ -28,9 +28,10 @@ _FRESH = {"use_listings_cache": False, "skip_instance_cache": True}
 
 
 def open_files(place: Place, credentials: Credentials, *, fresh: bool = False) -> tuple[Any, str]:
-    """Return the file system of a place (an fsspec.AbstractFileSystem) and the root in it.
+    """Return the file system of a place (an fsspec.AbstractFileSystem) and the path of the place in it.
 
-    fresh   create a new one: the store has refused the credentials of the cached one
+    fresh   True: create a new one for s3, as the store has refused the credentials of the cached one; others
+            are always new, except those that only fsspec knows
     Raises CoreError(UNSUPPORTED) if a package is missing or no package knows the URL, and
     CoreError(INVALID) for unusable credentials.
     """
@@ -45,9 +46,9 @@ def open_files(place: Place, credentials: Credentials, *, fresh: bool = False) -
 
 
 def anonymous(place: Place, credentials: Credentials) -> Any | None:
-    """Return a file system without credentials for S3; None for other stores.
+    """Return a file system that uses no credentials, for S3; None for other stores.
 
-    Other stores are opened without credentials at once if there are none.
+    `open_files` already opens those without credentials if there are none.
     """
     return _s3(place, credentials, anon=True) if place.scheme == "s3" else None
 
@@ -76,7 +77,10 @@ def _s3(place: Place, credentials: Credentials, *, anon: bool = False, fresh: bo
 
 
 def _s3_keys(credentials: Credentials) -> dict[str, Any]:
-    """Return the arguments for credentials: keys, else a profile, else none, for botocore's own search."""
+    """Return the arguments of S3FileSystem for credentials: the keys if there are two, else the profile.
+
+    Without both, {}: botocore then searches for credentials itself.
+    """
     key, secret = credentials.get("key_id"), credentials.get("secret_key")
     if key and secret:
         return {"key": key, "secret": secret, "token": credentials.get("session_token")}
@@ -109,10 +113,10 @@ def _gcs(place: Place, credentials: Credentials) -> Any:
 
 
 def _google_credentials(place: Place, path: str) -> Any:
-    """Return the credentials in a file of a service account or user; "google_default" for other types.
+    """Return the credentials in the file at `path`, if it is of a service account or a user.
 
-    Raises CoreError(INVALID) for an unreadable file, or another type in a file that Google's libraries would
-    not find.
+    For another type return "google_default" if GOOGLE_APPLICATION_CREDENTIALS names the file: Google's
+    libraries find it then. Raises CoreError(INVALID) if not, and for a file that cannot be read.
     """
     try:
         with open(path, "rb") as file:
@@ -172,7 +176,7 @@ def _azure(place: Place, credentials: Credentials) -> Any:
 
 
 def _azure_token(place: Place, credentials: Credentials) -> Any | None:
-    """Return the object that gets tokens from Azure's directory; None for a key or no credentials.
+    """Return the object of azure.identity that requests tokens; None if auth_type is key or not set.
 
     Raises CoreError(INVALID) for an unknown auth_type.
     """
@@ -224,7 +228,10 @@ def _missing(place: Place, error: ImportError) -> CoreError:
 
 
 def _quiet(name: str) -> None:
-    """Add a handler to a library's logger, so that errors, which it also raises, do not appear on stderr."""
+    """Add a handler that does nothing to a library's logger, unless it has one.
+
+    So the errors that the library logs, and raises as well, do not appear on stderr.
+    """
     logger = logging.getLogger(name)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

@@ -74,12 +74,12 @@ class CloudRepository(Repository):
             raise internal(str(error)) from error
 
     def look(self) -> None:
-        """Update the names of the models. Raises StoreError."""
+        """List the folders of the place again, whose names `names` then returns. Raises StoreError."""
         self._see(self._store.names())
 
     @contextmanager
     def one_look(self) -> Iterator[None]:
-        """Answer all calls of `listing` on this thread from one listing of the whole repository.
+        """List the whole repository once; in the with statement, `listing` on this thread answers from that.
 
         A poll of a thousand models then takes a few requests instead of a thousand. Raises StoreError at
         the beginning.
@@ -93,11 +93,14 @@ class CloudRepository(Repository):
             del self._now.trees
 
     def names(self) -> set[str]:
-        """Return the names of the models at the last `look` or `listing`. Any thread."""
+        """Return the names of the models that `check`, `look` or `listing` has found last. Any thread."""
         return set(self._names)
 
     def listing(self, name: str) -> Listing | None:
-        """Return the objects of a model with their stamps; None if there is no model. Raises StoreError."""
+        """Return path → stamp of the objects of a model; None if there is no such model. Raises StoreError.
+
+        Within `one_look` no request is sent. The objects are kept for `read_text` and `directory`.
+        """
         trees: Mapping[str, Tree] | None = getattr(self._now, "trees", None)
         tree = trees.get(name, _EMPTY) if trees is not None else self._store.tree(name)
         if not tree.files and not tree.folders:
@@ -111,18 +114,21 @@ class CloudRepository(Repository):
         return tree.listing()
 
     def read_text(self, name: str, path: str) -> str:
-        """Return a text file from the last `listing` of the model. Raises OSError, UnicodeDecodeError."""
+        """Return a text file of the model `name`, as of its last `listing`; fetch it if it is not cached.
+
+        Raises OSError, UnicodeDecodeError, Abandoned; KeyError if the listing does not have it.
+        """
         file = self._trees[name].files[path]
         address = f"{self.location}/{name}/{path}"
         return self._cache.read(self._store.fetch, address, file).decode()
 
     def directory(self, name: str) -> CloudDirectory:
-        """Return the folder of the model at its last `listing`, not yet fetched."""
+        """Return the folder of a model as of its last `listing`; nothing in it is fetched yet."""
         tree = self._trees.get(name, _EMPTY)
         return CloudDirectory(self._store, self._cache, f"{self.location}/{name}", name, tree)
 
     def give_up(self) -> None:
-        """Stop running transfers; later ones fail. Any thread."""
+        """Let running and later transfers fail, without waiting for their end. Any thread."""
         self._cache.ended.set()
 
     def close(self) -> None:
@@ -134,9 +140,9 @@ class CloudRepository(Repository):
 
 
 class CloudDirectory(ModelDirectory):
-    """A model's folder on this machine, with the shared files and those of loaded versions.
+    """A model's folder on this machine, into which `fetch` puts the files of versions, and shared ones.
 
-    A changed listing gets a new CloudDirectory, so the files of a loaded version never change.
+    It is made for one listing; a changed one gets another, so the files of a loaded version never change.
     """
 
     def __init__(self, store: Store, cache: Cache, address: str, name: str, tree: Tree):
@@ -149,9 +155,10 @@ class CloudDirectory(ModelDirectory):
         self._lock = threading.Lock()
 
     def fetch(self, versions: Collection[int]) -> None:
-        """Put the files of these versions, and those that all versions share, to `path`.
+        """Put the files of these versions, and those that all versions share, into the folder `path`.
 
-        Raises CoreError(INTERNAL). Files fetched before an error are not fetched again.
+        Files that are there stay. Raises CoreError(INTERNAL) if files cannot be fetched or written; those
+        fetched before the error are not fetched again.
         """
         begun = time.monotonic()
         with self._lock:
@@ -184,14 +191,17 @@ class CloudDirectory(ModelDirectory):
             )
 
     def remove(self) -> None:
-        """Remove the folder, unless it has a new holder."""
+        """Remove the folder and what it has, unless `holders` says that someone still uses it."""
         with self._lock:
             if not self.holders:
                 self._cache.remove(self.address, self._tree.files, self.path)
                 self._there.clear()
 
     def _belongs(self, path: str, versions: Collection[int]) -> bool:
-        """Return whether a path belongs to one of these versions, or to all versions."""
+        """Return whether a path below the folder belongs to one of these versions, or to all of the model.
+
+        All files of a folder without version folders do.
+        """
         name, slash, _ = path.partition("/")
         number = version_number(name) if slash else None
         return self._flat or number is None or number in versions

@@ -35,10 +35,10 @@ _CHUNK = 1 << 20
 
 
 class Store:
-    """A place in cloud storage.
+    """Lists and fetches the objects of one place in cloud storage.
 
-    ended   stops running transfers when it is set
-    pause   waits that many seconds; returns at once when `ended` is set
+    ended   when it is set, running transfers stop, and nothing is retried; None for an event of its own
+    pause   waits for a number of seconds before the next attempt; None: returns at once when `ended` is set
     """
 
     def __init__(
@@ -62,7 +62,8 @@ class Store:
     def names(self, *, may_be_empty: bool = True) -> set[str]:
         """Return the names of the folders directly in the place. Raises StoreError if it does not exist.
 
-        may_be_empty   True if a path without objects counts as existing, as after the last deletion
+        may_be_empty   True: a path without objects in a bucket that exists has no folders, as after the last
+                       deletion; False: it does not exist
         """
         found = self._try("list its folders", self._list_folders)
         if not (found.folders or found.files or may_be_empty):
@@ -70,12 +71,15 @@ class Store:
         return {folder.partition("/")[0] for folder in found.folders}
 
     def tree(self, below: str = "") -> Tree:
-        """Return all objects below the place, or below a folder in it. Raises StoreError."""
+        """Return all objects below the place, or below the folder `below` in it. Raises StoreError.
+
+        There may be none, but the bucket must exist.
+        """
         what = f"list the objects of '{below}'" if below else "list its objects"
         return self._try(what, lambda files, root: self._list(files, root, below))
 
     def _known(self, tree: Tree) -> Tree:
-        """Return the tree; log each skipped name once."""
+        """Return `tree`. Log each name in its `odd` that was not logged before."""
         for name in set(tree.odd) - self._logged:
             self._logged.add(name)
             logger.warning(
@@ -120,7 +124,10 @@ class Store:
     # files --------------------------------------------------------------------------
 
     def fetch(self, file: RemoteFile, target: Path) -> None:
-        """Write an object to `target` and check it. Raises StoreError; then `target` is not valid."""
+        """Write an object to `target`, and check size and digest against the listing.
+
+        Raises StoreError, or Abandoned once `ended` is set; `target` must not be used then.
+        """
 
         def once(files: Any, root: str) -> None:
             files.get_file(file.key, str(target), **self._watched(files))
@@ -129,7 +136,7 @@ class Store:
         self._try(f"fetch '{file.key}'", once)
 
     def _watched(self, files: Any) -> dict[str, Any]:
-        """Return the arguments that stop a transfer when `ended` is set."""
+        """Return the arguments of `get_file` by which a transfer raises Abandoned when `ended` is set."""
         callbacks = importlib.import_module("fsspec.callbacks")
         ended = self._ended
 
@@ -161,8 +168,9 @@ class Store:
             raise Incomplete("the object has changed since it was listed")
 
     def _is_md5(self, files: Any, file: RemoteFile) -> bool:
-        """Return whether the ETag of an object of S3 is its MD5. Called if the fetched content differs.
+        """Return whether the ETag of an object must be its MD5; False for other stores than S3.
 
+        Called if the fetched content has another MD5; only if this returns True, that is an error.
         It is not the MD5 with encryption by a customer's key and in directory buckets, nor surely with any
         encryption on servers other than Amazon's. TLS and the checksums of s3fs protect these objects.
         """
@@ -177,7 +185,11 @@ class Store:
     # attempts -------------------------------------------------------------------------
 
     def _try(self, what: str, action: Callable[[Any, str], T]) -> T:
-        """Call `action` up to ATTEMPTS times, until it succeeds or fails for good. Raises StoreError."""
+        """Return `action(files, root)`, which is tried up to ATTEMPTS times, with pauses, if it may succeed.
+
+        It is tried again after a transient failure, and for S3 without credentials if none were found. Other
+        errors become a StoreError about `what`; CoreError and Abandoned are raised as they are.
+        """
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return action(*self._open())
@@ -198,7 +210,10 @@ class Store:
         raise AssertionError("the last attempt returns or raises")
 
     def _open(self) -> tuple[Any, str]:
-        """Return the file system and its root; a new one if the credentials have changed or were refused."""
+        """Return the file system and the place's path in it.
+
+        It is opened again if the credentials have changed, or if the store has denied the last request.
+        """
         credentials = credentials_of(self.place)
         with self._lock:
             if self._files is None or credentials != self._credentials or self._refused:
@@ -207,7 +222,10 @@ class Store:
             return self._files, self._root
 
     def _go_without(self) -> bool:
-        """Switch to a file system without credentials. Return False if there is none, or it is in use."""
+        """Switch to a file system without credentials, for later attempts, and return True.
+
+        Return False if the store has no such file system, or it is in use already.
+        """
         with self._lock:
             if getattr(self._files, "anon", True):
                 return False
@@ -217,14 +235,17 @@ class Store:
             return files is not None
 
     def _is_anonymous(self) -> bool:
-        """Return whether requests have no credentials."""
+        """Return whether requests have no credentials; False if the file system is not open."""
         if self._files is None:
             return False
         google = getattr(self._files, "credentials", None)
         return bool(getattr(self._files, "anon", google is not None and google.credentials is None))
 
     def _ask(self, files: Any, method: str, *args: Any, **how: Any) -> Any:
-        """Call a method of a file system; with a time limit of LIST_S if the file system is async."""
+        """Return the result of a file system's method. Raises what it raises.
+
+        If the file system is async, raises TimeoutError after LIST_S seconds; others get no limit here.
+        """
         if not getattr(files, "async_impl", False):
             return getattr(files, method)(*args, **how)
         coroutine = getattr(files, f"_{method}")(*args, **how)
@@ -236,7 +257,7 @@ class Store:
 
 
 def _crc32c(path: Path) -> str | None:
-    """Return the CRC32C in base64; None if google_crc32c is not installed."""
+    """Return the CRC32C of a file in base64; None if google_crc32c is not installed."""
     try:
         google_crc32c = importlib.import_module("google_crc32c")
     except ImportError:

@@ -36,7 +36,7 @@ def pytest_asyncio_loop_factories(config, item):
 
 @pytest.fixture(scope="session", params=[S3, Google, Azure], ids=["s3", "gs", "as"])
 def emulator(request):
-    """Each of the clouds in turn."""
+    """The running emulator of one cloud; the tests run once for each. Azure is skipped without azurite."""
     if request.param is Azure and shutil.which(Azure.program) is None:
         pytest.skip(f"{Azure.program} is not installed (npm install azurite)")
     made = request.param()
@@ -45,9 +45,9 @@ def emulator(request):
 
 
 class Shelf:
-    """The model repository of a test.
+    """The model repository of one test, at a path of its own in the bucket of an emulator.
 
-    emulator   of the cloud that it is in
+    emulator   emulator of the cloud in which it is
     """
 
     def __init__(self, emulator):
@@ -70,7 +70,7 @@ class Shelf:
         self.put(f"{name}/{version}/factor.txt", factor)
 
     def fetched(self):
-        """Return the fetches since the last call."""
+        """Return the sorted paths of the objects that were fetched since the last call, and forget them."""
         found = [each.removeprefix(f"{self.path}/") for each in self.emulator.fetched()]
         self.emulator.recorder.requests.clear()
         return sorted(found)
@@ -98,7 +98,7 @@ def shelf(emulator, monkeypatch, tmp_path):
 
 
 class Scaler(core.Model):
-    """y = factor · x; the factor is the text of factor.txt, of all versions beside them or of this one."""
+    """y = factor · x. The factor is the text of factor.txt, in the version's folder or in the model's."""
 
     def load(self):
         self.backend.files.append(
@@ -118,7 +118,10 @@ class Scale(core.ModelInstance):
 
 @pytest.fixture
 def backend():
-    """files   what was in the model's folder, at each load"""
+    """The backend of Scaler.
+
+    files   for each load, the sorted paths of the files in the model's folder
+    """
     scaler = core.Backend(model=Scaler, instance=Scale)
     scaler.name = "scaler"
     scaler.files = []
@@ -127,7 +130,10 @@ def backend():
 
 @pytest.fixture
 async def serve(shelf, backend, monkeypatch):
-    """Start a server over the shelf; it stops at the end. A poll that finds a change polls again at once."""
+    """A function (**options) that starts a server over the shelf and returns it; it stops after the test.
+
+    A poll that finds a change polls again at once.
+    """
     monkeypatch.setattr("core.lifecycle.polling.REST_S", 0.0)
     servers = []
 
@@ -150,7 +156,7 @@ async def serve(shelf, backend, monkeypatch):
 
 @pytest.fixture
 def factor():
-    """Ask the model for its factor."""
+    """A function (server, name) that asks a model for its factor, and returns it."""
 
     async def ask(server, name="m"):
         x = Tensor.of("x", np.array([1.0], np.float32))

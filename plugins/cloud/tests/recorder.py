@@ -11,7 +11,8 @@ _HOP_BY_HOP = {"connection", "transfer-encoding", "keep-alive", "content-length"
 
 
 class Recorder:
-    """
+    """A proxy in front of an emulator, which records its requests and can spoil responses.
+
     requests   "GET /path?query" of each request, in order
     spoil      request → None, a status, or a function of the body that returns the bytes to send
     """

@@ -19,7 +19,7 @@ def remote(content, key="k"):
 
 
 class Remote:
-    """A store: `fetch` writes the content of a stamp, and counts its calls."""
+    """A store in which the content of a file is its stamp; `fetched` has the stamp of each `fetch`."""
 
     def __init__(self):
         self.fetched = []

@@ -13,7 +13,7 @@ S3 = place_of("s3://bucket/models")
 
 @pytest.fixture
 def written(tmp_path):
-    """An environment that names a file with this content."""
+    """A function (content) that writes a file of credentials, and returns an environment that names it."""
 
     def write(content):
         path = tmp_path / "credentials.json"

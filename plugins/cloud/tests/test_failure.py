@@ -9,7 +9,7 @@ from core_cloud.failure import Failure, Incomplete, described, failure_of
 
 
 def made(name, base=Exception, **attributes):
-    """An exception of a type with that name, as a library may have one."""
+    """Return an exception of a new type `name`, as a library may have one, with these attributes."""
     error = type(name, (base,), {})("text")
     for key, value in attributes.items():
         setattr(error, key, value)

@@ -18,7 +18,7 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
 
 
 def states(server, name="m"):
-    """{version: state} in the index."""
+    """Return version → state of one model in the server's index."""
     found = [each for each in server.manager.index() if each["name"] == name]
     return {int(each["version"]): each["state"] for each in found if "version" in each}
 

@@ -27,7 +27,7 @@ def store():
 
 @pytest.fixture
 def start(launch, store, tmp_path):
-    """Start a server over the store; its temporary folder is the test's."""
+    """A function (*options) that starts the program over the store, with `temporary` as temporary folder."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     environment = {

@@ -47,7 +47,10 @@ def store(memory, pauses):
 
 
 def failing(monkeypatch, memory, method, *errors):
-    """Let a method raise these errors, one after the other, and then work."""
+    """Let a method of the file system raise these errors, one in each call, and then work.
+
+    Return a list, to which each call of the method adds its arguments.
+    """
     waiting, inner, calls = list(errors), getattr(memory, method), []
 
     def call(*args, **kwargs):

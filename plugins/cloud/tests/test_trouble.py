@@ -13,14 +13,14 @@ from .emulators import S3, Azure
 
 
 def refusal(url):
-    """Why a repository cannot be read."""
+    """Return the text of the error that `check` of a repository raises; it must raise one."""
     with pytest.raises(CoreError) as refused:
         open_cloud(url).check()
     return refused.value.message
 
 
 def is_transfer(path):
-    """Return whether a request of a recorder is for the content of an object."""
+    """Return a function (request) → whether it is for the content of the object at `path`."""
 
     def found(request):
         name = path.replace("/", "%2F")
@@ -32,7 +32,7 @@ def is_transfer(path):
 
 
 def once(spoiled, which):
-    """Spoils the first request that `which` holds of."""
+    """A function for Recorder.spoil: `spoiled` for the first request that `which` accepts, else None."""
     done = []
 
     def spoil(request):

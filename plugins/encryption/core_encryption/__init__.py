@@ -1,4 +1,4 @@
-"""Encrypted models: the repository agent `decrypt`, and python -m core encrypt."""
+"""Encrypted models: the repository agent `decrypt`, and core encrypt."""
 
 from __future__ import annotations
 

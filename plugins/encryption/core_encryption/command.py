@@ -1,4 +1,4 @@
-"""`python -m core encrypt`: encrypt a model's files, for the repository agent decrypt."""
+"""`core encrypt`: encrypt a model's files, for the repository agent decrypt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Write the copy or the key; return 2 if arguments are missing."""
+    """Write the new key, or the encrypted copy; print a message and return the exit status.
+
+    It is 0, 2 if arguments are missing, or 1 for an OSError. Raises as `write_key` and `encrypt_model`.
+    """
     from core_encryption.encrypt import encrypt_model, write_key  # needs cryptography
 
     if namespace.new_key is None and (namespace.folder is None or namespace.copy is None):

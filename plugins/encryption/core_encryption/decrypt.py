@@ -1,4 +1,4 @@
-"""The agent "decrypt": decrypt files of `python -m core encrypt` while the model is loaded.
+"""The agent "decrypt": decrypt files of `core encrypt` while the model is loaded.
 
     parameters { key: "key_env" value: "MODEL_KEY" }          or
     parameters { key: "key_file" value: "/run/secrets/model.key" }
@@ -31,7 +31,12 @@ _PARAMETERS = ("key_env", "key_file", "require_all")
 
 class DecryptAgent(core.RepositoryAgent):
     def load(self, model: AgentModel) -> None:
-        """Decrypt the files. Raises CoreError for a missing or wrong key, and for changed files."""
+        """Replace the model's folder by one with its files decrypted, and the unencrypted ones copied.
+
+        It is in memory if the files fit, else in a folder of this user. Raises CoreError for wrong
+        parameters, a missing or wrong key, changed files, a file that is there encrypted and unencrypted, and
+        with `require_all` for an unencrypted file that is no configuration.
+        """
         keys = keys_of(*_place_of_keys(model.parameters))
         files = files_of(model.location)
         _refuse_files(files, model.is_true("require_all"))
@@ -55,7 +60,11 @@ class DecryptAgent(core.RepositoryAgent):
 
 
 def _place_of_keys(parameters: dict[str, str]) -> tuple[str | None, str | None]:
-    """Return the environment variable and the file of the keys; one of them is None."""
+    """Return (name of the environment variable with the keys, None), or (None, file with the keys).
+
+    Without a parameter, that is the variable CORE_MODEL_KEY. Raises CoreError(INVALID) for an unknown
+    parameter, and if both are given.
+    """
     for key in parameters:
         if key not in _PARAMETERS:
             hint = "a key never stands in a configuration; " if "key" in key else ""

@@ -1,4 +1,4 @@
-"""Encrypt a model's folder: `python -m core encrypt`."""
+"""Encrypt a model's folder: `core encrypt`."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ def encrypt_model(
 ) -> str:
     """Write a copy of a model with encrypted files; return a message for the user.
 
-    source, target      folder of the model; new folder
-    variable, key_file  environment variable or file of the key, by default CORE_MODEL_KEY; the first counts
+    source, target      folder of the model; new folder for the copy
+    variable, key_file  environment variable or file with the key, by default CORE_MODEL_KEY. Of several keys
+                        the first one encrypts; a file is preferred
 
-    Configurations are not encrypted; the copy's name the agent "decrypt". Raises CoreError(INVALID) for a
-    missing key, a source that is no folder, a target that exists or is inside the source, and a configuration
-    that names only other agents.
+    Configurations are copied unencrypted; those of the copy name the agent "decrypt". A copy that fails is
+    removed. Raises CoreError(INVALID) for a missing key, a source that is no folder, a target that exists or
+    is inside the source, and a configuration that names only other agents.
     """
     file = str(key_file.absolute()) if key_file is not None else None
     key = keys_of(variable or KEY_ENVIRONMENT, file)[0]
@@ -75,7 +76,12 @@ def _copy(source: Path, target: Path, key: bytes) -> int:
 
 
 def _name_agent(target: Path, variable: str | None, key_file: str | None) -> None:
-    """Add the agent to each configuration that does not name it."""
+    """Add the agent "decrypt" to each configuration in `target` that names no agents.
+
+    Without a config.pbtxt, make one. `variable` and `key_file` say where the key is; at most one is needed.
+
+    Raises CoreError(INVALID) for a configuration that names only other agents.
+    """
     place = ("key_file", key_file) if key_file is not None else ("key_env", variable)
     said = f' parameters {{ key: "{place[0]}" value: "{place[1]}" }}' if place[1] else ""
     block = f'model_repository_agents {{ agents [ {{ name: "decrypt"{said} }} ] }}\n'

@@ -1,4 +1,4 @@
-"""The agent "decrypt", and python -m core encrypt, which makes models for it."""
+"""The agent "decrypt", and core encrypt, which makes models for it."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ from core.repository import private
 
 @pytest.fixture
 def encrypted(model, tmp_path, key):
-    """An encrypted copy of the model m."""
+    """The folder of an encrypted copy of the model m."""
     target = tmp_path / "encrypted" / "m"
     encrypt_model(model, target)
     return target
@@ -27,7 +27,7 @@ def encrypted(model, tmp_path, key):
 
 @pytest.fixture
 def treated(encrypted, seen):
-    """Call the agent for the copy; return its view."""
+    """A function (**parameters) that calls the agent for the copy, and returns the model as it left it."""
 
     def treated(**parameters):
         found = seen(**parameters)
@@ -181,7 +181,7 @@ def test_links_that_lead_in_a_circle_are_followed_once(treated, encrypted):
     assert (treated().location / "1" / "model.txt").read_text() == "weights"
 
 
-# python -m core encrypt ------------------------------------------------------------------------------
+# core encrypt ------------------------------------------------------------------------------
 
 
 def agents(folder, name="config.pbtxt"):

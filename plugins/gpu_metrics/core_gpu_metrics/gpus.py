@@ -22,7 +22,7 @@ from core.telemetry.metrics.source import MetricSource
 
 logger = logging.getLogger("core")
 
-PATIENCE = 3  # failures of one reading in a row, then it is not read again
+PATIENCE = 3  # after as many failures of one reading in a row, it is not read again
 _OLD_INTERVALS, _OLD_S = 5, 10.0  # values are exposed for the longer of both
 
 Values = dict[str, dict[str, float]]  # family → GPU → value
@@ -51,11 +51,13 @@ _ENTRIES = [
 
 
 class Gpus(MetricSource):
-    """The GPUs that this process sees. Event loop only, except for the methods of the thread.
+    """Metrics of the GPUs that this process sees. Event loop only, except for `_ask` and `_open`.
 
+    interval_s    seconds between two readings of the thread, at least 0.1
     import_nvml   returns the module `pynvml`
     visible       returns the numbers of the GPUs that frameworks see, as core.devices.visible.gpus
-    environment   of the process
+    environment   environment variables of the process
+    clock         returns monotonic seconds
     """
 
     catalog = {"GPUs (plugin `core-gpu-metrics`)": _ENTRIES}
@@ -79,7 +81,7 @@ class Gpus(MetricSource):
         self._uuids: tuple[str, ...] = ()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the thread if this process sees a GPU."""
+        """Start the thread if this process sees a GPU, and unless it runs already."""
         if self._end is None and self._visible():
             self._end = threading.Event()
             threading.Thread(
@@ -87,17 +89,20 @@ class Gpus(MetricSource):
             ).start()
 
     def stop(self) -> None:
-        """End the thread. One that hangs in the driver is left behind."""
+        """Tell the thread to end, if there is one, and do not wait for it: it may hang in the driver."""
         if self._end is not None:
             self._end.set()
             self._end = None
 
     def gpu_uuid(self, number: int) -> str | None:
-        """Return the UUID of a GPU in the numbering of frameworks; None if unknown."""
+        """Return the UUID of the GPU to which frameworks give `number`.
+
+        None if there is no such GPU, or if the thread has not found the GPUs yet.
+        """
         return self._uuids[number] if 0 <= number < len(self._uuids) else None
 
     def families(self) -> list[Family]:
-        """Return the last values of the thread, unless they are too old."""
+        """Return the last values of the thread; [] if there are none, or if they are too old."""
         when, values = self._found
         if self._clock() - when > max(_OLD_S, _OLD_INTERVALS * self._interval_s):
             return []
@@ -135,7 +140,7 @@ class Gpus(MetricSource):
                 logger.debug("NVML did not end well", exc_info=True)
 
     def _open(self, nvml: Any) -> list[Reading]:
-        """Return the readings of the GPUs that this process sees."""
+        """Return a reading for each family and each GPU that this process sees; keep the UUIDs."""
         found = {}
         for number in range(nvml.nvmlDeviceGetCount()):
             handle = nvml.nvmlDeviceGetHandleByIndex(number)
@@ -152,9 +157,12 @@ class Gpus(MetricSource):
 
 
 class Reading:
-    """One value of one GPU. Used by the thread only.
+    """One value of one GPU, which the thread reads again and again. Used by the thread only.
 
-    read   returns the current value, None if the GPU does not have it
+    name   family of the value
+    uuid   of the GPU
+    read   returns the current value. The method `read` returns None if it fails, and does not call it again
+           if the GPU does not have the value, or after PATIENCE failures in a row
     """
 
     def __init__(self, name: str, uuid: str, read: Callable[[], float], nvml: Any):
@@ -182,7 +190,10 @@ class Reading:
 
 
 def readings_of(nvml: Any, handle: Any) -> dict[str, Callable[[], float]]:
-    """Return family → a function that reads its value of one GPU, in the unit of the family."""
+    """Return for each family a function that reads one GPU's value in the family's unit.
+
+    The functions raise the errors of NVML.
+    """
     # Since the start; the counter at the last reading, which begins with the driver.
     energy_mj = [0.0, -1.0]
 
@@ -204,7 +215,10 @@ def readings_of(nvml: Any, handle: Any) -> dict[str, Callable[[], float]]:
 
 
 def _memory(nvml: Any, handle: Any) -> Any:
-    """Return total and used bytes. Newer drivers exclude reserved memory from `used`, as DCGM does."""
+    """Return an object with the GPU's memory in bytes: `total` and `used`.
+
+    With newer drivers `used` excludes reserved memory, as in DCGM; older ones do not tell it apart.
+    """
     try:
         return nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
     except (nvml.NVMLError_FunctionNotFound, nvml.NVMLError_NotSupported):
@@ -214,8 +228,9 @@ def _memory(nvml: Any, handle: Any) -> Any:
 def chosen_gpus(uuids: list[str], visible: str | None) -> list[str]:
     """Return the UUIDs of the GPUs that frameworks see, in the order of their numbers there.
 
-    uuids     of all GPUs, in the order of the driver
-    visible   CUDA_VISIBLE_DEVICES: numbers or (beginnings of) UUIDs; an invalid one ends the list, as in CUDA
+    uuids     UUIDs of all GPUs, in the order of the driver
+    visible   CUDA_VISIBLE_DEVICES: numbers in that order, UUIDs, or beginnings of them, with commas between.
+              A word that names no GPU, several, or one again ends the list, as in CUDA. None: all GPUs
     """
     if visible is None:
         return uuids

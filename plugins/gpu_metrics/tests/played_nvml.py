@@ -8,11 +8,11 @@ import pynvml
 
 
 class PlayedNvml:
-    """Takes calls as nvidia-ml-py does: each must fit the signature of the real function.
+    """Stands for the module pynvml: each call must fit the signature of the real function.
 
-    gpus     UUID → what its functions give, or the exception that they raise
-    go_on    cleared: questions do not come back until it is set again
-    hangs    set when one of them does not
+    gpus     UUID → name of a function → what it returns for this GPU, or the exception that it raises
+    go_on    while it is cleared, calls do not return
+    hangs    set when a call begins to wait for `go_on`
     """
 
     def __init__(self, *uuids):

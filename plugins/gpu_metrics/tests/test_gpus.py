@@ -25,7 +25,7 @@ class Clock:
 
 
 class Machine:
-    """GPUs of a test, and the Gpus that reads them every tenth of a second."""
+    """The GPUs of a test, a PlayedNvml, and the Gpus that reads them every tenth of a second."""
 
     def __init__(self, nvml, visible=(0, 1), **environment):
         self.nvml = nvml
@@ -35,7 +35,10 @@ class Machine:
         )
 
     def looks(self, count=1):
-        """Start if needed, and wait until every GPU was read; return the values by family and GPU."""
+        """Start the thread if needed, and wait until it has read every GPU `count` times.
+
+        Return (family, UUID) → value.
+        """
         self.gpus.start(None)
         for _ in range(count + 1):  # the values of a reading are complete when the next one begins
             assert self.nvml.asked.acquire(timeout=30)
@@ -164,7 +167,7 @@ def test_without_a_gpu_no_thread_starts(machine):
 
 
 def waiting_for_the_end():
-    """Until the thread of the GPUs is over."""
+    """Wait until the thread of each Gpus has ended, at most 30 s each."""
     for thread in threading.enumerate():
         if thread.name == "core-gpu-metrics":
             thread.join(30)

@@ -52,7 +52,10 @@ class Field(NamedTuple):
 
 
 def field(file: PythonFile, name: str, node: ast.expr | None, optional: bool = False) -> Field:
-    """Return the field of an annotation; what no tensor can hold is JSON in a STRING."""
+    """Return the field of a parameter or result `name` with the annotation `node`.
+
+    Without an annotation, or with one that no tensor can hold, the field is JSON in a STRING.
+    """
     node = _parsed(node)
     if (inner := _optional(file, node)) is not None:
         return field(file, name, inner, optional)
@@ -91,7 +94,10 @@ def _list(file: PythonFile, name: str, inner: ast.expr, optional: bool) -> Field
 
 
 def _with_shape(found: Field, shape: tuple[int, ...] | None, dtype: str) -> Field:
-    """Return an array with its shape and datatype. One without either stays JSON."""
+    """Return the field of an array or tensor with this shape, and the datatype of `dtype` or else FP64.
+
+    If `shape` is None, or the field is of another kind, it stays as it is.
+    """
     if found.kind not in ("array", "tensor") or shape is None:
         return found
     return found._replace(
@@ -100,7 +106,10 @@ def _with_shape(found: Field, shape: tuple[int, ...] | None, dtype: str) -> Fiel
 
 
 def _metadata(file: PythonFile, nodes: list[ast.expr]) -> tuple[tuple[int, ...] | None, str]:
-    """Return shape and dtype of the validators Shape and DType."""
+    """Return the shape in the validator Shape, and the dtype in DType, among the notes of Annotated.
+
+    Returns None or "" for a validator that is missing or has no literal.
+    """
     shape, dtype = None, ""
     for node in nodes:
         if not isinstance(node, ast.Call) or len(node.args) != 1:
@@ -118,7 +127,7 @@ def _metadata(file: PythonFile, nodes: list[ast.expr]) -> tuple[tuple[int, ...] 
 
 
 def _parsed(node: ast.expr | None) -> ast.expr | None:
-    """Return the expression in a quoted annotation."""
+    """Return the expression in a quoted annotation, None if it is no expression; any other one unchanged."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         try:
             return ast.parse(node.value, mode="eval").body

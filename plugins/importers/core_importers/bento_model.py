@@ -25,7 +25,11 @@ _REASONS = {
 
 
 def read(path: Path, draft: Draft) -> None:
-    """Write a stored model into the draft. Raises CoreError(INVALID) if no backend reads it."""
+    """Write a stored model into the draft.
+
+    path   the model's folder, or an archive
+    Raises CoreError(INVALID) if it has no model.yaml, or if no backend of this server reads it.
+    """
     folder = path
     if path.is_file():
         folder = draft.folder.parent / "unpacked"
@@ -64,7 +68,11 @@ def _saved(folder: Path) -> Path:
 
 
 def _pickle(folder: Path, draft: Draft, document: dict[str, Any]) -> None:
-    """An estimator in a pickle, by core-adapters: its methods are outputs."""
+    """Import a pickled object for core-adapters. This function declares no outputs itself.
+
+    core-adapters offers methods such as `predict` as outputs when it loads the model.
+    Raises CoreError(INVALID) if `signatures` has none of _METHODS.
+    """
     file = _saved(folder)
     methods = [name for name in document.get("signatures") or {} if name in _METHODS]
     if not methods:
@@ -80,7 +88,7 @@ def _pickle(folder: Path, draft: Draft, document: dict[str, Any]) -> None:
 
 
 def _booster(folder: Path, draft: Draft, document: dict[str, Any]) -> None:
-    """A file of xgboost or LightGBM, by core-adapters; backend fil reads the same files."""
+    """Import a file of xgboost or LightGBM for core-adapters. Backend fil could read the same file."""
     file = _saved(folder)
     with open(file, "rb") as stream:
         begin = stream.read(4)

@@ -60,7 +60,10 @@ def refuse_old(file: PythonFile) -> None:
 
 
 def read_bento(path: Path, draft: Draft) -> None:
-    """Write the service of a Bento, a folder or a .bento archive, into the draft."""
+    """Write the service of a Bento, a folder or a .bento archive, into the draft.
+
+    Raises CoreError(INVALID) if it has no such service, or one that cannot be served.
+    """
     folder = path
     if path.is_file():
         folder = draft.folder.parent / "unpacked"
@@ -147,7 +150,7 @@ def _is_json(name: str, fields: list[Field], draft: Draft) -> bool:
 
 
 def _check(file: PythonFile, draft: Draft) -> None:
-    """Raise CoreError for what cannot be served; note what is left out."""
+    """Raise CoreError(INVALID) if the file uses a name of _REFUSED; add a note for each name of _LOST."""
     for node in ast.walk(file.tree):
         origin = file.origin(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
         if _REFUSED.get(origin):
@@ -163,7 +166,11 @@ def _decorator(file: PythonFile, node: ast.expr) -> str:
 def _api(
     file: PythonFile, node: ast.ClassDef, wanted: str, draft: Draft
 ) -> tuple[Method, dict[str, Any]]:
-    """Return the method to serve and the options of its decorator. Raises CoreError if it is not clear."""
+    """Return the method to serve and the options of its decorator; note the APIs that are not taken.
+
+    The method is the API `wanted`, or for "" the API predict, or else the only one.
+    Raises CoreError(INVALID) if there is no such API, or more than one to choose from.
+    """
     apis: dict[str, tuple[Method, dict[str, Any]]] = {}
     for each in node.body:
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -188,7 +195,7 @@ def _api(
 
 
 def _keywords(node: ast.expr) -> dict[str, Any]:
-    """Return the literal keyword arguments of a decorator."""
+    """Return name → value of a decorator's keyword arguments that are literals; others are left out."""
     found: dict[str, Any] = {}
     for each in node.keywords if isinstance(node, ast.Call) else []:
         try:
@@ -222,7 +229,11 @@ def _unclear(file: PythonFile, api: Method, what: str) -> CoreError:
 def _batched(
     inputs: list[Field], output: Field, options: dict[str, Any], draft: Draft
 ) -> tuple[list[Field], Field]:
-    """Take the first dimension of each tensor as that of the batch. JSON cannot be batched."""
+    """Let the server batch, and return the fields without their first dimension, which is the batch.
+
+    If a field cannot be batched (JSON, another batch_dim), add a note and return the fields unchanged.
+    options   of @bentoml.api
+    """
     fields = [*inputs, output]
     wished = {each.name: each for each in [*draft.wished_inputs, *draft.wished_outputs]}
     tensors = [wished.get(each.tensor.name, each.tensor) for each in fields]
@@ -244,7 +255,7 @@ def _batched(
 
 
 def _service(file: PythonFile, node: ast.ClassDef, draft: Draft) -> None:
-    """Take workers of @bentoml.service."""
+    """Make as many instances as `workers` of @bentoml.service says; one if it is no number."""
     for each in node.decorator_list:
         if _decorator(file, each) == _SERVICE:
             workers = _keywords(each).get("workers")
@@ -252,7 +263,11 @@ def _service(file: PythonFile, node: ast.ClassDef, draft: Draft) -> None:
 
 
 def _bring_models(file: PythonFile, folder: Path | None, draft: Draft) -> None:
-    """Copy the models of the store that the file names into 1/bentoml_store: the model finds them there."""
+    """Copy the models that the file names from the store to 1/bentoml_store, where the service finds them.
+
+    folder   folder with the models of a Bento; BentoML's own store if it is None or missing
+    A model that is not in the store becomes a note. Raises CoreError(NOT_FOUND) for an unknown version.
+    """
     store = folder if folder is not None and folder.is_dir() else sources.model_store()
     for tag in _tags(file):
         name, _, version = tag.partition(":")

@@ -50,9 +50,10 @@ def parsed(text: str) -> Declared:
 
 
 def merged(found: list[Declared], wished: list[Declared]) -> list[Declared]:
-    """Return the tensors of the source; the wished ones replace those of the same name, or all JSON fields.
+    """Return the tensors of the source, each replaced by the wished one of its name, then the other wishes.
 
-    A source whose tensors are unknown has none, or one STRING that stands for JSON: wished ones replace it.
+    found    those of the source, in its order
+    wished   those of the command line
     """
     by_name = {each.name: each for each in wished}
     kept = [by_name.pop(each.name, each) for each in found]

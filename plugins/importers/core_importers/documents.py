@@ -14,12 +14,18 @@ _MOST_BYTES = 16 << 20
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file. Raises CoreError(INVALID) if it is none, OSError."""
+    """Return the mapping in a YAML file.
+
+    Raises CoreError(INVALID) for other content and for a file above 16 MiB, and OSError.
+    """
     return _mapping(path, "YAML")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file. Raises CoreError(INVALID) if it is none, OSError."""
+    """Return the object in a JSON file.
+
+    Raises CoreError(INVALID) for other content and for a file above 16 MiB, and OSError.
+    """
     return _mapping(path, "JSON")
 
 

@@ -123,12 +123,12 @@ class Draft:
             self.config.instance_group.add(count=count, kind="KIND_CPU")
 
     def need(self, *packages: str) -> None:
-        """Add requirements; a package that is there with a version stays."""
+        """Add requirements, except those of packages that `needs` names already, with whatever version."""
         there = {name_of(each) for each in self.needs}
         self.needs += [each for each in packages if name_of(each) not in there]
 
     def trust(self, file: str) -> None:
-        """Note that `file` is a pickle; allow it if the command line does."""
+        """Let the server read the pickle `file` if the command line says --trust; otherwise add a note."""
         if self.wishes.trusted:
             self.parameter("TRUSTED", "true")
             return
@@ -143,7 +143,11 @@ class Draft:
         self._requirements = file if (self.version / file).is_file() else ""
 
     def _environment(self) -> None:
-        """Let the server install the requirements for the model: numpy, those of the source, and needs."""
+        """Let the server install numpy, the requirements of the source and `needs` for the model.
+
+        Write them to requirements.txt, which the parameter REQUIREMENTS names. If the model's backend is not
+        python, or it needs no package, add a note instead.
+        """
         # Adapters and backends are the server's, not the model's.
         needs = [each for each in self.needs if not each.startswith(("core-", "backend-"))]
         if self.config.backend != "python" or not needs:
@@ -214,7 +218,9 @@ def _line(message: Message) -> str:
 
 
 def _staging(repository: Path) -> Path:
-    """Return a new folder beside the repository: a server that polls it never sees half a model.
+    """Return a new folder beside the repository, so that a server that polls it never sees half a model.
+
+    If nothing may be written there, the folder is among the temporary ones.
 
     Raises CoreError(INVALID) if the repository is a file, or is itself a model.
     """

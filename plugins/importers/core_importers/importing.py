@@ -12,7 +12,7 @@ from core_importers.wishes import Wishes
 def import_model(source: str, repository: Path, wishes: Wishes) -> Draft:
     """Write the model of `source` into the repository; return its draft, for the report.
 
-    Nothing of the source is executed. If it fails, the repository is unchanged.
+    Nothing of the source is executed. If the source cannot be taken, the repository stays unchanged.
     Raises CoreError with the reason if the source cannot be taken, and OSError.
     """
     found = sources.source_of(source)

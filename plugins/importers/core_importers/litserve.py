@@ -128,7 +128,7 @@ def _settings(file: PythonFile, name: str, draft: Draft) -> tuple[dict[str, Any]
 
 
 def _super_calls(node: ast.ClassDef) -> list[ast.Call]:
-    """Return the calls of super().__init__ in a class."""
+    """Return the calls of any `….__init__` in a class, such as super().__init__(…)."""
     return [
         each
         for each in ast.walk(node)

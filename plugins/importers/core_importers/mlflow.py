@@ -63,7 +63,7 @@ class _Model:
         self._predict = str(self._pyfunc.get("predict_fn") or "predict")
 
     def sklearn(self) -> bool:
-        """An estimator, by core-adapters: methods are outputs."""
+        """Take an estimator in a pickle or skops file, which core-adapters serves."""
         flavor = self._flavors["sklearn"]
         form = str(flavor.get("serialization_format") or _FORMS[0])
         if form not in _FORMS or self._predict not in _METHODS:
@@ -73,7 +73,7 @@ class _Model:
         )
 
     def xgboost(self) -> bool:
-        """A file of xgboost, by core-adapters."""
+        """Take a JSON or UBJSON file of xgboost, which core-adapters serves, if its signature is plain."""
         file = self._file(self._flavors["xgboost"].get("data", "model.xgb"))
         begin = file.read_bytes()[:2]
         if begin[:1] != b"{":
@@ -86,7 +86,7 @@ class _Model:
         return True
 
     def lightgbm(self) -> bool:
-        """A text file of LightGBM, or a pickled estimator, by core-adapters."""
+        """Take a text file of LightGBM or a pickled estimator, which core-adapters serves."""
         flavor = self._flavors["lightgbm"]
         name = str(flavor.get("data", "model.lgb"))
         file = self._file(name)
@@ -101,7 +101,7 @@ class _Model:
         return True
 
     def onnx(self) -> bool:
-        """An ONNX file, by backend onnxruntime. The file has its inputs and outputs."""
+        """Take an ONNX file with its external data, which backend onnxruntime serves. Return True."""
         file = self._file(self._flavors["onnx"].get("data", "model.onnx"))
         others = [each for each in file.parent.iterdir() if each.name.startswith(f"{file.name}.")]
         place = "model.onnx/" if others else ""
@@ -117,7 +117,11 @@ class _Model:
         return True
 
     def pytorch(self) -> bool:
-        """TorchScript and torch.export, by backend pytorch. A pickled module is left to mlflow.pyfunc."""
+        """Take a file of TorchScript or torch.export, which backend pytorch serves.
+
+        Return False for any other file, such as a pickled module, and for TorchScript if the signature has no
+        inputs, or inputs that are no tensors.
+        """
         data = self._folder / str(self._flavors["pytorch"].get("model_data", "data"))
         file = next(iter(sorted(data.glob("model.pt*"))), None)
         suffix = _torch_format(file) if file is not None else ""
@@ -135,7 +139,10 @@ class _Model:
         return True
 
     def pyfunc(self) -> None:
-        """mlflow.pyfunc in a model.py. Raises CoreError(INVALID) without the flavour."""
+        """Take the whole folder, which mlflow.pyfunc serves in a model.py.
+
+        Raises CoreError(INVALID) if the model does not have the flavour python_function.
+        """
         if "python_function" not in self._flavors:
             raise invalid(
                 f"'{self._folder}' has only the flavours {', '.join(self._flavors)}: MLflow itself serves it "
@@ -170,7 +177,10 @@ class _Model:
             )
 
     def _estimator(self, flavor: dict[str, Any], name: str, package: str) -> bool:
-        """Take an estimator in a pickle or a skops file; with modules of its own only MLflow loads it."""
+        """Take an estimator in a pickle or a skops file.
+
+        Return False if the signature is not plain, or the model brings modules, which only MLflow loads.
+        """
         signature = self._plain_signature()
         if signature is None or flavor.get("code"):
             return False
@@ -191,7 +201,7 @@ class _Model:
         return True
 
     def _plain_signature(self) -> Signature | None:
-        """Return the signature; None if only MLflow converts its types, or none for the outputs."""
+        """Return the signature; None if it is not `plain`, or has an output other than that of predict."""
         signature = self._signature("X", self._predict)
         names = {each.name for each in signature.outputs}
         if not signature.plain or names - {self._predict}:
@@ -199,7 +209,10 @@ class _Model:
         return signature
 
     def _adapted(self, signature: Signature, packages: list[str]) -> None:
-        """Let core-adapters serve the file; without a signature it takes the tensors from the model."""
+        """Let core-adapters serve the file that was copied, and add the requirements of `packages`.
+
+        A signature without inputs or outputs leaves these to core-adapters, which asks the model for them.
+        """
         draft = self._draft
         draft.config.backend = "python"
         outputs = signature.outputs
@@ -234,7 +247,7 @@ _NATIVE = {
 
 
 def _name(folder: Path) -> str:
-    """Return the folder's name, or that above `model` or `artifacts`, which MLflow writes."""
+    """Return the name of the folder, or of the next one above that is not called model or artifacts."""
     path = folder.resolve()
     while path.name in ("model", "artifacts") and path.parent != path:
         path = path.parent

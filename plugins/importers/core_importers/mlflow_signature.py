@@ -44,8 +44,9 @@ class Signature:
     """Inputs, outputs and parameters of an MLmodel file.
 
     inputs, outputs   [] without a signature
-    plain             whether every input and output is a number or text without a name of its own rules:
-                      another runtime than MLflow gets the same values
+    plain             whether another runtime than MLflow gets the same values: there are no parameters, and
+                      each input and output is a tensor, or a required column of numbers, bools or texts
+    of_tensors        whether there are inputs, and all of them are tensors
     """
 
     def __init__(self, document: dict[str, Any], unnamed_input: str, unnamed_output: str):

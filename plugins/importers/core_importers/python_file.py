@@ -63,7 +63,7 @@ class PythonFile:
         return False
 
     def calls(self, name: str) -> Iterator[ast.Call]:
-        """Return the calls of a dotted name in the file."""
+        """Yield the calls of a dotted name in the file."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call) and self.origin(node.func) == name:
                 yield node
@@ -110,7 +110,7 @@ class PythonFile:
         return found
 
     def uses(self, package: str) -> set[str]:
-        """Return what the file names of a package, such as litserve.LitAPI: its first two words."""
+        """Return the names of a package that the file uses or imports, cut to two words: litserve.LitAPI."""
         found = set()
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.Name, ast.Attribute)):
@@ -133,7 +133,7 @@ class PythonFile:
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Return name → dotted origin for each import, wherever it is in the file."""
+    """Yield (name in the file, dotted origin) for each absolute import, wherever it is in the file."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for each in node.names:
@@ -148,7 +148,7 @@ def read(path: Path, member: str, draft: Draft) -> None:
     """Write the LitAPI or BentoML service of a file into the draft.
 
     member   CLASS or CLASS.METHOD if the file has several, else ""
-    Raises CoreError(INVALID) if there is none, or several.
+    Raises CoreError(INVALID) if there is none, or several and `member` is "", or it cannot be served.
     """
     from core_importers import bento_service, litserve
 

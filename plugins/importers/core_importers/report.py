@@ -23,7 +23,7 @@ _SAME = {
 
 
 def lines_of(draft: Draft, repository: Path) -> Iterator[str]:
-    """Return the lines for a model that was written."""
+    """Yield the lines that tell about a model that was written: tensors, needs, notes, the next command."""
     yield f"{draft.folder}: {draft.kind}"
     yield from _tensors("inputs ", draft.config.input)
     yield from _tensors("outputs", draft.config.output)
@@ -48,7 +48,10 @@ def _shown(tensor: Any) -> str:
 
 
 def described(need: str) -> str:
-    """Return a requirement, and whether this Python has it."""
+    """Return a requirement with a note in parentheses: which version this Python has, or that it has none.
+
+    A text that is no requirement is returned unchanged.
+    """
     try:
         wanted = Requirement(need)
     except InvalidRequirement:

@@ -114,14 +114,20 @@ def _check_files(path: Path, model: dict[str, Any], source: Path) -> None:
 
 
 def _own_handler(handler: str, source: Path) -> Path | None:
-    """Return the file of a handler in the archive, None for another. Forms: name, name.py, name:function."""
+    """Return the file of a handler; None if the archive has no such file.
+
+    handler   name, name.py or name:function
+    """
     name = handler.partition(":")[0].rpartition("/")[2].removesuffix(".py")
     file = source / f"{name}.py"
     return file if name and file.is_file() else None
 
 
 def _builtin(handler: str, draft: Draft) -> set[str]:
-    """Take a handler of TorchServe; return what the stand-in misses. Raises CoreError(INVALID)."""
+    """Write a handler of TorchServe itself into the draft. Return the modules that the stand-in lacks.
+
+    Raises CoreError(INVALID) for an unknown handler and for those of _REFUSED.
+    """
     if handler in _REFUSED:
         raise invalid(f"handler '{handler}' of TorchServe cannot be taken: {_REFUSED[handler]}")
     if handler not in _CONTENT:
@@ -144,7 +150,10 @@ def _builtin(handler: str, draft: Draft) -> set[str]:
 
 
 def _custom(path: Path, draft: Draft) -> set[str]:
-    """Take a handler of the archive; return what it imports of torchserve and the stand-in misses."""
+    """Write a handler of the archive into the draft.
+
+    Return the names that Python files of the archive import of torchserve and the stand-in lacks.
+    """
     file = PythonFile(path)
     names = {each.rpartition(".")[2] for each in file.imports()}
     draft.need("torch")
@@ -182,7 +191,11 @@ def _settings(model: dict[str, Any], source: Path) -> dict[str, Any]:
 
 
 def _configured(settings: dict[str, Any], draft: Draft) -> None:
-    """Write what model-config.yaml says about workers, batches and time limits into config.pbtxt."""
+    """Write what model-config.yaml says about workers, batches and time limits into config.pbtxt.
+
+    Add a note about other keys. Raises CoreError(INVALID) for a value that is no whole number, and for
+    torchrun.
+    """
     for key in ("minWorkers", "maxWorkers", "batchSize", "maxBatchDelay", "responseTimeout"):
         if key in settings and not isinstance(settings[key], int):
             raise invalid(f"model-config.yaml: {key} is {settings[key]!r}, expected a whole number")

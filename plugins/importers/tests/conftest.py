@@ -56,7 +56,7 @@ def refused(run, repository):
 
 @pytest.fixture
 def served(repository):
-    """Load a model of the repository in a real server; the server."""
+    """served(name): start a real server, load this model of the repository, and return the server."""
     found = []
 
     def served(name):

@@ -125,7 +125,7 @@ def home(tmp_path, monkeypatch):
 
 
 def run_python(code, *arguments, given="", folder=None):
-    """Run code in a Python of its own; the JSON after ANSWER that it prints."""
+    """Run code in a new Python process. Return the JSON that it prints after ANSWER; None if it does not."""
     ended = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         input=given,

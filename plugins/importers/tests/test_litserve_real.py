@@ -137,7 +137,7 @@ if __name__ == "__main__":
 
 @contextmanager
 def lit_server(file):
-    """Run a file with LitServe; a function that asks it."""
+    """Run a file with LitServe inside the with statement; yield a function that sends it a request."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

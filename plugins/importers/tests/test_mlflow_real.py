@@ -17,7 +17,10 @@ Y = (X[:, 0] > 0).astype(int)
 
 
 def saved(folder, flavour, model, **options):
-    """Save a model by MLflow; requirements are given, since finding them takes MLflow half a minute."""
+    """Save a model by MLflow, and return it as mlflow.pyfunc loads it.
+
+    The requirements are given, because MLflow takes half a minute to find them.
+    """
     getattr(mlflow, flavour).save_model(
         model, str(folder), pip_requirements=["numpy", "pandas"], **options
     )

@@ -84,14 +84,14 @@ print("ANSWER" + json.dumps(service._entry_point(data, service.context)))
 
 
 def needed(*modules):
-    """Skip the test without what TorchServe's code imports."""
+    """Skip the test unless these modules, which TorchServe's code imports, are installed."""
     for name in modules:
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"'{name}' is not installed, which TorchServe's handlers import")
 
 
 def archived(tmp_path, name, *options, files=(), extension=".mar"):
-    """Write an archive by the program torch-model-archiver; its path."""
+    """Write an archive by the program torch-model-archiver, and return its path."""
     command = [sys.executable, "-m", "model_archiver.model_packaging"]
     program = os.path.join(os.path.dirname(sys.executable), "torch-model-archiver")
     command = [program] if os.path.exists(program) else command
@@ -123,7 +123,7 @@ def of_torchserve(archive, handler, content, rows):
 
 @pytest.fixture
 def net(tmp_path):
-    """The file of a module with its weights, and as TorchScript."""
+    """Write net.py with a module, its weights net.pth, and net.pt with its TorchScript. Return the module."""
     (tmp_path / "net.py").write_text(NET)
     namespace = {"__name__": "net"}
     exec(NET, namespace)
@@ -173,7 +173,7 @@ def test_image_classifier_answers_as_torchserve(tmp_path, net, imported, served,
 
 
 def test_the_compat_transforms_are_those_of_torchvision(tmp_path):
-    """Pixel for pixel, for sizes that round up and down."""
+    """The results of both have equal pixels, for sizes that round up and down."""
     needed("torchvision")
     folder = os.path.join(os.path.dirname(__import__("core_importers").__file__), "adapters/compat")
     code = f"""{TORCHVISION}

@@ -31,7 +31,7 @@ _SAMPLED = trace.TraceFlags(trace.TraceFlags.SAMPLED)
 class Collector:
     """Sends spans to a collector. One thread calls `send`, one call at a time; any thread may call `stop`.
 
-    where   the collector, for the log
+    where   URL of the collector, for the log
     """
 
     def __init__(self, settings: ExportSettings) -> None:
@@ -48,7 +48,10 @@ class Collector:
         logging.getLogger(trace_exporter.__name__).addFilter(self._complaints)
 
     def send(self, spans: Sequence[Span]) -> str | None:
-        """Send spans and wait for the response. Return the reason of a failure, or None. May take seconds."""
+        """Send spans, and wait for the collector's response, which may take seconds.
+
+        Return None if it has accepted them, else the reason of the failure as text.
+        """
         readable = [self._readable(span) for span in spans]
         with self._complaints as complaints:
             result = self._exporter.export(readable)
@@ -57,7 +60,7 @@ class Collector:
         )
 
     def stop(self) -> None:
-        """End a `send` that waits to retry."""
+        """Close the exporter: a `send` that waits to retry ends, and later ones fail."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def _readable(self, span: Span) -> sdk.ReadableSpan:
@@ -84,9 +87,11 @@ def _context(context: SpanContext, is_remote: bool) -> trace.SpanContext:
 
 
 class _Complaints(logging.Filter):
-    """Filter that removes the log records of OpenTelemetry's exporter: SpanExporter logs failures once.
+    """Filter that removes log records of OpenTelemetry's exporter, since SpanExporter logs failures itself.
 
-    It removes the records of the thread that entered it. Other users of that exporter log as before.
+    While it is entered, it removes the records of the thread that has entered it. Those of other threads,
+    which use that exporter for other purposes, are logged as before.
+    text   first record removed since it was entered; "" for none
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ logger = logging.getLogger("core")
 
 
 class SpanExporter(TraceExporter):
-    """The spans of one process. Event loop only, except for `_serve` and the methods it calls.
+    """Queues and sends the spans of one process. Event loop only, except for `_serve` and what it calls.
 
     At most `queue_size` spans wait; further ones are dropped. The log has one line when spans are dropped or
     the collector fails, and one when that ends.
@@ -49,12 +49,16 @@ class SpanExporter(TraceExporter):
         self._lost = 0  # spans since the collector failed; the exporter's thread writes it
 
     def export(self, trace: Trace) -> None:
-        """Add the spans of a trace to the queue."""
+        """Add the spans of a finished trace to the queue; see `add`."""
         # The current offset: the wall clock may have been set since the server started.
         self.add(spans_of(trace, time.time_ns() - time.monotonic_ns()))
 
     def add(self, spans: list[Span]) -> None:
-        """Add the spans of one request to the queue; drop them if they do not all fit."""
+        """Add the spans of one request to the queue, and start the thread if it does not run yet.
+
+        Drop them if they do not all fit, or after `close`. Of a request with more spans than the queue has
+        places, an empty queue takes as many as fit.
+        """
         if self._closed:
             return
         queue, most = self._queue, self._settings.queue_size
@@ -82,7 +86,10 @@ class SpanExporter(TraceExporter):
             self._woken.set()
 
     async def close(self, timeout_s: float) -> None:
-        """Send the waiting spans for at most `timeout_s`; later ones are lost. A second call does nothing."""
+        """Let the thread send the waiting spans; after `timeout_s` seconds the rest is lost, and logged.
+
+        Later spans are dropped. A second call, or one without a thread, does nothing.
+        """
         self._closed = True
         thread, self._thread = self._thread, None
         if thread is None:
@@ -121,7 +128,7 @@ class SpanExporter(TraceExporter):
         self._send(1)
 
     def _send(self, least: int) -> None:
-        """Send batches while at least `least` spans wait."""
+        """Send batches, one after the other, while at least `least` spans wait. Those that fail are lost."""
         queue, most = self._queue, self._settings.batch_size
         while len(queue) >= least:
             batch = _taken(queue, most)
@@ -135,7 +142,10 @@ class SpanExporter(TraceExporter):
             self._log(failure, len(batch))
 
     def _log(self, failure: str | None, count: int) -> None:
-        """Log when sending begins to fail, and when it works again."""
+        """Log an error if sending begins to fail, a line if it works again. Count the spans lost between.
+
+        failure   reason why a batch of `count` spans was not sent; None if it was
+        """
         where = self._destination.where
         if failure is not None:
             if not self._lost:
@@ -151,7 +161,10 @@ class SpanExporter(TraceExporter):
 
 
 def _taken(queue: deque[Span], most: int) -> list[Span]:
-    """Remove and return the first spans, at most `most`; the event loop may clear the queue meanwhile."""
+    """Remove the first spans of the queue, at most `most`, and return them; [] if it is empty.
+
+    The event loop may clear the queue meanwhile.
+    """
     batch: list[Span] = []
     with suppress(IndexError):
         while len(batch) < most:

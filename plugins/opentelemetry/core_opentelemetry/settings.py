@@ -30,11 +30,11 @@ _LARGEST = 2**32 - 1
 class ExportSettings:
     """Settings of mode opentelemetry.
 
-    url          of the collector; "" for the URL of the environment, or OpenTelemetry's default
-    resource     attributes of this server
-    queue_size   spans that wait at most; more are dropped
-    delay_ms     time between two exports
-    batch_size   spans of one export at most
+    url          URL of the collector; "": that of OpenTelemetry's environment variables, or its default
+    resource     attributes of this server, which go with all spans
+    queue_size   number of spans that wait at most; more are dropped
+    delay_ms     milliseconds between two exports, unless a batch is full before
+    batch_size   number of spans that one export has at most; not more than queue_size
     shown        the settings in the form of the trace extension, for clients
     """
 
@@ -51,7 +51,8 @@ class ExportSettings:
     ) -> ExportSettings:
         """Return the settings of the command line. The last value of a name applies; resources add up.
 
-        Logs a warning for an unknown name. Raises CoreError(INVALID) for an invalid value.
+        A number that is not given is taken from its environment variable, or is the default. Logs a warning
+        for an unknown name. Raises CoreError(INVALID) for an invalid value.
         """
         url, resource = "", dict(_SERVICE)
         shown: dict[str, str] = {}

@@ -37,9 +37,11 @@ Stamp = tuple[int, str]  # ns, name
 class Span:
     """One span; times are time.time_ns().
 
+    context      its ids
+    parent       ids of the span around it; None for none
     end_ns       0 before the end
-    events       name and time, in order; after the end at most MOST_EVENTS: the first ones and the last
-    attributes   by name
+    events       name and time of each, in order; after `ended` at most MOST_EVENTS: the first ones and last
+    attributes   name → value
     error        error of the request, "" for none
     from_client  whether the parent is a span of the client
     """
@@ -55,7 +57,7 @@ class Span:
     from_client: bool = False
 
     def ended(self, end_ns: int) -> Span:
-        """Set the end, and return the span."""
+        """Set the end, drop events beyond MOST_EVENTS except the last one, and return the span itself."""
         self.end_ns = end_ns
         if len(self.events) > MOST_EVENTS:
             self.events = [*self.events[: MOST_EVENTS - 1], self.events[-1]]
@@ -63,9 +65,10 @@ class Span:
 
 
 def spans_of(first: Trace, to_wall_ns: int) -> list[Span]:
-    """Return the spans of a finished trace and its children; the root span is the last.
+    """Return the spans of a finished trace and its children; the last is the root span, of the whole request.
 
-    to_wall_ns   offset from the trace's clock to time.time_ns()
+    first        trace of the request, not a child; its `root` is set
+    to_wall_ns   what is added to times of the trace's clock to make them time.time_ns()
     """
     assert first.root is not None
     spans: list[Span] = []
@@ -93,7 +96,12 @@ def _outer(stamp: Stamp) -> bool:
 def _of_model(
     trace: Trace, context: SpanContext, stamps: list[Stamp], to_wall_ns: int
 ) -> list[Span]:
-    """Return the span of a model and the spans within it; an empty list without timestamps."""
+    """Return the span of one model's execution, and the spans within it, which come first; [] without stamps.
+
+    context   ids for the model's span
+    stamps    times and names of its trace, in order, without those of the frontend. The first one begins the
+              model's span, REQUEST_END or the last one ends it
+    """
     spans: list[Span] = []
     open_ones: list[Span] = []
     for ns, name in stamps:

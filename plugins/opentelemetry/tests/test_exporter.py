@@ -19,7 +19,10 @@ def spans(*names):
 
 
 class Destination:
-    """Keeps the names of spans; fails with `failure`, waits while the gate is closed."""
+    """Stands for a Collector: `send` waits while the gate is closed, then keeps the names of the spans.
+
+    failure   reason that `send` returns, or exception that it raises, instead; None for none
+    """
 
     where = "the collector"
 

@@ -21,7 +21,7 @@ def stamp(found, *names, at_ns=100):
 
 
 def served(found, at_ns=100):
-    """The times of a request that was executed."""
+    """Add the timestamps of a request that was executed to the trace `found`, and return it."""
     stamp(found, "REQUEST_START", "QUEUE_START", *EXECUTION, "REQUEST_END", at_ns=at_ns)
     return found
 

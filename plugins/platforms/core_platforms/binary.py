@@ -2,7 +2,8 @@
 
     Content-Type: application/vnd.….binary+json;json-header-size=N
 
-N replaces Inference-Header-Content-Length, which is ignored here.
+N is the number of bytes of JSON at the start of the body. The header Inference-Header-Content-Length, which
+has this number elsewhere, is ignored here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ class BinaryForm:
         self._answers = answers
 
     def service(self, infer: Service) -> Service:
-        """Return a service of the v2 protocol that reads and writes tensors in this form."""
+        """Return a service that calls `infer`, a service of the v2 protocol, with requests in this form.
+
+        Its binary responses have this form too if `answers` is set, else the form of the v2 protocol.
+        Calls of it raise CoreError(INVALID) if the content type gives a bad JSON size.
+        """
 
         async def adapted(server: InferenceServer, call: HttpRequest) -> HttpResponse:
             call.headers = self._headers(call)
@@ -48,12 +53,19 @@ class BinaryForm:
         return adapted
 
     def largest(self, headers: Mapping[str, str], most_bytes: int, most_body: int) -> int:
-        """Return the limit in bytes of an inference request's body; arguments as in largest_body."""
+        """Return how many bytes the body of an inference request may have.
+
+        most_bytes   the limit without binary tensors: another content type, or a JSON size of 0
+        most_body    the limit with binary tensors
+        """
         _, start, size = headers.get("Content-Type", "").partition(self._start)
         return most_body if start and size.strip() != "0" else most_bytes
 
     def _headers(self, call: HttpRequest) -> Mapping[str, str]:
-        """Return the headers of a request for the service. Raises CoreError(INVALID) for a bad JSON size."""
+        """Return a request's headers without _IGNORED, and with the JSON size that its content type gives.
+
+        Raises CoreError(INVALID) for a bad JSON size.
+        """
         found: CIMultiDict[str] = CIMultiDict(call.headers.items())
         for name in _IGNORED:
             found.popall(name, None)

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 
 def default_model(server: InferenceServer, named: str, flag: str) -> str:
-    """Return the named model, or the only one that serves. Raises CoreError(INVALID) if none or several do.
+    """Return `named`; if it is empty, the name of the only model with a version that is READY.
 
     flag   option that names the model, for the error text
+    Raises CoreError(INVALID) if `named` is empty and no model, or more than one, is READY.
     """
     if named:
         return named

@@ -59,11 +59,14 @@ class SageMakerOptions(Section):
     # fmt: on
 
     def listeners(self, options: Options) -> Sequence[Listener]:
-        """Return SageMaker's port."""
+        """Return the listener on SageMaker's port; none without --allow-sagemaker."""
         return _listeners(self.allow_sagemaker, "sagemaker", "SageMaker", self.sagemaker_port)
 
     def check_usage(self, options: Options) -> None:
-        """Raise UsageError if another frontend uses a port outside of --sagemaker-safe-port-range."""
+        """Raise UsageError if another frontend listens on 0.0.0.0 outside of --sagemaker-safe-port-range.
+
+        Do nothing without --allow-sagemaker or without that range. Port 0 is always allowed.
+        """
         if not self.allow_sagemaker or self.sagemaker_safe_port_range is None:
             return
         first, last = self.sagemaker_safe_port_range
@@ -95,7 +98,10 @@ class VertexAIOptions(Section):
 
     @classmethod
     def from_environment(cls) -> Mapping[str, Any]:
-        """Return the options that Vertex AI's environment variables set: frontends, port and repository."""
+        """Return name → value of the options that Vertex AI's environment variables set; {} for none.
+
+        They set which frontends serve, the port and the repository. An invalid port is left out here.
+        """
         found: dict[str, Any] = {}
         if os.environ.get(MODE) == "PREDICTION":
             found = {"allow_vertex_ai": True, "allow_http": False, "allow_grpc": False}
@@ -111,7 +117,7 @@ class VertexAIOptions(Section):
             raise UsageError(f"{HTTP_PORT} is '{port}', expected the number of a port")
 
     def listeners(self, options: Options) -> Sequence[Listener]:
-        """Return Vertex AI's port."""
+        """Return the listener on Vertex AI's port; none without --allow-vertex-ai."""
         return _listeners(self.allow_vertex_ai, "vertex_ai", "Vertex AI", self.vertex_ai_port)
 
 

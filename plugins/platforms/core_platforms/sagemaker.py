@@ -74,13 +74,16 @@ class SageMakerFrontend(HttpListener):
 
 
 class SageMakerRouter(Router):
-    """Router of SageMaker's table. Below /models, unknown methods and paths are 400 and not 405."""
+    """Router of SageMaker's table. Unknown paths are 400.
+
+    A wrong method is 400 for the paths that manage models (category model-repository), else 405.
+    """
 
     def __init__(self, restrictions: Restrictions, rows: Sequence[Route]):
         super().__init__(restrictions, rows, unknown=400)
 
     def named(self, server: InferenceServer, match: Match) -> Mapping[str, Any]:
-        """Return the captures unchanged: the names in paths are SageMaker's own."""
+        """Return the named parts of a path unchanged, because its model names are hashes of SageMaker."""
         return match.captures
 
     def led(
@@ -92,7 +95,7 @@ class SageMakerRouter(Router):
 
 
 def table(root: str) -> tuple[Route, ...]:
-    """Return the routes of SageMaker; environment variables choose the services of two of them.
+    """Return the routes of SageMaker. Environment variables choose the services of /invocations and /ping.
 
     root   folder in which SageMaker unpacks models
     Raises CoreError(INVALID) for an unknown value of a variable.
@@ -111,7 +114,10 @@ def table(root: str) -> tuple[Route, ...]:
 
 
 def _invocations(service: Service) -> Service:
-    """Return a service that runs `service` with the default model."""
+    """Return a service that calls `service` with the default model, which it finds anew for each request.
+
+    An environment variable, read now, names the model. If it is empty, the only model that serves is taken.
+    """
     named = os.environ.get(DEFAULT, "")
 
     async def ask_default(server: InferenceServer, call: HttpRequest) -> HttpResponse:
@@ -123,7 +129,10 @@ def _invocations(service: Service) -> Service:
 
 
 def _chosen(variable: str, known: dict[str, Service]) -> Service:
-    """Return the service that an environment variable names, else the first. Raises CoreError(INVALID)."""
+    """Return the service in `known` that an environment variable names; the first if it is unset or empty.
+
+    Raises CoreError(INVALID) for a name that `known` lacks.
+    """
     value = os.environ.get(variable) or next(iter(known))
     if value not in known:
         raise invalid(f"{variable} is '{value}', expected one of {', '.join(known)}")

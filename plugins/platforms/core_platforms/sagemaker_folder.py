@@ -17,9 +17,10 @@ _BELOW = re.compile(r"/[\w.-]+/model(?:/[\w.-]+)?", re.ASCII)
 
 
 def checked(url: str, root: str = ROOT) -> Path:
-    """Return the folder that a SageMaker url names. Raises CoreError(INVALID) unless it has the right form.
+    """Return the folder that a SageMaker url names, with "." and ".." resolved. It need not exist.
 
     root   folder in which SageMaker unpacks models
+    Raises CoreError(INVALID) unless the url is <root>/<hash>/model or <root>/<hash>/model/<folder>.
     """
     path = _normal(url)
     if not path.startswith(root) or _BELOW.fullmatch(path[len(root) :]) is None:
@@ -30,7 +31,7 @@ def checked(url: str, root: str = ROOT) -> Path:
 
 
 def _normal(url: str) -> str:
-    """Return an absolute path without ".", ".." and double slashes; "" for a relative one. Reads no link."""
+    """Return a path with ".", ".." and double slashes resolved as text; "" if it is relative."""
     parts: list[str] = []
     for part in url.split("/"):
         if part == "..":
@@ -41,9 +42,12 @@ def _normal(url: str) -> str:
 
 
 def model_in(path: Path) -> Path:
-    """Return the folder of the model to serve: this one, the only one in it, or its ensemble.
+    """Return the folder of the model to serve: `path`, or a folder in it.
 
-    Blocks. Raises CoreError(INVALID) if the model is ambiguous or missing.
+    It is `path` if that has a config.pbtxt or a folder of a version. Otherwise it is the only folder in
+    `path`, or among several that of the ensemble (`_ensemble_of`).
+    Blocks. Raises CoreError(INVALID) if `path` cannot be read, has no folder, or has several and not
+    exactly one such ensemble.
     """
     try:
         folders = sorted(each.name for each in path.iterdir() if each.is_dir())
@@ -59,7 +63,10 @@ def model_in(path: Path) -> Path:
 
 
 def _ensemble_of(path: Path, folders: list[str]) -> str:
-    """Return the only ensemble among several models that is not a step of another ensemble."""
+    """Return the name of the only ensemble in `folders` that is not a step of another ensemble there.
+
+    Raises CoreError(INVALID) if there is no such ensemble, or more than one.
+    """
     steps = {name: _steps(path / name / CONFIG) for name in folders}
     parts = {step for each in steps.values() for step in each or ()}
     found = [name for name, each in steps.items() if each is not None and name not in parts]
@@ -72,7 +79,10 @@ def _ensemble_of(path: Path, folders: list[str]) -> str:
 
 
 def _steps(file: Path) -> list[str] | None:
-    """Return the models that a configuration is composed of; None if it is not an ensemble."""
+    """Return the names of the models of an ensemble's steps.
+
+    Returns None if the configuration is not of an ensemble, or cannot be read.
+    """
     try:
         config: ModelConfig = configuration.parse_text(file.read_text("utf-8"), str(file))
     except (OSError, ValueError, CoreError):  # the load of the model reports the error

@@ -50,20 +50,24 @@ class SageMakerModels:
         self._root = root
 
     async def index(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """Return the models that serve, each with its hash and its location."""
+        """Return hash and location of each model that `load` has loaded and that is ready."""
         found = [
             place for place in server.control.repository.joined() if _serves(server, place.name)
         ]
         return json_answer({"models": [_told_of(place) for place in found]})
 
     async def one(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """Return the location of a model; 404 if it has not been loaded."""
+        """Return hash and location of a model that `load` has loaded; 404 for any other."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
         return json_answer(_told_of(place))
 
     async def load(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """Load a model that SageMaker has unpacked: 409 if it is already loaded, 507 if memory is short."""
+        """Load a model that SageMaker has unpacked.
+
+        The response is 409 if the model is already loaded, 507 if the load found too little memory, and 400
+        for any other error.
+        """
         try:
             label, url = _asked(call)
             name = _name(call, label)
@@ -80,7 +84,10 @@ class SageMakerModels:
         return HttpResponse()
 
     async def unload(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """Unload a model and its composing models; return when no request is left."""
+        """Unload a model that `load` has loaded, with its composing models; 404 for any other model.
+
+        Returns when the model has no request left. An error is 400.
+        """
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
         logger.info("SageMaker: unloading '%s'", place.name)
@@ -91,7 +98,10 @@ class SageMakerModels:
         return HttpResponse()
 
     async def invoke(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """Run a loaded model. Any error is 400, or 507 if memory is short."""
+        """Run a model that `load` has loaded; 404 for any other.
+
+        An error is 507 if it says that memory is short and does not blame the request, else 400.
+        """
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
         call.captures = {"model": place.name, "version": None}
@@ -126,7 +136,10 @@ def _asked(call: HttpRequest) -> tuple[str, str]:
 
 
 def _name(call: HttpRequest, label: str) -> str:
-    """Return the model's name in this server: the target model of the header, or the hash, "/" escaped."""
+    """Return a model's name in this server: the text of the header TARGET, or else the hash `label`.
+
+    "/" and "%" become %2F and %25.
+    """
     target = call.headers.get(TARGET) or label
     return target.replace("%", "%25").replace("/", "%2F")
 
@@ -143,9 +156,10 @@ def _unknown(label: str) -> HttpResponse:
 
 
 def _refused(error: CoreError, *, tried: bool) -> HttpResponse:
-    """Return the response for an error.
+    """Return the response for an error: 409 for ALREADY_EXISTS, 507 if memory was short, else 400.
 
-    tried   True if the server may have allocated memory; other error texts may quote the client
+    tried   whether the server may have allocated memory. If not, the error is never 507: a text that
+            mentions memory may only quote the client
     """
     if error.kind is Kind.ALREADY_EXISTS:
         return refusal(409, error.message)

@@ -76,9 +76,10 @@ class VertexAIFrontend(HttpListener):
 
 
 class VertexAIRouter(Router):
-    """Router of the two paths, and of redirects to v2 paths.
+    """Router of the two paths, and of redirects: a header sends a request to the predict path to a v2 path.
 
-    It redirects inference requests and read-only requests. A redirect needs POST, whatever the v2 method is.
+    A redirect needs POST, else it is 405. It leads to inference and to read-only requests, whatever their v2
+    method is. Other known paths are 403, unknown ones 400.
     """
 
     def __init__(self, restrictions: Restrictions):
@@ -109,13 +110,16 @@ class VertexAIRouter(Router):
         return _V2.requirement("GET", target, headers)
 
     def _target(self, path: str, headers: Mapping[str, str]) -> str | None:
-        """Return the path to which a request is redirected, None without a redirect."""
+        """Return the v2 path that the header REDIRECT names; None without it, or for other paths."""
         target = headers.get(REDIRECT) if path == self._predict else None
         return None if target is None else f"/{target}"
 
 
 async def _healthy(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return 200 if the server is ready, and the default model too."""
+    """Return 200 if the server and the default model are ready; 400 if no default model can be found.
+
+    Otherwise return the response of the check that failed (frontends.http.services.health).
+    """
     if (answer := await health.ready(server, call)).status != 200:
         return answer
     try:

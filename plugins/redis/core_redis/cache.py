@@ -34,7 +34,7 @@ _MOST_UNSENT = 64 << 20  # bytes of responses that are being sent; further respo
 class RedisCache(Cache):
     """Cached responses in a Redis server. Call from the loop thread only.
 
-    client   a redis.asyncio.Redis; closed with the cache
+    client   a redis.asyncio.Redis, which `close` closes
     """
 
     def __init__(self, client: Any, settings: RedisSettings):
@@ -47,9 +47,9 @@ class RedisCache(Cache):
         self._rests_until = self._logs_from = 0.0
 
     def ask(self, key: bytes, found: Found) -> None:
-        """Look up a response and call `found` with it, or with None for a miss.
+        """Look up a response and call `found` with it; with None if the server has none, fails or is slow.
 
-        `found` is called later, or at once in the pause after a failure.
+        `found` is called later; but at once, with None, in the second after a failure.
         """
         self.counters.lookups += 1
         if self._loop.time() < self._rests_until:
@@ -73,7 +73,10 @@ class RedisCache(Cache):
         return outputs
 
     def insert(self, key: bytes, outputs: list[Tensor]) -> None:
-        """Send a copy of `outputs` to the server, unless too many bytes are being sent already."""
+        """Begin to send a copy of `outputs` to the server, and return.
+
+        Does nothing in the second after a failure, or if more than 64 MiB would then be on their way.
+        """
         size = sum(tensor.byte_size for tensor in outputs)
         if self._loop.time() < self._rests_until or self._unsent + size > _MOST_UNSENT:
             return
@@ -91,7 +94,7 @@ class RedisCache(Cache):
             self._unsent -= size
 
     async def close(self) -> None:
-        """Cancel running lookups and insertions, and close the connections."""
+        """Cancel running lookups, which find None then, and insertions; close the connections."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -142,7 +145,7 @@ def redis_cache(settings: Mapping[str, str]) -> RedisCache:
 
 
 def _tell(found: Found, task: asyncio.Task[list[Tensor] | None]) -> None:
-    """Call `found` with the result of a lookup; with None if it was cancelled because the server stops."""
+    """Call `found` with the result of the finished lookup `task`; with None if `close` has cancelled it."""
     found(None if task.cancelled() else task.result())
 
 

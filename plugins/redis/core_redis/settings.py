@@ -26,10 +26,10 @@ class RedisSettings:
     """The parsed settings.
 
     where              host:port, for the log
-    lookup_timeout_s   time limit of a lookup, which is then a miss
+    lookup_timeout_s   seconds after which a lookup is given up, and counts as a miss
     ttl_s              seconds that a response is kept; 0: the Redis server decides
     tls                whether connections are encrypted
-    connection         arguments of redis.asyncio.BlockingConnectionPool
+    connection         keyword arguments of redis.asyncio.BlockingConnectionPool
     """
 
     where: str
@@ -40,9 +40,9 @@ class RedisSettings:
 
 
 def redis_cache_settings(settings: Mapping[str, str]) -> RedisSettings:
-    """Parse the settings; user and password may come from the environment.
+    """Return the parsed settings. A user or password that they lack is taken from the environment.
 
-    Raises CoreError(INVALID) for an unknown setting, an invalid value, or no host.
+    Raises CoreError(INVALID) for an unknown setting, an invalid value, no host, or a certificate without TLS.
     """
     if unknown := sorted(set(settings) - set(_NAMES)):
         raise _wrong(f"no setting '{unknown[0]}'; there are {', '.join(_NAMES)}")
@@ -92,7 +92,10 @@ def _number(settings: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _seconds(settings: Mapping[str, str], name: str, default_ms: int) -> float | None:
-    """Return a setting in milliseconds as seconds; None, for no time limit, if it is 0."""
+    """Return a setting, which is in milliseconds, in seconds; None if it is 0, which means no time limit.
+
+    default_ms   its value where it is not given
+    """
     return _number(settings, name, default_ms) / 1000 or None
 
 

@@ -34,7 +34,7 @@ class Taken(Exception):
 
 
 class Redis:
-    """A redis-server on a separate port, without files."""
+    """A redis-server on a free port, which writes no files."""
 
     def __init__(self, folder, *arguments):
         self.port = free_port()
@@ -45,7 +45,7 @@ class Redis:
         self._process = None
 
     async def start(self):
-        """Listen. Raises Taken if another process has taken the port meanwhile."""
+        """Start the program, and wait until it answers. Raises Taken if it ends: the port is taken."""
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
         for _ in range(1000):
             if self._process.poll() is not None:
@@ -63,7 +63,7 @@ class Redis:
             self._process = None
 
     async def talk(self, line):
-        """The first line of the answer to a command."""
+        """Send a command; return the first line of the answer."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(line + b"\r\n")
         try:
@@ -73,7 +73,7 @@ class Redis:
             await writer.wait_closed()
 
     async def keeps(self, count):
-        """Wait until there are so many answers: they are sent behind the reply."""
+        """Wait until the server has `count` entries: the cache sends them after the reply."""
         for _ in range(1000):
             if await self.talk(b"DBSIZE") == b":%d" % count:
                 return
@@ -103,7 +103,7 @@ async def redis(tmp_path_factory):
 
 @pytest.fixture
 def cached(serve, models):
-    """A Server with the Redis cache and one loaded model."""
+    """A function (port, **settings) that returns a server with the Redis cache and the loaded model m."""
 
     models.write("m", "3", config=CONFIG)
 

@@ -43,7 +43,10 @@ class NothingToRun(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the tests and return the exit status."""
+    """Run the tests of the package that the first argument names, and return the exit status.
+
+    Without arguments, and for -h or --help, print the module's docstring instead.
+    """
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if arguments else NOTHING_TO_RUN
@@ -95,7 +98,7 @@ def conformance_of(name: str) -> str:
 
 
 def _package_of(name: str) -> str:
-    """Return the module of the entry point of a backend or frontend, or the name as a module name."""
+    """Return the module of the backend's or frontend's entry point; else the name with "_" for "-"."""
     for installed in (plugins.available_backends(), plugins.frontends()):
         if name in installed:
             return installed[name].entries[0].module.partition(":")[0]

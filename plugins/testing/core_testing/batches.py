@@ -71,7 +71,7 @@ def _single_rows(example: Example) -> list[Example]:
 
 
 def _together(served: Served, examples: list[Example]) -> None:
-    """Send all requests at the same moment, and check each answer."""
+    """Send the inputs of all examples at the same moment, and check the answer to each."""
     answers = served.together([each.inputs for each in examples])
     for each, answer in zip(examples, answers, strict=True):
         each.check(answer)

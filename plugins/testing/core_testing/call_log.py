@@ -67,7 +67,7 @@ class CallLog:
 
 @contextmanager
 def call_log_of(backend: Backend) -> Iterator[CallLog]:
-    """Record the calls of `backend` inside the with statement."""
+    """Yield a log of the calls of `backend`, and of the models and instances made in the with statement."""
     calls = CallLog()
     model, instance = backend.model, backend.instance
     backend.model = _recording(model, calls, {"load": LOAD, "unload": UNLOAD})
@@ -84,9 +84,10 @@ def call_log_of(backend: Backend) -> Iterator[CallLog]:
 
 
 def _recording(made: type[Any], calls: CallLog, steps: dict[str, str]) -> type[Any]:
-    """Return a subclass of `made` that records its calls.
+    """Return a subclass of `made` that adds its objects to `calls.made` and records calls of its methods.
 
-    steps   method name → name of the call in the log; methods that `made` lacks are left out
+    steps   method name → name of the call in the log. Methods that `made` lacks, and the `stream` that
+            it inherits from ModelInstance, are left out
     """
 
     class Recording(made):  # type: ignore[misc]

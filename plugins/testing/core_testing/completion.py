@@ -41,7 +41,11 @@ class Completion(Kit):
 
 
 def _loaded(serve: Serve, example: Example, left_out: Sequence[str]) -> Served:
-    """Return the example, loaded with a configuration without these fields."""
+    """Return a server with the example, loaded with a configuration that lacks the fields `left_out`.
+
+    Skips the test if the backend has no `complete` or the example has described=False. Fails the test if
+    the model does not load.
+    """
     if example.backend.complete is None:
         pytest.skip("the backend has no complete")
     if not example.described:
@@ -59,7 +63,10 @@ def _loaded(serve: Serve, example: Example, left_out: Sequence[str]) -> Served:
 
 
 def _describes(config: ModelConfig, kind: str, arrays: Arrays) -> None:
-    """Check that the tensors of a completed configuration fit the arrays of the example."""
+    """Assert that a completed configuration has a tensor of the right datatype for each array.
+
+    kind   "input" or "output"; dims are compared for inputs only
+    """
     found = {each.name: each for each in getattr(config, kind)}
     missing = sorted(set(arrays) - set(found))
     assert not missing, (

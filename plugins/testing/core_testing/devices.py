@@ -87,7 +87,10 @@ class Devices(Kit):
 
 
 def _free_bytes() -> Any:
-    """Return a function that gives the free bytes of GPU 0. Skips the test without torch and cupy."""
+    """Return a function that gives the free bytes of GPU 0.
+
+    Skips the test if neither torch nor cupy is installed, or if torch is installed but cannot use a GPU.
+    """
     name = next((each for each in ("torch", "cupy") if importlib.util.find_spec(each)), None)
     if name is None:
         pytest.skip("neither torch nor cupy is installed, to ask for the memory of a GPU")

@@ -55,17 +55,20 @@ class Example:
 
     @property
     def answer(self) -> Arrays:
-        """The only answer of a model that does not stream."""
+        """The only answer of a model that does not stream. Raises AssertionError for one that does."""
         assert isinstance(self.expected, Mapping), "this example streams: it has several answers"
         return self.expected
 
     @property
     def rows(self) -> int:
-        """Number of rows of the inputs, for a model that batches."""
+        """Number of rows of the inputs: the first dimension of the first input of a model that batches."""
         return int(next(iter(self.inputs.values())).shape[0])
 
     def rows_of(self, rows: slice | np.ndarray) -> Example:
-        """Return an example of the same model with some rows of the inputs and of the answer."""
+        """Return an example of the same model with these rows of the inputs and of the answer.
+
+        rows   range or indices of rows; an index may come several times
+        """
         return replace(
             self,
             inputs={name: array[rows] for name, array in self.inputs.items()},
@@ -185,7 +188,10 @@ def _config(example: Example, batches: bool) -> ModelConfig:
 
 
 def _config_of_arrays(example: Example, batches: bool) -> ModelConfig:
-    """Return a configuration with the names, datatypes and shapes of the arrays."""
+    """Return a configuration with the names, datatypes and shapes of the example's arrays.
+
+    batches   whether the first dimension of each array is the batch. A list of answers makes it decoupled
+    """
     config = ModelConfig(max_batch_size=BATCH if batches else 0)
     first = example.expected
     if not isinstance(first, Mapping):  # a stream

@@ -138,6 +138,6 @@ class Kit:
 
     @pytest.fixture
     def calls(self, example: Example) -> Iterator[CallLog]:
-        """The calls that core makes to the example's backend. Request it before `served`."""
+        """The calls of core to the example's backend. Name it before `served`, else it misses the load."""
         with call_log_of(example.backend) as calls:
             yield calls

@@ -43,7 +43,10 @@ def shared_memory() -> set[str]:
 
 
 def new_shared_memory(before: set[str]) -> set[str]:
-    """Return the names that are not in `before`, without those that unrelated processes map."""
+    """Return the names of shared-memory objects that are not in `before`.
+
+    Leaves out those that a process other than this one and its children maps.
+    """
     found = shared_memory() - before
     return found - _mapped_elsewhere() if found else found
 

@@ -185,7 +185,10 @@ class Served(ServerThread):
         return self._call(act())
 
     def after_cancelling(self, inputs: Arrays, name: str = MODEL) -> list[Arrays | CoreError]:
-        """Cancel a stream at its first answer. Return all answers and errors up to its end."""
+        """Send one request to a decoupled model and cancel it at its first answer.
+
+        Return all answers and errors up to the end. Raises CoreError if the request is refused at once.
+        """
 
         async def act() -> list[Arrays | CoreError]:
             reply = self._handed_in(request_of(inputs, (), name))

@@ -19,8 +19,10 @@ MOST_BODY_BYTES = 2**32 - 1
 
 
 class Message(NamedTuple):
-    """head   a JSON object; `kind` is the type of the message
-    body   one or several values that values.py has packed, concatenated
+    """A message between the supervisor and a worker.
+
+    head   a JSON object; its member `kind` is the type of the message
+    body   one or several values that values.py has packed, concatenated; b"" for none
     """
 
     head: dict[str, Any]
@@ -35,7 +37,7 @@ class Channel:
         self._writer = writer
 
     def send(self, head: dict[str, Any], body: bytes = b"") -> None:
-        """Send a message without waiting; drop it if the channel is closed.
+        """Put a message into the send buffer, without waiting. If the channel is closed, drop the message.
 
         Raises ValueError if the head or the body is too long.
         """
@@ -52,7 +54,7 @@ class Channel:
             self._writer.write(body)
 
     async def receive(self) -> Message | None:
-        """Wait for the next message and return it; None if the other end is closed.
+        """Wait for the next message and return it; None once the other end is closed, or has died.
 
         Raises ValueError for an invalid message, which is an error of the program at the other end.
         """

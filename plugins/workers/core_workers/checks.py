@@ -8,9 +8,9 @@ from core.options import Options
 
 
 def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
-    """Return a warning for each option that applies to each worker instead of the whole server.
+    """Return a warning for each option in use that applies to each worker instead of the whole server.
 
-    gpus   GPUs on which instances may be placed
+    gpus   numbers of the GPUs on which instances may be placed; one more warning if there are any
     """
     several = f"--workers={options.workers}"
     found = []

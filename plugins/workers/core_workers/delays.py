@@ -11,8 +11,10 @@ _WELL_S = 60.0  # after a worker has served longer, its next delay is the first 
 
 
 class Delays:
-    """The delays of each worker, independent of the others.
+    """The delays of each worker, independent of those of other workers.
 
+    The first delay of a worker is 0.1 s; each further one is twice as long, up to 30 s. After a worker has
+    served for more than 60 s, its next delay is 0.1 s again.
     clock   returns monotonic seconds
     """
 

@@ -20,8 +20,11 @@ Send = Callable[[dict[str, Any], bytes], None]
 
 
 class Answer(NamedTuple):
-    """failed   True if the body is an error
-    idle     True if there was nothing to change
+    """The answer of one worker to a request.
+
+    body     the result, or the error, which values.py has packed
+    failed   True if the body is an error
+    idle     True if there was nothing to change in the worker
     """
 
     body: bytes
@@ -44,12 +47,12 @@ class _Question:
 
 
 class Exchange:
-    """The requests to all workers. Not thread-safe: use it on the supervisor's event loop only.
+    """Sends requests to all workers and collects their answers. Use it on the supervisor's event loop only.
 
-    turn     lock that is held while workers are changed or started
-    ledger   the changes since the start
+    turn     lock: only its holder may change all workers or start one
+    ledger   the changes since the start that a worker which starts later must run
 
-    patience_s   time limit of the answers to `ask`
+    patience_s   seconds for which `ask` waits for answers
     """
 
     def __init__(self, patience_s: float = 10.0) -> None:
@@ -69,11 +72,11 @@ class Exchange:
         self._peers[worker] = send
 
     def join(self, worker: int) -> None:
-        """Include a worker in requests to all."""
+        """Include a worker, which `connect` has added, in later requests to all."""
         self._joined.add(worker)
 
     def leave(self, worker: int) -> None:
-        """Remove a worker that has ended; open requests and operations stop waiting for it."""
+        """Remove a worker that has ended. Open requests stop waiting for it; in operations it has failed."""
         self._peers.pop(worker, None)
         self._joined.discard(worker)
         for question in self._questions.values():
@@ -84,7 +87,7 @@ class Exchange:
     # operations -----------------------------------------------------------
 
     def begin(self, workers: Iterable[int]) -> Operation:
-        """Begin an operation of these workers; `end` ends it."""
+        """Begin an operation in which these workers take part. The caller ends it with `end`."""
         operation = Operation(next(self._numbers), set(workers), self._tell)
         self._operations[operation.number] = operation
         return operation
@@ -95,7 +98,10 @@ class Exchange:
     # messages of workers -----------------------------------------------------
 
     def answered(self, worker: int, message: Message) -> None:
-        """Handle a worker's answer to a request."""
+        """Record a worker's answer to a request.
+
+        If the request belongs to an open operation, the worker has ended its part in it.
+        """
         head = message.head
         answer = Answer(message.body, head["failed"], head["idle"])
         operation = self._operations.get(head["operation"])
@@ -107,7 +113,10 @@ class Exchange:
             question.without(worker)
 
     def voted(self, worker: int, message: Message) -> None:
-        """Handle the vote of a worker that has loaded a model, or has failed to."""
+        """Count the vote of a worker that has loaded a model, or has failed to, in its operation.
+
+        If the operation has already ended, the worker's own vote decides, and is sent back to it.
+        """
         head = message.head
         operation = self._operations.get(head["operation"])
         if operation is None:
@@ -121,17 +130,22 @@ class Exchange:
     # questions ---------------------------------------------------------------
 
     async def ask(self, method: str, body: bytes) -> dict[int, Answer | None]:
-        """Return each worker's answer; None if it exceeds the time limit. Dead workers are left out."""
+        """Run a method in all workers that have joined; return worker → answer.
+
+        A worker that does not answer in time has None. One that ends meanwhile is left out.
+        body   the packed arguments
+        """
         return await self._ask(method, body, self._joined, 0, self._patience_s)
 
     async def change(
         self, method: str, body: bytes, subject: str = "", forgets: bool = False
     ) -> dict[int, Answer | None]:
-        """Run a method that changes something in all workers, after earlier changes; return their answers.
+        """Wait for earlier changes, run a method that changes something in all workers; return their answers.
 
-        subject     name of the changed subject in the ledger, "" for none
-        forgets   True if the change restores the subject's state of the start
-        If the method fails in some workers, the others undo it.
+        subject   subject of the change in the ledger; "" to keep no entry there
+        forgets   True if the change restores the subject's state of the start: its entry is dropped then
+        If the method fails in some workers, the others undo it, and the ledger stays as it is. A change for
+        which all workers were idle is not kept either.
         """
         async with self.turn:
             operation = self.begin(self._joined)
@@ -150,7 +164,10 @@ class Exchange:
             return answers
 
     async def catch_up(self, worker: int) -> None:
-        """Run the changes of the ledger in a worker that has started later. The caller holds `turn`."""
+        """Run the changes of the ledger in a worker that has started later, one after the other.
+
+        A change that fails there is skipped. The caller holds `turn`.
+        """
         for entry in list(self.ledger.entries()):
             operation = self.begin({worker})
             try:

@@ -17,19 +17,19 @@ class Ledger:
     """The last change of each subject, in the order of the changes.
 
     A subject is a text of the worker that requests the change, such as "model bert"; the part before the
-    first space is its area. The number of subjects that clients load, register and set bounds the size.
+    first space is its area. The ledger has one entry for each subject, however often it changes.
     """
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
 
     def keep(self, subject: str, entry: Entry) -> None:
-        """Record the last change of a subject."""
+        """Record the last change of a subject in place of an earlier one, behind those of other subjects."""
         self._entries.pop(subject, None)
         self._entries[subject] = entry
 
     def drop(self, subject: str) -> None:
-        """Remove the change of a subject, or of a whole area if `subject` names only that.
+        """Remove the change of a subject, if there is one; all of an area if `subject` is only its name.
 
         For "place NAME", remove also the change of "model NAME".
         """

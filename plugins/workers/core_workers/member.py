@@ -32,9 +32,9 @@ class Member:
 
     number, count   number of the worker, from 1 on, and number of workers
     end             set when the supervisor stops the worker, or has ended
-    orphaned        True if the supervisor has ended
+    orphaned        True if the channel has ended, as when the supervisor has ended
     admitted        set when a worker that replaces another may open its ports
-    start           operation in which the worker loads the models of the start
+    start           operation in which the worker loads the models of the start; 0 for none
     tables          tables in memory that all workers share; None if there are none
     """
 
@@ -64,7 +64,10 @@ class Member:
         self._listener = asyncio.get_running_loop().create_task(self._listen())
 
     def table(self, name: str) -> Any:
-        """Return the table of that name that all workers share, None if there are no tables."""
+        """Return the table of that name that all workers share; None if the worker has no tables.
+
+        Raises KeyError if it has others, but not this one.
+        """
         return None if self.tables is None else self.tables.open(name)
 
     @property
@@ -73,7 +76,7 @@ class Member:
         return self._changing > 0
 
     def serve(self, handlers: Mapping[str, Handler]) -> None:
-        """Set the functions that handle requests, by method name."""
+        """Set the handlers: name of a method → the function that runs it when a request for it arrives."""
         self._handlers = handlers
 
     async def close(self) -> None:
@@ -85,7 +88,10 @@ class Member:
     # the start ------------------------------------------------------------
 
     async def starting(self, load: Awaitable[None]) -> None:
-        """Load the models of the start, together with the workers that start at the same time."""
+        """Await `load`, which loads the models of the start, as a part of the operation `start`.
+
+        So `agree` asks the workers that start at the same time.
+        """
         token = _operation.set(self._start)
         self._changing += 1
         try:
@@ -99,7 +105,7 @@ class Member:
         self._channel.send({"kind": "started"})
 
     def failed(self, error: CoreError) -> None:
-        """Report to the supervisor that the worker cannot serve."""
+        """Report to the supervisor that the worker cannot serve because of an error."""
         text = f"{error.kind.title} - {error.message}"
         self._channel.send({"kind": "failed", "reason": text[:_MOST_OBJECTION]})
 
@@ -110,16 +116,20 @@ class Member:
     # questions to all --------------------------------------------------------
 
     async def ask(self, operation: str, arguments: tuple[Any, ...]) -> ProcessResults:
-        """Call an operation in every worker, including this one.
+        """Run a control operation in every worker, this one too; return their results and errors.
 
-        Raises CoreError(UNAVAILABLE) if the server ends or the arguments are too long.
+        Raises CoreError(UNAVAILABLE) if the supervisor has ended or ends meanwhile, or if the arguments are
+        too long for a message.
         """
         return await self._ask({"kind": "ask", "method": operation}, arguments)
 
     async def change(
         self, operation: str, arguments: tuple[Any, ...], subject: str, forgets: bool
     ) -> ProcessResults:
-        """Call an operation that changes every worker, after earlier changes. Raises as `ask` does."""
+        """Run a control operation that changes every worker, once earlier changes have ended.
+
+        Returns and raises as `ask` does; `subject` and `forgets` are those of Exchange.change.
+        """
         head = {"kind": "change", "method": operation, "subject": subject, "forgets": forgets}
         return await self._ask(head, arguments)
 
@@ -140,7 +150,7 @@ class Member:
     # agreement ----------------------------------------------------------------
 
     async def alone(self, change: Awaitable[None]) -> None:
-        """Run a change in this worker only: `agree` then does not ask the other workers."""
+        """Await a change that concerns this worker only: within it, `agree` does not ask other workers."""
         token = _operation.set(0)
         try:
             await change
@@ -148,9 +158,11 @@ class Member:
             _operation.reset(token)
 
     async def agree(self, model: str, objection: str) -> str:
-        """Wait for the votes of all workers on a loaded model. Return an objection, "" if all agree.
+        """Vote on a model that this worker has tried to load; wait for the votes of all in the operation.
 
-        objection   reason why this worker cannot serve the model, "" if it can; the result without operation
+        Return an objection, "" if all agree. Outside an operation, no worker is asked, and the result is
+        `objection`. If the supervisor ends, that is an objection.
+        objection   reason why this worker cannot serve the model, "" if it can
         """
         operation = _operation.get()
         if not operation:
@@ -200,7 +212,10 @@ class Member:
             self.end.set()
 
     async def _do(self, message: Message) -> None:
-        """Call the handler of a request and send its answer."""
+        """Call the handler of a request, and send the supervisor the result or the error.
+
+        For a request of an operation, that is for a change, keep what undoes it.
+        """
         head = message.head
         operation = head["operation"]
         answer = {"id": head["id"], "operation": operation, "failed": False, "idle": False}

@@ -16,8 +16,8 @@ Tell = Callable[[int, int, str, str], None]
 class _Ballot:
     """The votes on one model.
 
-    votes      worker → its objection, "" for none
-    objection  the decision, None before it
+    votes      worker → its objection, "" if it agrees
+    objection  the decision: "" if all agree, else an objection; None before the decision
     """
 
     votes: dict[int, str] = field(default_factory=dict)
@@ -27,7 +27,9 @@ class _Ballot:
 class Operation:
     """The votes of one change. Not thread-safe: use it on the supervisor's event loop only.
 
-    tell   (worker, operation, model, objection) → None: sends a decision to a worker that has voted
+    number    of the operation
+    workers   those that take part
+    tell      (worker, operation, model, objection) → None: sends a decision to a worker that has voted
     """
 
     def __init__(self, number: int, workers: Collection[int], tell: Tell):
@@ -38,7 +40,11 @@ class Operation:
         self._ballots: dict[str, _Ballot] = {}
 
     def vote(self, worker: int, model: str, objection: str) -> None:
-        """Count the vote of a worker that has loaded a model or has failed to; it waits for the decision."""
+        """Count the vote of a worker that has loaded a model or has failed to, and waits for the decision.
+
+        Tell it the decision if there is one already; else decide if this vote allows it: at the first
+        objection, or when all workers have voted or ended their parts.
+        """
         ballot = self._ballots.setdefault(model, _Ballot())
         ballot.votes[worker] = objection
         if ballot.objection is not None:
@@ -47,9 +53,10 @@ class Operation:
             self._decide(model, ballot)
 
     def ended(self, worker: int, failure: str = "") -> None:
-        """Note that a worker has ended its part, or has died. A second call does nothing.
+        """Note that a worker has ended its part, or has died; decide where this allows it.
 
-        A worker without a failure agrees with the models on which it has not voted: it polled the repository
+        A second call for a worker does nothing. `failure` is the reason for which it failed, "" for none. A
+        worker without a failure agrees with the models on which it has not voted: it polled the repository
         before the files changed, and the next poll finds them.
         """
         if worker not in self._busy:

@@ -23,7 +23,7 @@ class Ports:
     It listens on Unix domain sockets, which the workers inherit: connections wait until a worker accepts. In
     the portable form it also listens on ports: only Linux divides connections between sockets of one port.
 
-    chosen   name of the option → port
+    chosen   name of an option, such as http_port → the port that is bound for it
     """
 
     def __init__(self, options: Options):
@@ -60,12 +60,12 @@ class Ports:
 
     @property
     def listening(self) -> dict[str, list[int]]:
-        """Address where the supervisor listens → descriptors, for the workers."""
+        """Address where the supervisor listens → descriptors of its sockets there, for the workers."""
         unix = {address: [each.socket.fileno()] for address, each in self._listeners.items()}
         return unix | self._shared
 
     def close(self) -> None:
-        """Release the ports and sockets."""
+        """Close all sockets, which releases the ports. A second call does nothing."""
         for listener in self._listeners.values():
             listener.close()
         self._listeners.clear()
@@ -75,8 +75,11 @@ class Ports:
 
 
 def _bind(host: str, port: int, shared: bool) -> Sequence[socket.socket]:
-    """Return a bound socket for each address of the host, at one port that workers can bind. Raises OSError.
+    """Bind a socket at each address of the host, all at the same port; return them. Raises OSError.
 
+    Workers can bind the port, too, except in the portable form, where they inherit these sockets.
+    host     name or address; "" for all addresses
+    port     0: the system chooses one
     shared   True if another server may already have bound the port
     """
     found: list[socket.socket] = []

@@ -57,10 +57,10 @@ class WorkerProcess:
 
     number     number of the worker
     replacing  True while it replaces a worker that has ended and does not serve yet
-    started    result: "" when its models are loaded, else the reason why it cannot serve
+    started    future: "" when its models are loaded; the reason if it cannot serve, or ends before
     opened     set when the ports of a replacement are open
     ended      set when `look` finds that the process has ended
-    status     exit status, negative for a signal; None while it runs
+    status     exit status, negative for a signal; None until `look` finds that the process has ended
     """
 
     def __init__(
@@ -85,7 +85,10 @@ class WorkerProcess:
         self._channel.send(head, body)
 
     def listen(self, received: Callable[[int, Message], None]) -> None:
-        """Pass every message of the worker to `received`, except those about its start."""
+        """Begin to read the worker's messages: pass each to `received` with the worker's number.
+
+        Those about its start are not passed: they settle `started`, or set `opened`.
+        """
         self._listener = asyncio.get_running_loop().create_task(self._listen(received))
 
     async def _listen(self, received: Callable[[int, Message], None]) -> None:
@@ -101,7 +104,10 @@ class WorkerProcess:
                 received(self.number, message)
 
     def look(self) -> bool:
-        """Return whether the process has ended. The first time, set `ended` and close the channel."""
+        """Return whether the process has ended.
+
+        The first call that finds the end sets `ended`, settles `started` if it is open, closes the channel.
+        """
         if self._popen.poll() is None:
             return False
         if not self.ended.is_set():
@@ -121,12 +127,12 @@ class WorkerProcess:
             return f"was ended by signal {-status}"
 
     def read_again(self) -> None:
-        """Send SIGHUP: the worker reads certificates, tokens and keys again."""
+        """Send SIGHUP unless the process has ended: the worker reads certificates, tokens and keys again."""
         if self._popen.poll() is None:
             self._popen.send_signal(signal.SIGHUP)
 
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the process by SIGKILL, unless it has ended."""
         if self._popen.poll() is None:
             self._popen.kill()
 
@@ -136,9 +142,10 @@ class WorkerProcess:
 
 
 async def start_worker(arguments: Sequence[str], settings: Settings) -> WorkerProcess:
-    """Start a worker with the arguments of the server's command line. Raises OSError if it cannot start.
+    """Start a worker process, and return the supervisor's side of it. Raises OSError if it cannot start.
 
-    settings   this function sets `channel`
+    arguments   the arguments of the server's command line, without the program
+    settings    of the worker; their `channel` is replaced by the end that this function makes
     """
     ours, theirs = socket.socketpair()
     with theirs:

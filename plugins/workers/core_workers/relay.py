@@ -37,12 +37,12 @@ class Relay:
             task.add_done_callback(self._done)
 
     def close(self) -> None:
-        """Cancel open requests, because the server ends."""
+        """Cancel the requests that wait for answers of workers; they get none. For the end of the server."""
         for task in self._tasks:
             task.cancel()
 
     async def _ask(self, worker: int, message: Message) -> None:
-        """Pass a worker's request to all workers, and send it their answers."""
+        """Pass a worker's request to all workers, wait, and send that worker their answers, its own first."""
         head = message.head
         if head["kind"] == "ask":
             answers = await self._exchange.ask(head["method"], message.body)

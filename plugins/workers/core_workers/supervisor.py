@@ -56,7 +56,10 @@ class Supervisor:
         self._tables: SharedTables | None = None
 
     async def run(self) -> int:
-        """Serve until SIGINT or SIGTERM and return the exit status."""
+        """Run the workers until SIGINT or SIGTERM, or until they cannot start; return the exit status.
+
+        It is 0 if the server could start, and all workers ended with status 0; else 1.
+        """
         self._watch_signals()
         failure = ""
         try:
@@ -85,7 +88,11 @@ class Supervisor:
     # start and end --------------------------------------------------------
 
     async def _start(self) -> str:
-        """Start all workers. Return the reason why the server cannot serve, "" if it can or must end."""
+        """Start all workers, and wait until each has loaded its models or one cannot serve.
+
+        Return the reason why the server cannot serve; "" if it can, or if a signal ends it. Raises OSError if
+        a process cannot be started.
+        """
         numbers = list(self._relay.restarts)
         operation = self._exchange.begin(numbers)
         logger.info("starting %d workers, each with all models", len(numbers))
@@ -116,7 +123,11 @@ class Supervisor:
         return ""
 
     async def _unless_ended(self, *futures: asyncio.Future[str]) -> list[str]:
-        """Return the results of all, or at the first failure or the server's end, of those that are done."""
+        """Wait until all futures are done; return their results in order.
+
+        At the first result that is a failure (not ""), or when the server ends, return only the results of
+        those that are done by then.
+        """
         ending = asyncio.ensure_future(self._end.wait())
         waiting: set[asyncio.Future[Any]] = set(futures)
         while waiting and not ending.done():
@@ -145,7 +156,7 @@ class Supervisor:
         return worker
 
     async def _stop(self) -> bool:
-        """End all workers, and kill them after the time limit. Return whether all ended with status 0."""
+        """Tell all workers to end; kill all if one does not in time. Return whether all have status 0."""
         self._end.set()
         service_manager.stopping()
         deadline = time.monotonic() + self._options.exit_timeout_secs + _LAST_SECONDS_S
@@ -170,7 +181,10 @@ class Supervisor:
         return all(worker.status == 0 for worker in self._workers.values())
 
     def _watch_signals(self) -> None:
-        """Install handlers: SIGINT and SIGTERM end the server, a second one at once; SIGCHLD runs `_look`."""
+        """Install handlers: SIGINT and SIGTERM end the server, a second one at once; SIGCHLD runs `_look`.
+
+        SIGHUP runs `_read_again`, if the options name files to read again or a service manager listens.
+        """
         loop = asyncio.get_running_loop()
 
         def received(number: int) -> None:
@@ -197,7 +211,11 @@ class Supervisor:
     # workers that end --------------------------------------------------------
 
     def _look(self) -> None:
-        """Find the workers that have ended, log them, and start replacements."""
+        """Find the workers that have ended since the last call, and remove them from exchange and tables.
+
+        Unless the server ends, log each one. Start a replacement if all workers of the start were up before,
+        and unless the worker is itself a replacement that does not serve yet: `_replace` tries again then.
+        """
         for worker in list(self._workers.values()):
             if worker.ended.is_set() or not worker.look():
                 continue
@@ -213,7 +231,7 @@ class Supervisor:
                 self._do(self._replace(worker.number))
 
     async def _replace(self, number: int) -> None:
-        """Restart a worker, after growing delays, until it serves."""
+        """Restart a worker, after growing delays, until it serves or the server ends."""
         while True:
             await asyncio.sleep(self._delays.next_s(number))
             if self._end.is_set():
@@ -235,7 +253,11 @@ class Supervisor:
                 logger.error("worker %d cannot serve: %s", number, reason)
 
     async def _admit(self, worker: WorkerProcess) -> str:
-        """Let a replacement serve. Return the reason why it cannot, or "". The caller holds the turn."""
+        """Let a replacement that has just been started serve; return "" when it does.
+
+        It loads its models, runs the changes of the ledger, and opens its ports. If it cannot serve, wait
+        until it has ended, and return the reason. The caller holds the turn.
+        """
         reason = await worker.started
         if not reason:
             await self._exchange.catch_up(worker.number)
@@ -252,9 +274,10 @@ class Supervisor:
         return ""
 
     async def _poll(self) -> None:
-        """In mode poll, let all workers poll the repositories at the same time.
+        """In mode poll, let all workers poll the repositories at the same time, again and again.
 
-        Polls at different times would make them serve different versions for up to one interval.
+        In other modes return at once. Polls at different times would make them serve different versions for
+        up to one interval.
         """
         while self._options.model_control_mode == "poll":
             await asyncio.sleep(self._options.repository_poll_secs)
@@ -272,7 +295,10 @@ class Supervisor:
 
 
 def _tell(operation: Operation, number: int, started: asyncio.Future[str]) -> None:
-    """End a worker's part in the operation of the start, with its failure if it has one."""
+    """End a worker's part in the operation of the start: as a failure, if it cannot serve.
+
+    started   done: "", or the reason why the worker cannot serve
+    """
     operation.ended(number, started.result())
 
 

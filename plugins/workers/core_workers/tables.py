@@ -37,14 +37,18 @@ class WorkerTable(Protocol):
 
 
 def open_table(name: str, file: int, workers: int, worker: int) -> Any:
-    """Return the table of that name. Raises CoreError if its class cannot be imported."""
+    """Map the table of that name, and return it. Raises CoreError if its class cannot be imported.
+
+    file, workers, worker   as in WorkerTable
+    """
     return plugins.installed(TABLES)[name].load()(file, workers, worker)
 
 
 class SharedTables:
-    """All tables of one server, in the supervisor. Raises CoreError if an import fails, and OSError.
+    """All tables of one server, in the supervisor, which makes their memory.
 
-    files   name → descriptor, for the workers
+    The constructor raises CoreError if a class cannot be imported, OSError if memory cannot be made.
+    files   name of a table → descriptor of its memory, for the workers
     """
 
     def __init__(self, workers: int):
@@ -55,12 +59,12 @@ class SharedTables:
             self._tables.append(open_table(name, self.files[name], workers, 0))
 
     def clear(self, worker: int) -> None:
-        """Clear the part of a worker that has ended; `worker` counts from 0 on."""
+        """Clear the part of a worker that has ended in every table; `worker` counts from 0 on."""
         for table in self._tables:
             table.clear(worker)
 
     def close(self) -> None:
-        """Close the descriptors. The workers keep their memory."""
+        """Close the supervisor's descriptors. The workers keep what they have mapped."""
         for file in self.files.values():
             os.close(file)
         self.files.clear()
@@ -82,5 +86,5 @@ class TablesOfWorker:
             os.set_inheritable(file, False)  # child processes of models must not inherit it
 
     def open(self, name: str) -> Any:
-        """Return the table of that name. Raises KeyError if no distribution provides it."""
+        """Map the table of that name, and return it. Raises KeyError if no distribution provides it."""
         return open_table(name, self._files[name], self._workers, self._worker)

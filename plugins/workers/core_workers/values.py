@@ -14,22 +14,22 @@ from core.errors import CoreError, Kind
 
 
 def pack(value: Any) -> bytes:
-    """Encode None, a bool, a number, a text, bytes, or lists and dicts of such values."""
+    """Encode None, a bool, a number, a text, bytes, or lists, tuples and dicts (with text keys) of these."""
     return json.dumps(_tagged(value), separators=(",", ":")).encode()
 
 
 def unpack(data: bytes) -> Any:
-    """Decode the bytes of `pack`; tuples become lists."""
+    """Return the value that `pack` has encoded; tuples have become lists, other bytes-like objects bytes."""
     return _untagged(json.loads(data))
 
 
 def pack_error(error: CoreError) -> bytes:
-    """Encode the kind and the message of an error."""
+    """Encode the kind and the message of an error as bytes."""
     return pack({"kind": error.kind.name, "message": error.message})
 
 
 def unpack_error(data: bytes) -> CoreError:
-    """Decode the bytes of `pack_error`."""
+    """Return the error that `pack_error` has encoded, without its cause."""
     value = unpack(data)
     return CoreError(Kind[value["kind"]], value["message"])
 

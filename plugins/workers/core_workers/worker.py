@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class Worker(OnlyProcess):
-    """The role of one worker. The supervisor ends it, notifies the service manager, and prints its error.
+    """What a server does otherwise if it is one of several workers.
+
+    It ends at SIGTERM, or when the supervisor says so, but not at SIGINT. The supervisor notifies the service
+    manager, and prints the error of a worker that cannot serve.
 
     member        its side of the channel to the supervisor
     replacement   True if it replaces a worker that has ended, while the others serve
@@ -68,9 +71,10 @@ class Worker(OnlyProcess):
 
 
 def work(settings: str) -> int:
-    """Serve as one of several workers and return the exit status. The supervisor's command line calls it.
+    """Serve as one of several workers until the supervisor ends this one; return the exit status.
 
-    settings   text of Settings; the arguments of this process are the server's
+    The command line that the supervisor makes calls it; the arguments of the process are the server's.
+    settings   text of Settings
     """
     mine = Settings.of(settings)
     for address, files in mine.listening.items():

@@ -41,7 +41,11 @@ class Identity(core.ModelInstance):
 
 
 class Fleet:
-    """The supervisor's relay, and the workers on the other ends of its channels."""
+    """The supervisor's relay and exchange, and workers with whole servers, all in this process.
+
+    brought   for the backends of the workers
+    options   of the servers
+    """
 
     def __init__(self, brought=None, **options):
         self.options = options
@@ -92,7 +96,7 @@ class Fleet:
             operation.ended(number)
 
     def die(self, number):
-        """The worker ends without a word."""
+        """Let the exchange find that a worker has ended, without a message of the worker."""
         self.exchange.leave(number)
 
     def control(self, number):
@@ -110,7 +114,7 @@ class Fleet:
 
 @pytest.fixture
 def new_fleet():
-    """A fleet of which nothing has been started; who takes it closes it."""
+    """The class Fleet: the test starts and closes the fleets that it makes."""
     return Fleet
 
 

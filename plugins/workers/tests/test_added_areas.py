@@ -12,7 +12,7 @@ from frontends.shared.memory import MemoryControl
 
 
 class NoteControl(Area, name="note"):
-    """Texts by name, each in all workers. The text "wrong" is refused where `strict` is set."""
+    """Keeps texts by name, each in all workers. A worker with `strict` refuses the text "wrong"."""
 
     strict = False
 
@@ -59,7 +59,7 @@ class NotePlugin:
 
 @pytest.fixture
 def notes():
-    """Add the area to each server. Returns the area of a worker."""
+    """Add the area to each server that starts. A function (worker) that returns the worker's area."""
     plugin = NotePlugin()
     plugins.hooks().register(plugin, "notes")
     yield lambda worker: worker.server.control.areas["note"]

@@ -27,7 +27,7 @@ def place(tmp_path):
 
 
 def everywhere(fleet):
-    """The places and the models that serve, of each worker."""
+    """Return for each worker the model locations that have joined, and the names of models that serve."""
     return [
         (
             worker.server.control.repository.joined(),
@@ -38,7 +38,7 @@ def everywhere(fleet):
 
 
 async def replace(fleet, number):
-    """The worker ends, and another one catches up."""
+    """End a worker, and start another one with its number, which runs the changes of the ledger."""
     async with fleet.exchange.turn:
         fleet.die(number)
         await fleet.workers[number].server.stop(5)

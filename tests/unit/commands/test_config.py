@@ -1,4 +1,4 @@
-"""python -m core config: exit status 1 and the load's error for a model that a load refuses."""
+"""core config: exit status 1 and the load's error for a model that a load refuses."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""python -m core config and explain: the server's view of a model's folder."""
+"""core config and explain: the server's view of a model's folder."""
 
 import json
 

@@ -24,9 +24,10 @@ _CODES = {code.value: code for code in ErrorCode if code is not ErrorCode.UNKNOW
 
 
 class Answers:
-    """Receives the answers of one batch instead of core's pipeline. Any thread, by the rules of core.batch.
+    """Receives the answers of one batch in place of core's pipeline. Any thread, by the rules of core.batch.
 
-    found   a response for each request; None if its sender answers it, or if it is rescheduled
+    found   for each request its response; None if its sender answers it, if it is rescheduled, and before
+            it is answered
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Answers:
             self.found[i] = response
 
     def fail_rest(self, error: CoreError) -> None:
-        """Fail every request without an answer, because execute has raised."""
+        """Fail every request that is not answered, deferred or rescheduled, because execute has raised."""
         for i, found in enumerate(self.found):
             if found is None and not self._over[i]:
                 self.fail(i, error, True, True)

@@ -63,8 +63,9 @@ def wait(device: int) -> None:
 def shareable(address: int, size: int, device: int) -> Shareable | None:
     """Return the allocation that contains `size` bytes at `address`; None if other processes cannot open it.
 
-    They cannot open managed memory, memory of cudaMallocAsync and of virtual memory management, memory of
-    another process, and memory of devices without interprocess communication.
+    Other processes cannot open managed memory, memory of cudaMallocAsync, memory of virtual memory
+    management, memory that this process opened by a handle, and memory of devices without interprocess
+    communication. Return None also if CUDA reports an error.
     """
     base, whole, capable = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
     handle = _Handle()
@@ -103,7 +104,7 @@ def close_handle(address: int, device: int) -> None:
 
 
 def allocate(size: int, device: int) -> int:
-    """Allocate memory that other processes can open, and return its address."""
+    """Allocate memory, and return its address. Other processes can open it, if the device allows that."""
     address = ctypes.c_uint64()
     with current(device):
         _call("cuMemAlloc_v2", ctypes.byref(address), _size(size))
@@ -117,7 +118,7 @@ def free(address: int, device: int) -> None:
 
 
 def copy(target: int, source: int, size: int, device: int) -> None:
-    """Copy bytes on a device, after the work of its default stream; wait for the end of the copy."""
+    """Copy bytes on a device after the work of its default stream is done, and wait for the copy."""
     with current(device):
         _call("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), _size(size))
         _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
@@ -125,7 +126,7 @@ def copy(target: int, source: int, size: int, device: int) -> None:
 
 @contextlib.contextmanager
 def current(device: int) -> Iterator[None]:
-    """Make a device the current one of this thread."""
+    """Make a device the current one of this thread within the `with` block."""
     _call("cuCtxPushCurrent_v2", _context(device))
     try:
         yield

@@ -117,7 +117,7 @@ def lend(
     device: tuple[int, int],
     owner: Any,
 ) -> Any:
-    """Return a capsule of memory; it references `owner`, which keeps the memory, until it is deleted.
+    """Return a capsule of memory. It holds `owner`, which keeps the memory alive, until it is deleted.
 
     steps   stride of each dimension, in elements
     """
@@ -138,7 +138,7 @@ def lend(
 
 
 def capsule_of(memory: Any) -> Any:
-    """Return a capsule of C-ordered memory, an object with Borrowed's number, shape, device and address."""
+    """Return a capsule of C-ordered memory: an object with number, shape, device and address as Borrowed."""
     steps: list[int] = []
     step = 1
     for dim in reversed(memory.shape):
@@ -148,7 +148,7 @@ def capsule_of(memory: Any) -> Any:
 
 
 class Borrowed:
-    """A tensor of a producer; the end of this object releases it.
+    """A tensor of a producer. When this object is destroyed, the tensor is released.
 
     device    DLDeviceType and number of the device
     address   of the first element, 0 if there is none

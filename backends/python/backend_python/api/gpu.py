@@ -31,7 +31,7 @@ class Memory(Protocol):
     def address(self) -> int: ...
 
     def capsule(self) -> Any:
-        """Return a DLPack capsule, which keeps the memory while it exists."""
+        """Return a DLPack capsule. It keeps the memory alive while it exists."""
 
 
 class LentMemory:
@@ -57,8 +57,11 @@ class LentMemory:
 
 
 class GpuTensor(Tensor):
-    """A tensor of `Tensor.from_dlpack`, or of another model. It stays on the GPU if its receiver takes GPU
-    tensors; for other receivers it is copied to host memory when it leaves the model."""
+    """A tensor on a GPU: `Tensor.from_dlpack` made it, or the server passed it to the model.
+
+    When it leaves the model, it stays on the GPU if its receiver takes GPU tensors. For other receivers it
+    is copied to host memory.
+    """
 
     __slots__ = ("_lender",)
 

@@ -131,9 +131,10 @@ def current() -> Host:
 
 
 def _of_a_caller() -> Host | None:
-    """Return the host of the model whose file is on this thread's stack, for threads that a model started.
+    """Return the host of the model whose file is on this thread's stack; None if there is none.
 
-    These have no context of the model. Worker processes let threads inherit it; the server's must not.
+    This serves threads that a model started in the server's process: they do not inherit the context of the
+    model, as threads in worker processes do.
     """
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
@@ -150,7 +151,7 @@ def set_process_host(host: Host | None) -> None:
 
 
 def may_call(host: Host) -> bool:
-    """Return whether a model may call others now, from this thread or task."""
+    """Return whether the model of `host` may call other models now, from this thread or task."""
     return host.serving and not _answering.get()
 
 

@@ -66,7 +66,7 @@ class InferenceResponseSender:
                 unanswered.gave(id(self))
 
     def settle(self) -> None:
-        """Note that the request has its last response, or is rescheduled for a later execute."""
+        """Record that the request has its last response, or is rescheduled for a later execute."""
         self._owes = False
         unanswered.remove(id(self))
 

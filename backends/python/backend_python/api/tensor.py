@@ -151,7 +151,7 @@ def shared(name: str, number: int, array: Array) -> Tensor:
 
 
 def all_shared(arrays: list[tuple[str, int, Array]]) -> list[Tensor]:
-    """Return tensors of (name, number of the datatype, array), without checks."""
+    """Return a tensor for each (name, number of the datatype, array in C order), without checks."""
     tensors = []
     for name, number, array in arrays:
         tensors.append(shared(name, number, array))
@@ -161,7 +161,7 @@ def all_shared(arrays: list[tuple[str, int, Array]]) -> list[Tensor]:
 def received(
     name: str, number: int, shape: tuple[int, ...], buffer: Buffer, start: int, size: int
 ) -> Tensor:
-    """Return a tensor of wire bytes: `size` bytes of `buffer` from `start` on."""
+    """Return a tensor whose wire bytes are the `size` bytes of `buffer` from `start` on, without a copy."""
     tensor: Tensor = Tensor.__new__(Tensor)
     tensor._name = name
     tensor._number = number
@@ -174,7 +174,7 @@ def received(
 
 
 def _plain(array: Array) -> tuple[int, Array]:
-    """Return the number of the datatype, and the array in C order; BF16 as its bit patterns.
+    """Return the number of the datatype, and the array in C order. An array of BF16 becomes its bit patterns.
 
     Raises TritonModelException if the protocol has no datatype for the array.
     """

@@ -16,7 +16,7 @@ _IDLE = 5  # checks without a sender before the thread ends
 
 
 class Unanswered:
-    """The senders of this process that owe a last response. Any thread, also destructors: takes no lock.
+    """The senders of this process that owe a last response. Thread-safe without locks, also in destructors.
 
     While a sender sends no response, a thread collects garbage: the young objects after one period, all
     objects after ten, and then after doubled times.

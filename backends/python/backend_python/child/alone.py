@@ -35,7 +35,10 @@ class Finder:
 
 
 def check() -> Any:
-    """Return the dict that `check` prints."""
+    """Return what the command `check` prints: the facts of this interpreter.
+
+    They contain `numpy` if models can run here, else the reason in `error`.
+    """
     found = {
         "python": list(sys.version_info[:3]),
         "executable": sys.executable,

@@ -55,7 +55,7 @@ class Turn:
         self._waiting = 0  # threads in `wait`
 
     def wait(self) -> None:
-        """Wait until a frame has arrived or the turn is free. Hold the lock once."""
+        """Wait until a frame has arrived or the turn is free. The caller holds the lock exactly once."""
         self._waiting += 1
         try:
             self._changed.wait()
@@ -63,12 +63,12 @@ class Turn:
             self._waiting -= 1
 
     def notify(self) -> None:
-        """Wake every thread in `wait`. Hold the lock."""
+        """Wake every thread in `wait`. The caller holds the lock."""
         if self._waiting:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Let another thread read."""
+        """End this thread's turn to read, and wake the threads in `wait`, so that one of them reads."""
         with self.lock:
             self.taken = False
             self.notify()
@@ -142,7 +142,7 @@ class Connection(Outgoing):
             return self._mailboxes.add_ask(key)
 
     def stop(self, box: Mailbox) -> None:
-        """Ask the server to cancel a call. Answers that it still sends are delivered."""
+        """Ask the server to cancel a call that is not over. Answers that still arrive are delivered."""
         if box in self._mailboxes:
             self.send(protocol.STOP, box.number, protocol.INDEX.pack(0))
 
@@ -154,7 +154,7 @@ class Connection(Outgoing):
         return self._next(box.frames)
 
     def _next(self, arriving: deque[T]) -> T:
-        """Wait until the deque has an item and return it. Only this thread takes items from it."""
+        """Wait until the deque has an item, and pop it. No other thread may take items from the deque."""
         with self._lock:
             while self._turn.taken and not arriving and not self._closed:
                 self._turn.wait()

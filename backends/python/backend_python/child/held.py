@@ -13,11 +13,10 @@ _QUIET = 50  # after this many periods without a held answer, the watching threa
 
 
 class Held:
-    """The messages that are held back. The sender's lock guards it, unless stated otherwise.
+    """The messages that are held back. The caller of `add` and `take` holds the lock `sending`.
 
     messages   the held messages
-    flush      sends them; called on a thread of this class while an execution takes longer than
-               earlier ones did
+    flush      sends them; a thread of this class calls it if no message was added for a while
     """
 
     def __init__(self, sending: Any, flush: Callable[[], None]):
@@ -60,7 +59,7 @@ class Held:
             self._wake.release()
 
     def _watch(self) -> None:
-        """Flush messages that are held too long. It takes no lock: a missed change is seen next period."""
+        """Flush messages that are held too long. Without a lock it may see a change one period late."""
         assert self._wake is not None
         while self._wake.acquire() and not self._closed:
             quiet = 0

@@ -119,7 +119,7 @@ class ChildHost:
             raise
 
     def _outer(self) -> int | None:
-        """Return the batch of a call that does not name one; None if it is unknown.
+        """Return the number of the batch to which a call on this thread belongs; None if it is unknown.
 
         A call on another thread than execute's belongs to the batch that is executed. If the model has
         response senders, such a thread may answer an earlier batch, so the batch is unknown.

@@ -54,7 +54,7 @@ class Lending:
     # from the server -------------------------------------------------------------
 
     def tensors(self, items: list[list[layout.Place]], region: Any) -> list[list[Tensor]]:
-        """Return the tensors of each item. Take all loans before any step that can fail."""
+        """Return the tensors of each item. Take all loans first, so that a failure returns all of them."""
         loans = {
             place.start: self.borrower.take(bytes(region[place.start : place.start + LOAN.size]))
             for item in items
@@ -81,7 +81,7 @@ class Lending:
     # to the server ---------------------------------------------------------------
 
     def lends(self, staying: dict[str, int] | None = None) -> Lends:
-        """Return the loans of one message. For `staying` see Lends."""
+        """Return a Lends for one message; it has no loans yet. For `staying` see Lends."""
         return Lends(self, staying)
 
     def forget(self, batch: int) -> None:
@@ -112,7 +112,7 @@ class Lending:
     def _place(self, tensor: GpuTensor) -> tuple[Place, Any] | None:
         """Return where a tensor is and the object that keeps its memory alive; None if it cannot be lent.
 
-        Wait until the model's work on the tensor is complete.
+        If the memory is the model's own and on a GPU of the server, wait for the model's work on the tensor.
         """
         memory = tensor._lender
         if isinstance(memory, LentMemory):  # memory of the server: return it by its own handle
@@ -136,7 +136,7 @@ class Lending:
 class Lends:
     """The loans of one message. If the message is not sent, `undo` takes all of them back.
 
-    staying   outputs that may stay on a GPU: name → LENT or LENT_AND_COPIED; None for all outputs
+    staying   outputs that may stay on a GPU: name → LENT or LENT_AND_COPIED; None if each tensor may, as LENT
     """
 
     def __init__(self, lending: Lending, staying: dict[str, int] | None = None):
@@ -156,7 +156,7 @@ class Lends:
         return (tensor._name, tensor._number, tensor._shape, len(data), how), data
 
     def undo(self) -> None:
-        """Take the loans back, because the message will not be sent."""
+        """End the loans that were made for a message, because it will not be sent."""
         for number in self._numbers:
             self.lending.lender.returned(number)
         self._numbers.clear()

@@ -38,7 +38,7 @@ class Mailboxes:
         self._number = 0  # of the last call
 
     def __contains__(self, box: Mailbox) -> bool:
-        """Return whether the last frame of a call has not arrived. Thread-safe."""
+        """Return whether the mailbox is open: the last frame of its call has not arrived. Thread-safe."""
         return box.number in self._open
 
     def add_call(self) -> Mailbox:
@@ -48,12 +48,12 @@ class Mailboxes:
         return box
 
     def add_ask(self, key: tuple[int, int]) -> Mailbox:
-        """Return the mailbox for the GO of a request."""
+        """Make and return the mailbox that gets the next GO of a request; `key` is batch and index."""
         box = self._open[key] = Mailbox(0)
         return box
 
     def forget(self, number: int) -> bool:
-        """Forget a call: drop its further frames. Return whether any were expected. Thread-safe."""
+        """Close the mailbox of a call: later frames are dropped. Return whether it was open. Thread-safe."""
         return self._open.pop(number, None) is not None
 
     def deliver(self, key: Key, content: bytes, region: Any, final: bool) -> None:
@@ -69,7 +69,7 @@ class Mailboxes:
         self.awaited.add(box)
 
     def stop_awaiting(self, box: Mailbox) -> None:
-        """Undo `await_next`."""
+        """Do not call the `arrived` of a mailbox any more, which `await_next` has set."""
         self.awaited.discard(box)
         box.arrived = None
 

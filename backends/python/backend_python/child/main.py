@@ -116,7 +116,10 @@ class Child:
         return answer
 
     def _lending(self, gpus: list[str]) -> Lending:
-        """Create the lending of tensors on the GPUs of the server."""
+        """Make and return this child's Lending, and give it to the encoder and the connection.
+
+        gpus   UUIDs of the server's GPUs, in hexadecimal
+        """
         from backend_python.child.lent import Lending  # ctypes: only where there are GPUs
 
         connection = self._connection
@@ -183,7 +186,10 @@ class Child:
         self._connection.send_tensors(protocol.EXECUTED, frame.number, times, parts, hold=hold)
 
     def _coroutine(self, batch: int, requests: list[InferenceRequest], coroutine: Any) -> Any:
-        """Run an async execute to its end. For a decoupled model, start it and let later batches begin."""
+        """Run an async execute to its end and return its value.
+
+        For a decoupled model, start it on another thread and return None, so that later batches begin.
+        """
         assert self._runner is not None
         if not self._decoupled:
             return self._runner.run(coroutine)
@@ -199,7 +205,7 @@ class Child:
         return None
 
     def _failed(self, batch: int, start: int, error: BaseException) -> None:
-        """Fail the open requests of a batch and log the error. Thread-safe."""
+        """Send the error of a batch to the server, which logs it and fails the open requests. Thread-safe."""
         if self._host.encoder.lending is not None:
             self._host.encoder.lending.forget(batch)
         entry = [LogLevel.ERROR, *runner.failure(error, self._name)]

@@ -40,7 +40,7 @@ class Parts(NamedTuple):
     size: int  # of the region
 
 
-Entry = tuple[Any, ...]  # name, datatype number, shape, size in bytes; if lent, also its handle
+Entry = tuple[Any, ...]  # name, datatype number, shape, size in bytes; if lent, also how: LENT, …
 
 
 class RequestDecoder:
@@ -90,7 +90,10 @@ class RequestDecoder:
         return requests
 
     def _tell(self, request: InferenceRequest, fields: list[Any]) -> None:
-        """Set the fields of a request other than its tensors."""
+        """Set the fields of a request other than its tensors from `fields` of EXECUTE.
+
+        Also note which outputs may stay on a GPU, if this child lends such tensors.
+        """
         request._request_id, request._correlation_id, request._flags, request._timeout = fields[:4]
         request._parameters, wanted, request._trace = fields[4:7]
         if wanted is not None:
@@ -115,7 +118,7 @@ class AnswerEncoder:
     def batch(
         self, requests: list[InferenceRequest], responses: list[InferenceResponse | None]
     ) -> Parts:
-        """Return the layout and tensors of EXECUTED."""
+        """Return the layout and tensors of EXECUTED. A response is None for a request that has none."""
         if self.lending is not None and self.lending.staying:
             return self._batch_there(self.lending, requests, responses)
         return self._batch(requests, responses, None)
@@ -147,7 +150,7 @@ class AnswerEncoder:
         requests: list[InferenceRequest],
         responses: list[InferenceResponse | None],
     ) -> Parts:
-        """GPU variant of `_batch`: outputs may stay on a GPU.
+        """Do what `_batch` does, but lend the outputs that may stay on a GPU.
 
         If encoding fails, take back the tensors that were already lent.
         """
@@ -169,7 +172,7 @@ class AnswerEncoder:
         key: Key | None = None,
         final: bool = False,
     ) -> Parts:
-        """Return the layout and tensors of RESPOND: one answer of a stream.
+        """Return the layout and tensors of RESPOND. `response` is one answer, or None for only the end.
 
         key     of the request
         final   True if this is the last answer of the request
@@ -230,9 +233,10 @@ def call(
 
     Raise TypeError or ValueError if a field does not have the type that InferenceRequest declares.
 
-    batch   the batch to which the call belongs, if its trace names no request; None if there is none
-    lends   lends its inputs on GPUs; None if they are copied
-    gpus    UUIDs of the GPUs on which its outputs may stay, if any
+    batch   number of the batch to which the call belongs; None if unknown. If the trace of `request` names a
+            request, this is not used
+    lends   lends the inputs on GPUs; None if they are copied
+    gpus    UUIDs of the GPUs on which the outputs may stay; None or empty if they may not
     """
     tensors: list[Any] = []
     entries, end = _entries(request._inputs, tensors, 0, lends)
@@ -287,7 +291,7 @@ def _entries(
 
     Append their contents to `found`, whose size in the region so far is `end`.
 
-    lends   lends the tensors on a GPU that may stay there
+    lends   lends tensors on GPUs, or returns None for those that are copied; None if all are copied
     """
     entries: list[Entry] = []
     for tensor in tensors:
@@ -310,5 +314,5 @@ def _entries(
 
 
 def is_there(tensor: Tensor) -> bool:
-    """Return whether a tensor is on a GPU."""
+    """Return whether a tensor is on a GPU: it has neither an array nor bytes in host memory."""
     return tensor._array is None and tensor._buffer is None

@@ -32,8 +32,8 @@ class Outgoing:
     Invariant: `_sending` guards the socket's writing side and `_out`, the arena of the answers. A region is
     allocated, filled and announced under one hold of the lock.
 
-    answering   EXECUTED is the next message, and reports the released regions
-    executing   the batch that was begun last, or None
+    answering   True if EXECUTED is the next message: no RELEASED is sent, because EXECUTED reports the same
+    executing   number of the batch that was begun last, or None
     thread      the thread that executes
     """
 
@@ -60,7 +60,7 @@ class Outgoing:
         self._out.mark(batch)
 
     def send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
-        """Send a message. Thread-safe."""
+        """Send a message, which also reports the regions that this child has released. Thread-safe."""
         with self._sending:
             within, self._within = self._within, True
             try:
@@ -118,7 +118,7 @@ class Outgoing:
             self._tell_released()
 
     def flush(self) -> None:
-        """Send the held messages. Thread-safe."""
+        """Send the held messages; do nothing if the channel is closed. Thread-safe."""
         with self._sending, contextlib.suppress(Closed):  # the reading thread finds out
             self._send_all(b"")
         self._tell_what_came_meanwhile()
@@ -181,7 +181,7 @@ class Outgoing:
             self._tell_released()
 
     def _send_if_free(self, send: Callable[[], None]) -> bool:
-        """Call `send` and return True, unless a message is being sent: its sender looks for notices later."""
+        """Call `send` and return True. If a message is being sent, return False: its sender checks later."""
         if self._within or not self._sending.acquire(blocking=False):
             return False
         try:

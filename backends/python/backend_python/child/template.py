@@ -1,7 +1,8 @@
 """The process from which children are forked: `python -m backend_python.child.template CONTROL`.
 
-It imports the modules that every child needs and does not use them. So a child starts within milliseconds
-and shares these pages with other children. PROTOCOL.md explains the messages on CONTROL.
+It imports the modules that every child needs, and does not use them. So a child starts within milliseconds
+and shares the memory pages of these modules with other children.
+PROTOCOL.md explains the messages on CONTROL.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from backend_python.protocol import ASKED, CHILD, FORKED, STATUS
 
 
 class Template:
-    """The template process. It waits, forks and reaps, and must do nothing else.
+    """The template process.
 
-    numpy's BLAS may have threads here; it ends them before a fork.
+    It waits for requests on CONTROL and for the end of children. On a request it forks a child; when a child
+    ends, it reports the exit status to the server. It must do nothing else and start no threads, because
+    every fork copies its state. numpy's BLAS may have threads here; BLAS ends these itself, in its handler
+    of forks.
     """
 
     def __init__(self, control: socket.socket):
@@ -44,7 +48,7 @@ class Template:
                     return
 
     def _fork(self) -> bool:
-        """Fork the requested child. Return False if the server has closed CONTROL."""
+        """Read a request and fork its child; return True. Return False if the server has closed CONTROL."""
         message, fds, _, _ = socket.recv_fds(self._control, 1, ASKED)
         if not message:
             return False
@@ -71,7 +75,7 @@ class Template:
         printed: tuple[int, int],
         status: int,
     ) -> None:
-        """Close the template's descriptors and serve, in the new process. This function does not return."""
+        """In the new process, close the template's descriptors and call `main`. This does not return."""
         try:
             self._control.close()
             self._ends.abandon()
@@ -89,7 +93,7 @@ class Template:
             os._exit(1)  # `main` ends the process itself, unless it raises
 
     def _reap(self, fd: int) -> None:
-        """Reap the children that have ended and report their exit status to the server."""
+        """Reap the children whose end `fd` signals, and report their exit status to the server."""
         for pid, ending in self._ends.reap(fd):
             status = self._children.pop(pid)
             try:

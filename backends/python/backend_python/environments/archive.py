@@ -102,7 +102,7 @@ def _head(file: Path) -> bytes:
 
 
 def _content(archive: Path) -> contextlib.AbstractContextManager[Any]:
-    """Open the uncompressed, checked bytes of a tar."""
+    """Open a tar and return its uncompressed content. Reading it to the end checks the checksum."""
     head = _head(archive)
     for magic, opener in _OPENERS.items():
         if head.startswith(magic):
@@ -123,7 +123,10 @@ def _zstandard() -> Any:
 
 
 def _to_its_end(content: Any, most_bytes: int) -> None:
-    """Read the content to its end, so that its checksum is checked; tarfile stops before."""
+    """Read up to `most_bytes` more to the end of the content, where its checksum is checked.
+
+    tarfile stops before the end.
+    """
     while most_bytes > 0 and (rest := content.read(1 << 16)):
         most_bytes -= len(rest)
 

@@ -31,10 +31,10 @@ Make = Callable[[Path], None]
 
 
 class Cache:
-    """The entries that this process uses. Any thread.
+    """The entries that this process uses. Thread-safe.
 
-    folder   folder of the entries, which keeps unused ones; None: a temporary folder of the user, from which
-             unused entries are removed
+    folder   folder of the entries, in which unused entries stay. If None, the entries are in a temporary
+             folder of the user, and unused entries are removed
     """
 
     def __init__(self, folder: Path | None):
@@ -64,7 +64,7 @@ class Cache:
         return self._folder / key
 
     def close(self) -> None:
-        """Release all entries. In a temporary folder, remove those that no other process uses."""
+        """Release all entries. If they are in a temporary folder, remove those that no other process uses."""
         with self._lock:
             held, self._held = self._held, {}
         for key, fd in held.items():
@@ -93,7 +93,7 @@ class Cache:
                     self._remove(lock.stem)
 
     def _make(self, key: str, made_of: str, make: Make) -> None:
-        """Make an entry, unless another process or thread has made it in the meantime."""
+        """Make an entry, unless it exists by now: wait while another process or thread makes it."""
         path = self._folder / key
         making = _locked(self._file(key, "making"), fcntl.LOCK_EX)
         try:
@@ -109,7 +109,7 @@ class Cache:
             os.close(making)
 
     def _remove(self, key: str) -> None:
-        """Remove an entry, unless it is in use."""
+        """Remove an entry, unless this process or another one uses it."""
         with contextlib.suppress(BlockingIOError):
             fd = _locked(self._file(key, "lock"), fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
@@ -125,7 +125,7 @@ class Cache:
 
 
 def _locked(path: Path, how: int) -> int:
-    """Return a file descriptor that holds the lock. Raises BlockingIOError if LOCK_NB finds it held."""
+    """Lock a file and return its descriptor. Raises BlockingIOError if `how` has LOCK_NB and it is locked."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

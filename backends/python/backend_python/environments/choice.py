@@ -60,7 +60,12 @@ def _parameter(config: ModelConfig, name: str) -> str | None:
 
 
 def _requirements(config: ModelConfig, version: Path, looks: bool) -> Path | None:
-    """Return the file that REQUIREMENTS names; without it, an existing requirements.txt if `looks`."""
+    """Return the requirements file of a model, from the version's folder or else the model's.
+
+    It is the file that the parameter REQUIREMENTS names. Without the parameter, it is requirements.txt if
+    `looks` is True and the file exists. Returns None otherwise, and if the parameter is "".
+    Raises CoreError(INVALID) if the file that REQUIREMENTS names does not exist.
+    """
     name = _parameter(config, REQUIREMENTS)
     if name == "" or (name is None and not looks):
         return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # at run time only for models that have an environment
 
 
 class Environment:
-    """An interpreter and its template process; models with an equal interpreter share it.
+    """An interpreter and its template process. Models whose interpreters are equal share one Environment.
 
     template   process from which the child processes are forked
     """
@@ -30,7 +30,7 @@ class Environment:
         self._checked = False
 
     def check(self, timeout_s: float) -> None:
-        """Check, the first time, that models can run in the interpreter. Raises Unusable if they cannot."""
+        """Check once that models can run in the interpreter. Raises Unusable if they cannot."""
         with self._lock:
             if not self._checked:
                 from backend_python.environments.interpreter import checked
@@ -40,7 +40,7 @@ class Environment:
 
 
 class Environments:
-    """The environments of a server. Any thread."""
+    """The environments of a server. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class Environments:
         timeout_s: float,
         beside: Path | None = None,
     ) -> Environment | None:
-        """Return the environment of a model, None if it runs with the server's packages. `release` it later.
+        """Return the environment of a model; None if it runs with the server's packages. `release` it later.
 
         version     the version's directory
         given       the settings from --backend-config

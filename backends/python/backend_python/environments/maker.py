@@ -23,7 +23,7 @@ _EXPECTED = (
 
 
 class Maker:
-    """Makes the interpreter of a choice. Any thread.
+    """Makes the interpreter of a choice. Thread-safe.
 
     cache        contains unpacked archives and installed requirements
     timeout_s    limit for an interpreter to report its version

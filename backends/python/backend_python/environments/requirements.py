@@ -107,7 +107,7 @@ def _add(digest: hashlib._Hash, file: Path, seen: set[Path]) -> None:
 
 
 def _add_place(digest: hashlib._Hash, place: Path) -> None:
-    """Add times and sizes of a path and all files below it: a package, or a folder of packages."""
+    """Add times and sizes of a path and of all files below it to the digest; nothing if it does not exist."""
     try:
         for each in sorted([place, *place.rglob("*")]):
             about = each.stat()

@@ -55,7 +55,7 @@ class Unpacking:
         os.utime(path, (time_s, time_s))
 
     def link(self, entry: str, target: str) -> None:
-        """Note a symbolic link, which `finish` makes. Raises Unusable for an absolute or too long target."""
+        """Record a symbolic link for `finish`. Raises Unusable if the target is absolute or too long."""
         name = self._named(entry)
         if os.path.isabs(target) or "\0" in target or _length(target) > LONGEST:
             raise _leads_out(name, target)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from core.batch import Batch
 
-SHORT_NS = 100_000  # shorter executions let the server send batches before the last one ends
-AHEAD = 16  # most batches in a child then
-_TRIAL = 16  # successive short executions before that
+SHORT_NS = (
+    100_000  # while executions are shorter, the server sends a batch before the last one ends
+)
+AHEAD = 16  # the most batches that a child may then have
+_TRIAL = 16  # so many executions in a row must be short before the server does so
 
 Done = Callable[[BaseException | None], None]
 
@@ -17,7 +19,8 @@ class Active:
     """A batch in a child process, until all its requests have their last answer.
 
     done      called when the execution is over; None after that
-    whole     True until `open` is first used: no request has its last answer
+    whole     True until `open` is first read or `close` is called. While it is True, no request has had its
+              last answer
     """
 
     __slots__ = ("_cancel", "_open", "_sent", "batch", "done", "number")
@@ -43,15 +46,15 @@ class Active:
 
     @property
     def answered(self) -> bool:
-        """Return whether any request has had its last answer."""
+        """Whether any request of the batch has had its last answer."""
         return self._open is not None and len(self._open) < len(self.batch.requests)
 
     def close(self) -> None:
-        """Mark all requests as answered."""
+        """Mark all requests of the batch as answered, so that `open` is empty."""
         self._open = set()
 
     def cancelled(self) -> None:
-        """Report newly cancelled requests to the child."""
+        """Report to the child each open request that is cancelled and that was not reported yet."""
         if self._sent is None:
             self._sent = set()
         for i in sorted(self.open - self._sent):
@@ -61,7 +64,11 @@ class Active:
 
 
 def behind_the_first(active: dict[int, Active]) -> dict[int, Active]:
-    """Remove and return the batches after the one that a child executes, without those partly answered."""
+    """Remove and return the batches that wait behind the one that a child executes, by number.
+
+    The child executes the first batch whose execution is not over; this batch stays. A later batch stays too
+    if any of its requests has had its last answer.
+    """
     waiting = [number for number, one in active.items() if one.done is not None]
     return {n: active.pop(n) for n in waiting[1:] if not active[n].answered}
 
@@ -69,7 +76,7 @@ def behind_the_first(active: dict[int, Active]) -> dict[int, Active]:
 class Took:
     """A record of execution times.
 
-    short   True if the last 16 executions or more were all shorter than SHORT_NS
+    short   True if at least the last 16 executions were all shorter than SHORT_NS
     """
 
     __slots__ = ("_seen", "short")

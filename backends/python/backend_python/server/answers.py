@@ -58,7 +58,7 @@ def answer_item(described: bytes) -> Item:
 
 
 def give(batch: Batch, i: int, answer: layout.Answer, tensors: list[Tensor], final: bool) -> None:
-    """Answer request `i` of a batch."""
+    """Answer request `i` of a batch with an answer of the child, which may be an error."""
     if answer.error is not None:
         code, text = answer.error
         batch.fail(i, CoreError(Kind(code), text), final=final)

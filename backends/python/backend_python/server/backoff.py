@@ -18,7 +18,7 @@ class Backoff:
         self._failures = 0
 
     def failed(self) -> float:
-        """Record that a child died or could not start. Return the seconds until the next start."""
+        """Record that a child died or could not start. Return the seconds to wait before the next start."""
         self._failures += 1
         if self._failures == 1:
             return 0.0

@@ -37,7 +37,10 @@ class Calls:
         return function(**arguments)
 
     def drop(self, dropped: Iterable[tuple[str, int]]) -> None:
-        """Remove families and metrics that the model has dropped."""
+        """Remove families and metrics that the model has dropped. A family's metrics end with it.
+
+        dropped   ("metric" or "metric_family", number) of each; unknown numbers are skipped
+        """
         for what, number in dropped:
             if what == "metric" and (known := self._metrics.pop(number, None)) is not None:
                 self._families[known[0]].remove(known[1])
@@ -88,7 +91,11 @@ class Calls:
 
 
 def replied(calls: Calls, content: Any) -> dict[str, Any]:
-    """Return the content of REPLY for the content of CALL: [operation, arguments, dropped objects]."""
+    """Drop the objects that a CALL names, make the call, and return the content of its REPLY.
+
+    content   of the CALL: [operation, arguments, dropped objects]
+    An error of the call is in the result: {"error": text}.
+    """
     operation, arguments, dropped = content
     calls.drop(dropped)
     try:

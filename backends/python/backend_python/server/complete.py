@@ -34,9 +34,11 @@ FUNCTION = "auto_complete_config"
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     """Let the model complete its configuration, in place. Blocks: call from a worker thread.
 
-    Raise CoreError with the model's own text and traceback if its function raises.
-
+    Starts no child if a Python file certainly has no auto_complete_config (`cannot_complete`), or if the
+    configuration has inputs and outputs and the adapter of another file adds nothing to these.
     path   of the version directory
+    Raise CoreError with the model's own text and traceback if its function raises, and if the file is
+    missing, the environment cannot be used, or the child dies.
     """
     file = model_file_of(config, path, backend)
     check_file(file, backend)

@@ -36,7 +36,7 @@ class Connection:
 
     died     called once when the child must not be used any more
     again    called after the child's end, for each batch that the child had not begun
-    ahead    called with the number of batches that the child may have at a time, when it may have changed
+    ahead    called with the number of batches that the child may have at a time; this may be unchanged
     """
 
     def __init__(
@@ -73,7 +73,10 @@ class Connection:
         self._ahead(AHEAD if self.executions.short and self.alive and not self._copying else 1)
 
     def begin(self, batch: Batch, done: Done) -> None:
-        """Run a batch. Call done(None) when the child's execute has returned or the child has died."""
+        """Run a batch. Call done(None) when the child's execute has returned or the batch has failed.
+
+        If the child dies before it begins the batch, pass both to `again` instead.
+        """
         if self._lending is not None and self._lending.brings(batch.requests):
             self._begin_there(batch, done)
             return
@@ -107,7 +110,7 @@ class Connection:
         self._tell_ahead()
 
     def _copy(self, active: Active, parts: Parts) -> None:
-        """Copy the tensors of a large batch on a thread, then send it."""
+        """Copy a large batch's tensors to the arena on another thread. `_copied` then sends the batch."""
         inputs = self.process.inputs
         offset = inputs.allocate(parts.size)
         self._copying = True  # the next batch must not overtake it
@@ -213,7 +216,11 @@ class Connection:
     # the end -----------------------------------------------------------------
 
     def _lost(self, why: str = "") -> None:
-        """End the child and fail its batches: the channel is closed, or `why` is a reason to kill it."""
+        """Kill the child, for the reason `why` if the channel is not closed. A second call does nothing.
+
+        Fail its batches, except those that it may not have begun: `_ended` fails these or passes them to
+        `again`.
+        """
         if not self.alive:
             return
         self.alive = False

@@ -56,7 +56,7 @@ def core_tensor(tensor: GpuTensor) -> DeviceTensor:
 def model_tensor(tensor: core_tensors.Tensor) -> Tensor | None:
     """Return core's tensor on a GPU as a tensor for a model.
 
-    None if the model cannot take it there: it is on another device, or its memory is not in C order.
+    Return None if the model cannot take it there: it is not on a CUDA device, or not in C order.
     """
     if tensor.device is None or tensor.device[0] not in (dlpack.CUDA, dlpack.CUDA_MANAGED):
         return None
@@ -66,7 +66,9 @@ def model_tensor(tensor: core_tensors.Tensor) -> Tensor | None:
 
 
 def keep_outputs(server: Any, request: InferenceRequest) -> None:
-    """Let the outputs of a called model stay on its device: PreferredMemory GPU.
+    """Change a request for another model so that its outputs may stay on that model's device.
+
+    Do nothing if the model is unknown.
 
     Not thread-safe: call from the event loop only.
     """

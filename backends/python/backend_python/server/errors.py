@@ -12,7 +12,8 @@ _CODES = {code.value: code for code in ErrorCode}
 def code_of(error: CoreError) -> ErrorCode:
     """Return the code that a model sees for an error of a model that it has called.
 
-    A kind without a code in Triton, such as FORBIDDEN, becomes UNAVAILABLE; a passed deadline CANCELLED.
+    DEADLINE_EXCEEDED becomes CANCELLED. Other kinds without a code in Triton, such as FORBIDDEN, become
+    UNAVAILABLE.
     """
     if error.kind is Kind.DEADLINE_EXCEEDED:
         return ErrorCode.CANCELLED
@@ -20,12 +21,12 @@ def code_of(error: CoreError) -> ErrorCode:
 
 
 def unhealthy(instance: str) -> CoreError:
-    """Return the error of requests in flight, or of a load, whose child has died."""
+    """Return the error of a request or a load that failed because its child has died."""
     return internal(f"Stub process '{instance}' is not healthy.")
 
 
 def failed(instance: str, text: str) -> CoreError:
-    """Return the error of a batch whose execute raised, or returned something other than responses."""
+    """Return the error of a batch whose execute raised or returned an invalid value."""
     return internal(f"Failed to process the request(s) for model '{instance}', message: {text}")
 
 

@@ -28,7 +28,7 @@ from core.tensor import Tensor
 
 
 class Executions:
-    """The batches of a child by their numbers. Only `tell_finished` reports those that are over.
+    """The batches of a child by their numbers. Only `tell_finished` calls their `done`.
 
     outbox   sends messages to the child
     paced    called when `short` has changed
@@ -63,7 +63,7 @@ class Executions:
         return self._took.short
 
     def begin(self, batch: Batch, done: Done) -> Active:
-        """Register a batch for the child. Call done(None) when its execution is over."""
+        """Register a batch. When its execution is over, the next `tell_finished` calls done(None)."""
         self._number += 1
         active = self._active[self._number] = Active(self._number, batch, done, self.cancelled)
         return active
@@ -104,7 +104,7 @@ class Executions:
     # messages of the child: these raise if a message is malformed ---------------
 
     def executed(self, frame: Frame) -> None:
-        """Handle EXECUTED: the answers of a batch. For a decoupled model, only the return of execute."""
+        """Handle EXECUTED: execute has returned. Pass the answers that it returned to the batch, if any."""
         active = self._active[frame.number]
         content = frame.content
         offset, size, start, end = protocol.DONE.unpack_from(content)
@@ -128,7 +128,7 @@ class Executions:
         self._over(frame.number, active)
 
     def respond(self, frame: Frame) -> None:
-        """Handle RESPOND: one answer of a response sender."""
+        """Handle RESPOND: one answer of a response sender, or only the end of its answers."""
         content = frame.content
         offset, size, i, flags = protocol.ANSWER.unpack_from(content)
         fixed = protocol.ANSWER.size
@@ -161,7 +161,7 @@ class Executions:
         self._forget_if_over(frame.number, active)
 
     def _go(self, number: int, i: int) -> None:
-        """Send GO: the client of a request can take more answers."""
+        """Send GO for request `i` of a batch, because its client can take more answers."""
         self._outbox.send(protocol.GO, number, protocol.INDEX.pack(i))
 
     def abandoned(self, frame: Frame) -> None:
@@ -175,14 +175,14 @@ class Executions:
         self._forget_if_over(frame.number, active)
 
     def _borrow(self, answers: AnswerLayout, tensors: list[list[Any]]) -> None:
-        """Replace the loans in `tensors` by the GPU tensors that the child lends."""
+        """Replace those of `tensors` that are loans by the GPU tensors that the child lends."""
         lending = self._process.lending
         if lending is None:
             raise ProtocolError("tensors that are lent, where nobody has GPUs")
         lending.borrow(answers, tensors)
 
     def failed(self, frame: Frame) -> None:
-        """Handle FAILED: execute has raised, or returned something other than responses."""
+        """Handle FAILED: execute has raised or returned an invalid value. Fail the batch's open requests."""
         active = self._active.get(frame.number)
         if active is None:
             return
@@ -197,22 +197,22 @@ class Executions:
     # the end ---------------------------------------------------------------------
 
     def refuse(self, active: Active, error: CoreError) -> None:
-        """Fail a batch that is not sent to the child."""
+        """Forget a batch that is not sent to the child, and fail it with `error`."""
         self._active.pop(active.number, None)
         self.fail([active], error)
         self.tell_finished()
 
     def take_behind(self) -> dict[int, Active]:
-        """Remove and return the batches after the current one: the child may not have begun them."""
+        """Remove and return the batches that the child may not have begun (see `behind_the_first`)."""
         return behind_the_first(self._active)
 
     def fail_all(self, error: CoreError) -> None:
-        """Fail all batches, because the child is gone."""
+        """Remove all batches and fail their open requests, because the child is gone."""
         failing, self._active = self._active, {}
         self.fail(failing.values(), error)
 
     def fail(self, batches: Iterable[Active], error: CoreError) -> None:
-        """Fail batches that were removed before."""
+        """Fail the open requests of batches that were removed before. Then call `tell_finished`."""
         for one in batches:
             _fail(one, error)
             self._finish(one)
@@ -238,7 +238,7 @@ class Executions:
                 active.open.discard(i)  # it has no answer, and the pipeline reports that
 
     def _over(self, number: int, active: Active) -> None:
-        """Handle the end of a batch's execution."""
+        """Handle the end of a batch's execution in the child, and forget the batch if no request is open."""
         self.worked = True
         self._finish(active)
         self._forget_if_over(number, active)

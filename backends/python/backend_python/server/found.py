@@ -22,7 +22,7 @@ ADAPTERS = "backend_python.adapters"
 def add_adapters() -> dict[str, str]:
     """Register installed adapters here, and return the argument of `adapters.add` for a child.
 
-    Nothing is imported.
+    This imports no adapter.
     """
     found = {}
     for plugin in installed(ADAPTERS).values():

@@ -28,10 +28,12 @@ class Handover:
 
     executing   the batch whose execute was called and has not returned; None if there is none
     host        handles the model's calls to the server
-    outputs     names of the model's outputs; `states` has those that clients do not request
-    decoupled   True if its requests may have several answers
+    outputs     names of the model's outputs
+    states      names of its states, which each request gets, also if its client requests only some outputs
+    decoupled   True if a request may have several answers
     on_gpu      True if the model takes inputs on a GPU without a copy
-    checks      True if core checks outputs: undeclared outputs are then passed on, so that core refuses them
+    checks      True if core checks outputs: undeclared outputs are then passed on, so that core refuses them;
+                else they are dropped
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Handover:
         self.executing: Batch | None = None
 
     def requests(self, batch: Batch) -> list[InferenceRequest]:
-        """Return the requests for the model's execute."""
+        """Return the requests of a batch as the model's execute takes them."""
         found = self._plain(batch, batch.arrays()) if not self._on_gpu else self._there(batch)
         indices = batch.indices_with_details()
         if indices:
@@ -67,14 +69,14 @@ class Handover:
         return requests
 
     def _there(self, batch: Batch) -> list[InferenceRequest]:
-        """GPU variant of `_plain`: inputs on a GPU stay there."""
+        """Return what `_plain` returns, but leave inputs on a GPU that are there."""
         inputs = [list(map(model_tensor_there, each.inputs.values())) for each in batch.requests]
         return all_received(self._host, batch, inputs, self._outputs, self._decoupled)
 
     def _add_details(
         self, found: list[InferenceRequest], requests: list[CoreRequest], indices: list[int]
     ) -> None:
-        """Set the fields of requests other than their tensors."""
+        """Set the fields, other than tensors, of the requests at `indices`."""
         for i in indices:
             theirs, request = found[i], requests[i]
             theirs._request_id = request.id
@@ -98,9 +100,11 @@ class Handover:
     ) -> tuple[list[InferenceRequest], Any] | None:
         """Let the model execute a batch, and answer it.
 
-        If execute returns a coroutine, return the requests and the coroutine, which the caller must await.
+        If execute returns a coroutine, return the requests and the coroutine: the caller must await it and
+        answer the batch. Else return None.
 
-        execute   calls the model's execute; its exceptions go to `failed`
+        execute   calls the model's execute
+        failed    called instead of an answer, if execute raises or its return value is invalid
         """
         requests = self.requests(batch)
         token = running_host.set(self._host)
@@ -151,7 +155,7 @@ class Handover:
 def _outputs(
     tensors: list[Tensor], wanted: frozenset[str], declared: frozenset[str] | None
 ) -> list[Any]:
-    """Return one answer in the form that Batch.respond_all takes."""
+    """Return the wanted outputs, and with `declared` undeclared ones, in the form of Batch.respond_all."""
     found: list[Any] = []
     for tensor in tensors:
         if tensor._name in wanted or (declared is not None and tensor._name not in declared):

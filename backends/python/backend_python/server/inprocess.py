@@ -96,7 +96,9 @@ class InProcess:
         return self._runner is not None
 
     async def check(self) -> bool:
-        """Return the result of the model's is_ready. While it executes, return the last result.
+        """Return the result of the model's is_ready; False if it raises or takes longer than LIMIT_S.
+
+        While the model executes, return the last result. Without is_ready, return whether it is loaded.
 
         Not thread-safe: call from the event loop only.
         """
@@ -149,7 +151,7 @@ class InProcess:
         coroutine: Any,
         done: Done,
     ) -> None:
-        """Await the coroutine of an execution, and complete the batch."""
+        """Await the coroutine of an execution, answer or fail the batch, and call `done`."""
         assert self._runner is not None
         problem: BaseException | None = None
         try:
@@ -169,7 +171,7 @@ class InProcess:
         done(problem)
 
     def close(self) -> None:
-        """Let the model finalize."""
+        """Let the model finalize on its thread, if it was loaded, and end the thread."""
         runner, self._runner = self._runner, None
         self._host.serving = False
         try:
@@ -210,7 +212,7 @@ class InProcess:
             runner.finalize()
 
     def _execute_there(self, batch: Batch, done: Done) -> None:
-        """Run a batch on the thread of the model."""
+        """Run a batch on the thread of the model, then let the event loop call `_executed`."""
         problem: Exception | None = None
         try:
             self._execute_on_thread(batch)
@@ -240,7 +242,10 @@ class InProcess:
         self._handover.answer(batch, requests, responses)
 
     def _coroutine(self, batch: Batch, requests: list[InferenceRequest], coroutine: Any) -> Any:
-        """Run an async execute to its end. For a decoupled model, start it and let later batches begin."""
+        """Run an async execute to its end and return its value.
+
+        For a decoupled model, start it on another thread and return None, so that later batches begin.
+        """
         assert self._runner is not None
         outer = api_host.Outer(batch)
         if not self._instance.model.decoupled:

@@ -2,7 +2,7 @@
 
 PythonInstance ─► [Keeper] ─► Process while it starts, Connection while it serves.
 
-The keeper restarts a child that dies at once, and after growing pauses if it keeps dying. Requests that
+When a child dies, the keeper starts another: at once the first time, then after growing pauses. Requests that
 arrive meanwhile wait for the next child. In a long pause they are refused.
 """
 
@@ -76,7 +76,7 @@ class Keeper:
         self._instance.loop.call_soon_threadsafe(self._attach, child)
 
     def ready(self) -> bool:
-        """Return whether a child serves. Thread-safe."""
+        """Return whether the instance is open and has a child with a live connection. Thread-safe."""
         connection = self._connection
         return not self._closed and connection is not None and connection.alive
 
@@ -91,7 +91,9 @@ class Keeper:
         return not self._tells_readiness or await connection.readiness.ask()
 
     def begin(self, batch: Batch, done: Done) -> None:
-        """Run a batch in the child; without a child, in the next one, or fail it during a long pause.
+        """Run a batch in the child. If there is none, the batch waits for the next child.
+
+        During a long pause, and after `close`, fail the batch instead.
 
         Not thread-safe: call from the event loop only.
         """
@@ -164,7 +166,7 @@ class Keeper:
         return child
 
     def _attach(self, child: Process) -> None:
-        """Connect a started child, and send it the batches that wait."""
+        """Connect and watch a started child. Send it the batches that wait; errors go to their `done`."""
         model, loop = self._instance.model, self._instance.loop
         connection = self._connection = Connection(
             child, loop, model, self._died, self.begin, self._ahead
@@ -187,7 +189,7 @@ class Keeper:
         self._instance.changed()
 
     def _ahead(self, batches: int) -> None:
-        """Set how many batches the child may have, if the model's requests run one by one.
+        """Set how many batches the child may have. Do nothing unless the model's requests run one by one.
 
         Other models keep one batch: a batcher gains by waiting for more requests, and a sequence's next
         request needs the state that the last one left.

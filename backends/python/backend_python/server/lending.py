@@ -2,7 +2,7 @@
 
 Connection ─► [Lending] ─► LOANs in a region ─► child … child ─► LOANs ─► [Lending] ─► DeviceTensor.
 
-Memory that only passes from one child to another is not opened in the server.
+The server does not open memory that it only passes on from one child to another.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def gpus() -> tuple[bytes, ...]:
 class Lending:
     """The loans between the server and one child. Thread-safe, unless stated otherwise.
 
-    name     of the instance
-    takes    UUIDs of the GPUs on which the model takes inputs without a copy
+    name     name of the instance, for the log and for errors
+    takes    UUIDs of the GPUs on which the model takes inputs without a copy; empty until it is initialized
     """
 
     def __init__(self, name: str, inputs: Sender, outputs: Receiver):
@@ -56,22 +56,27 @@ class Lending:
         self._said: set[str] = set()
 
     def close(self) -> None:
-        """End all loans, because the child has ended: free those it held, and invalidate those it gave."""
+        """End all loans, because the child has ended.
+
+        The server's memory that the child held may be freed. Reading a tensor that the child lent then
+        raises TritonModelException.
+        """
         self.borrower.lost = f"'{self.name}', whose process has ended"
         self.lender.close()
 
     # to the child ----------------------------------------------------------------
 
     def brings(self, requests: Iterable[InferenceRequest]) -> bool:
-        """Return whether a request has an input on a GPU, and the model takes inputs on a GPU."""
+        """Return whether the model takes inputs on a GPU and any of these requests has one there."""
         return bool(self.takes) and any(
             type(tensor) is not Tensor for request in requests for tensor in request.inputs.values()
         )
 
     def lend(self, tensor: Tensor, takes: frozenset[bytes]) -> tuple[int, bytes] | None:
-        """Lend a tensor: return the loan's number and its LOAN; None if the tensor must be copied.
+        """Lend a tensor, and return the loan's number and its packed LOAN.
 
-        This may wait for the device and copy on it.
+        Return None if the tensor is empty or cannot be lent to the receiver; the caller then copies its
+        bytes. This may wait for the device. It copies memory that other processes cannot open on the device.
 
         takes   UUIDs of the GPUs on which the receiver takes tensors
         """
@@ -109,25 +114,28 @@ class Lending:
 
     @staticmethod
     def staying(requests: Sequence[InferenceRequest]) -> list[dict[str, int] | None] | None:
-        """Return for each request its outputs that may stay on a GPU; None if no request has any."""
+        """Return `_staying` of the outputs of each request; None if no output of any request may stay."""
         found = [_staying(request.outputs) if request.outputs else None for request in requests]
         return found if any(found) else None
 
     def lends(self, takes: frozenset[bytes], alignment: int) -> Lends:
-        """Return the loans of one message."""
+        """Return a Lends that encodes the tensors of one message; it has no tensors yet."""
         return Lends(self, takes, alignment)
 
     # from the child --------------------------------------------------------------
 
     def borrow(self, answers: AnswerLayout, tensors: list[list[Tensor]]) -> None:
-        """Replace the loans in the region by the lent tensors. Raise ProtocolError if a loan is malformed."""
+        """Replace those of `tensors` that are loans in the region by the GPU tensors that the child lends.
+
+        Raise ProtocolError if a loan is malformed.
+        """
         for i, j, place in answers.lent:
             tensors[i][j] = self.tensor(place, memoryview(tensors[i][j].raw))
 
     def tensor(self, place: layout.Place, data: memoryview) -> Tensor:
         """Return a tensor that the child lends. Raise ProtocolError if the loan is malformed.
 
-        data   data of the loan in the region
+        data   the tensor's bytes in the region: the loan, then the copy in host memory if the child sent one
         """
         dtype, shape = dtypes.BY_NUMBER[place.number], place.shape
         loan = self.borrower.take(data[: LOAN.size])
@@ -156,7 +164,8 @@ class _Both(DeviceMemory):
 class Remote:
     """An array that a child lends, for any consumer of DLPack. It can be sliced and reshaped.
 
-    It is opened on first use in this process. Raise TritonModelException then if the child has ended.
+    The memory is opened in this process when `get` or `__dlpack__` first needs its address. These methods and
+    `place` raise TritonModelException if the child has ended.
     """
 
     def __init__(self, loan: Loan, dtype: DataType, shape: tuple[int, ...], offset: int):
@@ -170,7 +179,10 @@ class Remote:
         self._offset = offset  # in the allocation
 
     def place(self) -> Place:
-        """Return the array's place, to pass to another process."""
+        """Return the Place of the array's memory, which another process can open.
+
+        Raises TritonModelException if the process that lends the memory has ended.
+        """
         self._loan.check()
         return self._loan.place._replace(offset=self._offset)
 
@@ -179,7 +191,7 @@ class Remote:
         return self._loan.address() + self._offset - self._loan.place.offset
 
     def get(self) -> np.ndarray[Any, Any]:
-        """Return a copy in host memory."""
+        """Return a copy of the array in host memory."""
         size = math.prod(self.shape) * self._dtype.byte_size
         found = cuda.copy_to_host(self._address, size, self._loan.device)
         return found.view(self._dtype.numpy).reshape(self.shape)
@@ -202,7 +214,7 @@ class Remote:
 
 
 def _staying(outputs: Iterable[RequestedOutput]) -> dict[str, int] | None:
-    """Return the outputs that may stay on a GPU: name → LENT or LENT_AND_COPIED. None if there are none."""
+    """Return the outputs that may stay on a GPU: name → LENT or LENT_AND_COPIED; None if none may."""
     found = {}
     for output in outputs:
         if isinstance(output, DeviceOutput):
@@ -213,13 +225,16 @@ def _staying(outputs: Iterable[RequestedOutput]) -> dict[str, int] | None:
 
 
 class Lends:
-    """The tensors of one message that a child may take on a GPU, each lent or as bytes.
+    """All tensors of one message, encoded for a child.
+
+    A tensor on a GPU becomes a loan if the child takes tensors on that GPU and the memory can be lent. The
+    bytes of every other tensor are copied. `entries` encodes tensors and fills the attributes.
 
     Not thread-safe: use it from one thread only.
 
-    parts    the contents of the region
-    size     of the region
-    numbers  of the loans
+    parts    for each tensor its loan or its bytes, without the padding between them
+    size     size of the region in bytes, with the padding
+    numbers  numbers of the loans; copied tensors have none
     """
 
     def __init__(self, lending: Lending, takes: frozenset[bytes], alignment: int):
@@ -231,7 +246,7 @@ class Lends:
         self._alignment = alignment
 
     def entries(self, tensors: Iterable[Tensor]) -> tuple[Entry, ...]:
-        """Return the layout entries of tensors. If a copy to the host raises, take all loans back."""
+        """Add tensors, and return their layout entries. If this raises, it has taken all loans back."""
         try:
             return tuple([self._entry(tensor) for tensor in tensors])
         except BaseException:

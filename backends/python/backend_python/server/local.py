@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class LocalHost:
     """The Host of a model in this process: it calls the server's objects directly. Thread-safe.
 
-    server    the server whose models it may call; None if it runs without one
-    control   handles its operations on other models; None if it runs without a server
+    server    the server whose models the model may call; None if the model runs without one
+    control   handles the model's operations on other models; None if it runs without a server
     declared  names of the model's outputs and states, if core checks outputs; else None
     """
 
@@ -148,8 +148,8 @@ class LocalHost:
     def _outer(self, request: InferenceRequest) -> Sequence[core_request.InferenceRequest]:
         """Return the requests that caused a call: the request of its trace, else the batch that runs now.
 
-        Empty if the batch is unknown: on a thread that the model has started, once the model has made a
-        response sender (see ChildHost).
+        Empty if no batch runs. Empty also on a thread that the model has started, once the model has made a
+        response sender, because the batch is then unknown (see ChildHost).
         """
         key = request.trace()._key
         if key is not None:
@@ -170,7 +170,7 @@ class LocalHost:
         self._dropped.append((what, number))  # the next call handles it: destructors must not wait
 
     def close(self) -> None:
-        """Close the calls of the instance, which is gone."""
+        """Remove the metrics that the instance has made, because it is gone."""
         with self._calling:
             self._calls.close()
 

@@ -104,7 +104,10 @@ class LocalAnswers:
 
 
 class Inbox:
-    """The items that arrived for one call. `turn` guards items and arrived; the loop writes the others."""
+    """The items that have arrived for one call and were not taken yet.
+
+    `turn` guards `items` and `arrived`. Only the thread of the event loop writes `reply` and `dropped`.
+    """
 
     def __init__(self) -> None:
         self.turn = threading.Condition()
@@ -147,7 +150,10 @@ def on(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def blocks(what: str, instead: str = "") -> TritonModelException:
-    """Return the error for a call that would block the event loop."""
+    """Return the error for the call `what`, which would block the event loop.
+
+    instead   advice, such as another call; "" for none
+    """
     return TritonModelException(
         f"'{what}' would block the server's event loop, on which this model runs "
         f"(EXECUTION_MODE inline){instead}, or choose EXECUTION_MODE thread or process."

@@ -45,7 +45,7 @@ class PythonModel(core.Model):
 
     @property
     def python_file(self) -> Path:
-        """model.py, or the file in its place."""
+        """The path of model.py, or of the file that the model has in its place."""
         return model_file_of(self.config, self.path, self.backend)
 
     @property
@@ -54,7 +54,7 @@ class PythonModel(core.Model):
 
     @property
     def takes_gpu(self) -> bool:
-        """True if inputs on a GPU may stay there."""
+        """True if inputs on a GPU may stay there: parameter FORCE_CPU_ONLY_INPUT_TENSORS is "no"."""
         return self.parameter(FORCE_CPU, "yes").lower() == "no"
 
     @property
@@ -64,12 +64,12 @@ class PythonModel(core.Model):
 
     @property
     def states(self) -> list[str]:
-        """Names of the outputs that renew the state of a sequence: always requested."""
+        """Names of the outputs that renew the state of a sequence. They are requested with every request."""
         return [state.output_name for state in self.config.sequence_batching.state]
 
     @cached_property
     def one_by_one(self) -> bool:
-        """True if each request runs alone, independent of others."""
+        """True if each request runs alone: the model is not decoupled and has no batcher for its requests."""
         config = self.config
         return not (
             self.decoupled
@@ -83,7 +83,7 @@ class PythonModel(core.Model):
         return getattr(self, "server", None)
 
     def control(self, loop: asyncio.AbstractEventLoop) -> ModelControl | None:
-        """Return the handler of its operations on other models; None if it runs without a server."""
+        """Return the handler of this model's operations on other models; None if it runs without a server."""
         return None if self.models is None else ModelControl(self.models, loop, self.waits)
 
     @property
@@ -93,7 +93,7 @@ class PythonModel(core.Model):
 
     @property
     def template(self) -> SharedTemplate:
-        """The template process from which its child processes, or their worker, are forked."""
+        """The template process from which the child processes of this model, or its worker, are forked."""
         return template if self._environment is None else self._environment.template
 
     @cached_property
@@ -117,7 +117,7 @@ class PythonModel(core.Model):
 
     @property
     def _checks_outputs(self) -> bool:
-        """Return whether core checks outputs against the configuration. Other backends check their own."""
+        """Return whether core checks outputs against the configuration; False for a backend in the child."""
         if isolated_by(self.backend) is not None:
             return False
         text = self.parameter(CHECK_OUTPUTS)
@@ -164,14 +164,18 @@ class PythonModel(core.Model):
         self._environment = environment
 
     def unload(self) -> None:
-        """Release the environment."""
+        """Release the model's environment, if it does not run with the server's packages."""
         environment, self._environment = self._environment, None
         if environment is not None:
             environments.release(environment)
 
 
 def model_file_of(config: ModelConfig, version: Path, backend: Backend) -> Path:
-    """Return the model's file: the version's, a backend's in --backend-directory, or another's runner."""
+    """Return the Python file that runs the model.
+
+    It is the runner of other backends (APART) if another backend runs in the child, a file in the folder of
+    the model's backend in --backend-directory if it has one, else a file of the version.
+    """
     if isolated_by(backend) is not None:
         return APART
     if (of_folder := file_of(backend)) is not None:
@@ -180,7 +184,7 @@ def model_file_of(config: ModelConfig, version: Path, backend: Backend) -> Path:
 
 
 def module_of(file: Path, version: Path) -> str:
-    """Return the module name of the file, equal to Triton's: "1.model", or "model" if it is a backend's."""
+    """Return the module name of the file as in Triton: "1.model"; "model" if it is not in the version."""
     return f"{version.name}.{file.stem}" if file.is_relative_to(version) else file.stem
 
 

@@ -69,7 +69,10 @@ class NestedCalls:
         self._calls: dict[int, Call] = {}
 
     def begin(self, frame: Frame) -> None:
-        """Handle INFER: pass its request to the model that it names."""
+        """Handle INFER: pass its request to the model that it names, and listen for the answers.
+
+        If the request is wrong or refused, the error is sent as its only answer.
+        """
         try:
             request, decoupled, takes, outer = self._request(frame)
         except CoreError as error:
@@ -91,7 +94,7 @@ class NestedCalls:
             call.reply.listen(partial(self._arrived, call))
 
     def stop(self, frame: Frame) -> None:
-        """Handle STOP: cancel the request, and drop its answers if the child does not need them."""
+        """Handle STOP: cancel the call. If the message says so, drop the answers that still arrive."""
         (unwanted,) = protocol.INDEX.unpack(frame.content)
         if (call := self._calls.get(frame.number)) is None:
             return  # its last answer is under way
@@ -101,7 +104,7 @@ class NestedCalls:
             call.reply.cancel()
 
     def close(self, *, telling: bool) -> None:
-        """Cancel all calls. `telling` is True if the child lives on and may wait for their answers."""
+        """Cancel all calls. If `telling`, the child lives on: answer each call with the error CANCELLED."""
         for call in list(self._calls.values()):
             self._forget(call)
             if telling:
@@ -178,7 +181,7 @@ class NestedCalls:
             self._tell(call, None, parts, final)
 
     def _encode_there(self, call: Call, item: InferenceResponse, final: bool) -> None:
-        """Encode an answer on a GPU on a thread, since that may wait for the GPU."""
+        """Encode an answer with tensors on a GPU on another thread, because that may wait for the GPU."""
         call.copying = True
         encoding = self._loop.run_in_executor(None, self._encoder.answer_there, item, call.takes)
         encoding.add_done_callback(partial(self._encoded, call, final))

@@ -44,7 +44,7 @@ class Outbox:
             process.lending.borrower.came_back = self._release_soon
 
     def send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
-        """Send a message, with the regions of the child that were freed. Without effect after `close`."""
+        """Send a message, which also reports freed regions of the child. After `close`, do nothing."""
         if not self._closed:
             released = self._process.outputs.drain_released(protocol.MOST_RELEASED)
             self.write(protocol.frame(kind, number, content, released))
@@ -58,7 +58,7 @@ class Outbox:
         offset: int | None,
         hold: bool = False,
     ) -> None:
-        """Send a message about tensors. Without effect after `close`.
+        """Send a message about tensors. After `close`, do nothing.
 
         fixed    the fixed part between the place of the region and the layout
         offset   of the region, if the tensors were already copied there; else None
@@ -94,7 +94,7 @@ class Outbox:
             self.send(protocol.RELEASE)
 
     def _release_soon(self) -> None:
-        """Schedule a RELEASE after GPU memory of the child was returned. Thread-safe."""
+        """Schedule a RELEASE on the event loop, because a loan of the child has ended. Thread-safe."""
         if not self._releasing:
             self._releasing = True
             with contextlib.suppress(RuntimeError):  # the loop has ended, and the child with it
@@ -106,14 +106,14 @@ class Outbox:
             self.send(protocol.RELEASE)
 
     def flush(self) -> None:
-        """Send the held messages."""
+        """Send the held messages, if any, and set `together` to their number."""
         self._flushing = False
         self.together = len(self._held)
         if self._held:
             self.write(b"")
 
     def write(self, message: bytes) -> None:
-        """Send a message, after those that are held."""
+        """Send the held messages, then this one. What the channel does not take now is sent later."""
         if self._closed:
             return
         if self._held:

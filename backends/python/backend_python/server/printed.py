@@ -35,7 +35,10 @@ class Printed:
         )
 
     def begin(self) -> None:
-        """Start reading. Call when the child has its ends of the pipes."""
+        """Close this process's copies of the child's ends of the pipes, and start reading.
+
+        Call it when the child has its own copies.
+        """
         for fd in self.fds:
             os.close(fd)
         _reader.add(self._streams)
@@ -51,7 +54,7 @@ class Printed:
 
 
 class _Stream:
-    """One end of a pipe. Not thread-safe: use it from one thread at a time."""
+    """The reading end of a pipe for a child's output. Not thread-safe: use it from one thread at a time."""
 
     def __init__(self, name: str, fd: int, level: int):
         os.set_blocking(fd, False)
@@ -61,7 +64,7 @@ class _Stream:
         self._begun = b""  # a line without its end
 
     def read(self) -> bool:
-        """Log the available lines. Return False if the pipe is empty or at its end."""
+        """Read once, and log the complete lines. Return False if the pipe is empty or at its end."""
         try:
             data = os.read(self.fd, _READ)
         except BlockingIOError:
@@ -76,7 +79,7 @@ class _Stream:
         return bool(data)
 
     def close(self) -> None:
-        """Log the remaining output and close. Do not wait for processes of the child that write on."""
+        """Log the output in the pipe and close it, even if processes of the child still write to it."""
         for _ in range(_CAPACITY // _READ + 1):
             if not self.read():
                 break
@@ -108,7 +111,7 @@ class _Reader:
             os.write(self._wake, b".")
 
     def remove(self, streams: Iterable[_Stream]) -> None:
-        """Read them to their end and close them."""
+        """Log the remaining output of the streams and close them. After the last stream, end the thread."""
         with self._lock:
             for stream in streams:
                 self._streams.pop(stream.fd, None)

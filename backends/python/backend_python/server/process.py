@@ -119,7 +119,10 @@ class Process:
         self._wait(protocol.READY, self._settings.timeout_s)
 
     def finalize(self) -> None:
-        """Let the model finalize, within stub-timeout-seconds, and end the process."""
+        """Let the model finalize, within stub-timeout-seconds, and wait for the end of the process.
+
+        If either takes too long, log a warning and end the process as `kill` does.
+        """
         if self.lending is not None:
             self._get_back(self.lending)
         try:
@@ -134,7 +137,7 @@ class Process:
         self.kill()
 
     def _get_back(self, lending: Lending) -> None:
-        """Wait until all tensors in the child's GPU memory are returned, since it ends with the child.
+        """Wait until all tensors in the child's GPU memory are returned, because that ends with the child.
 
         Log a warning and go on if that takes too long.
         """
@@ -147,7 +150,7 @@ class Process:
     def kill(self) -> None:
         """End the process at once and close everything. A second call does nothing.
 
-        A worker continues with its other models; this model ends when it can.
+        A worker is not ended: only this instance ends, after its current work.
         """
         if not self._fds:
             return
@@ -186,7 +189,7 @@ class Process:
 
     @property
     def ending(self) -> str:
-        """How the process ended, in words."""
+        """How the process ended, in words: the signal or the exit status, if it is known."""
         with contextlib.suppress(TimeoutError):
             self._child.wait(0)
         status = self._child.status
@@ -199,7 +202,7 @@ class Process:
         write_log(*orjson.loads(frame.content))
 
     def _wait(self, kind: int, timeout_s: float | None) -> Frame:
-        """Return the next frame of a kind, and handle the frames before it.
+        """Return the next frame of a kind. Handle LOG, CALL and INFER before it, and ignore other frames.
 
         Raise Died if the child ends first, TimeoutError after `timeout_s` seconds.
         """

@@ -34,7 +34,10 @@ class Readiness:
         self._last = True
 
     async def ask(self) -> bool:
-        """Return the result of is_ready; False after five seconds without an answer, or if it raises."""
+        """Return the result of is_ready; False if it raises or does not answer within LIMIT_S seconds.
+
+        Return the last result instead if the child is busy or has not answered an earlier question.
+        """
         if self._question is None:
             if self._busy() or self.waits:
                 return self._last
@@ -50,7 +53,10 @@ class Readiness:
         return question.result()
 
     def answered(self, frame: Frame) -> None:
-        """Handle TOLD: the result of is_ready."""
+        """Handle TOLD, the result of is_ready: settle the question that waits.
+
+        An error is logged and means not ready. The answer to an earlier question is ignored.
+        """
         if frame.number != self._number:
             return
         self.waits = False
@@ -60,7 +66,7 @@ class Readiness:
         self._settle(answer.get("value") is True)
 
     def close(self) -> None:
-        """Stop asking the child."""
+        """Settle the question that waits, if any, as not ready."""
         self._settle(False)
 
     def _settle(self, ready: bool) -> None:

@@ -33,7 +33,7 @@ class Parts(NamedTuple):
     size: int  # of the region
     layout: bytes
     fields: bytes  # b"" if every request has the defaults
-    lends: bool = False  # tensors are lent, on a GPU
+    lends: bool = False  # of INFERRED only: it lends a tensor
 
 
 class Encoder:
@@ -58,7 +58,7 @@ class Encoder:
         self._answers = LayoutCache(lambda entries: to_json((entries, None, "")), ALIGNMENT)
 
     def batch(self, requests: list[InferenceRequest]) -> Parts:
-        """Return the message of a batch. Tensors are not copied yet, but BYTES of JSON are encoded."""
+        """Return the message of a batch. This copies no tensors, but it encodes BYTES that came as JSON."""
         laid = self._requests.batch(requests)
         described = joined(laid.items)
         if self._lending is not None:
@@ -72,7 +72,10 @@ class Encoder:
         return Parts(laid.parts, laid.size, described, fields)
 
     def _fields_there(self, requests: list[InferenceRequest], plain: bool) -> bytes:
-        """GPU variant of the fields: include the outputs that may stay on a GPU."""
+        """Return the fields of a batch for a child with GPUs; b"" if `plain` and no output may stay on a GPU.
+
+        If any output may stay, the fields of each request end with its outputs that may (see `staying`).
+        """
         assert self._lending is not None
         stays = self._lending.staying(requests)
         if stays is None:
@@ -122,7 +125,10 @@ class Encoder:
 
 
 def _fields(request: InferenceRequest, states: list[str]) -> list[Any]:
-    """Return the fields of a request other than its tensors."""
+    """Return the fields of a request other than its tensors, as `_tell` of child/messages.py takes them.
+
+    states   names of the outputs that update a state; wanted whatever the request names
+    """
     return [
         request.id,
         request.correlation_id,
@@ -135,5 +141,5 @@ def _fields(request: InferenceRequest, states: list[str]) -> list[Any]:
 
 
 def write(memory: memoryview, offset: int, tensors: list[Buffer]) -> None:
-    """Copy tensors into their region. Large tensors are copied without the GIL. Thread-safe."""
+    """Copy tensors into their region. It releases the GIL while it copies large tensors. Thread-safe."""
     gather(tensors, memory, offset, ALIGNMENT)

@@ -59,7 +59,10 @@ class Tenant:
         self._left = True
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until the instance or the worker has ended, unless it was left. Raise TimeoutError."""
+        """Wait until the instance or the worker has ended. After `leave`, return at once.
+
+        Raise TimeoutError after `timeout_s` seconds.
+        """
         if not self._left and not readable(timeout_s, self._ended, self.pidfd):
             raise TimeoutError
 
@@ -112,7 +115,7 @@ class Worker:
         return tenant
 
     def release(self, ended: int) -> None:
-        """Remove an instance that has ended or was left.
+        """Remove an instance that has ended or was left. After the last one, end the worker.
 
         ended   the pipe that reports its end; closed here
         """
@@ -139,13 +142,13 @@ class Worker:
         self.child.close()
 
     def kill(self, why: str) -> None:
-        """Kill the worker at once, if it has an instance."""
+        """Kill the worker at once. Call only while it has an instance."""
         with self._lock:
             self._over = True
             self.child.kill(why)
 
     def status(self) -> int | None:
-        """Return the exit status of the worker, while it has an instance; see template.Child."""
+        """Return the exit status as in template.Child. Call only while the worker has an instance."""
         with self._lock, contextlib.suppress(TimeoutError):
             self.child.wait(0)
         return self.child.status
@@ -166,7 +169,10 @@ class SharedWorker:
         self._worker: Worker | None = None
 
     def fork(self, fds: Sequence[int], timeout_s: float) -> Tenant:
-        """Add an instance to the worker, which is started if necessary. Raise Ended or TimeoutError."""
+        """Add an instance to the worker; start a worker if none runs.
+
+        Raise Ended if the new worker has ended, TimeoutError if it is not forked within `timeout_s` seconds.
+        """
         with self._lock:
             if self._worker is not None:
                 with contextlib.suppress(Ended):

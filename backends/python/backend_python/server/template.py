@@ -104,7 +104,8 @@ class Template:
     def fork(self, fds: Sequence[int], timeout_s: float, what: bytes) -> Child:
         """Fork a child with these file descriptors: channel, inputs, outputs, standard output and error.
 
-        `what` can also ask for a worker; see PROTOCOL.md. Raise Ended or TimeoutError.
+        `what` can also ask for a worker; see PROTOCOL.md. Raise Ended if the template has ended, TimeoutError
+        if it has not forked after `timeout_s` seconds.
         """
         report, status = system.report_channel()
         try:
@@ -135,8 +136,9 @@ class Template:
 
 
 class SharedTemplate:
-    """The template of a server, or of one of its environments. It starts with the first child; it ends
-    with the last, or, if it is kept, with `drop`.
+    """The template of a server, or of one of its environments.
+
+    It starts with the first child. It ends when it has no child and each `keep` was undone by `drop`.
 
     command   called before each start of a template process
     """
@@ -153,7 +155,7 @@ class SharedTemplate:
             self._holders += 1
 
     def drop(self) -> None:
-        """Undo one `keep`. The template ends if it has no child and no other `keep` is open."""
+        """Undo one `keep`, or one fork. The template ends if no other `keep` or fork is open."""
         with self._lock:
             self._holders -= 1
             if self._holders:
@@ -165,7 +167,8 @@ class SharedTemplate:
     def fork(self, fds: Sequence[int], timeout_s: float, what: bytes = CHILD) -> Child:
         """Fork a child as Template.fork does. The child's `close` releases the template.
 
-        A template that has ended or has other surroundings is replaced now; one that hangs, at the next call.
+        This call replaces a template that has ended or has other surroundings. If the template does not
+        answer, the call raises TimeoutError; the next call starts another template.
         """
         with self._lock:
             if self._template is not None and self._template.surroundings != surroundings():

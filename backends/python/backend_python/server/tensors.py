@@ -16,7 +16,7 @@ def model_tensor(tensor: core_tensor.Tensor) -> Tensor:
 
 
 def model_tensor_there(tensor: core_tensor.Tensor) -> Tensor:
-    """GPU variant of `model_tensor`: a tensor on a GPU stays there if the model can take it."""
+    """Return a tensor for the model: on a GPU if it is there and the model can take it, else on the host."""
     if type(tensor) is not core_tensor.Tensor:
         from backend_python.server import devices  # ctypes: imported only with GPUs
 
@@ -26,7 +26,7 @@ def model_tensor_there(tensor: core_tensor.Tensor) -> Tensor:
 
 
 def core_tensor_of(tensor: Tensor) -> core_tensor.Tensor:
-    """Return a model's tensor as a tensor of core. BYTES are encoded."""
+    """Return a model's tensor as a tensor of core. It stays on a GPU if it is there. BYTES are encoded."""
     number = tensor._number
     values = tensor._array
     if values is None:

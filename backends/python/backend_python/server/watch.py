@@ -15,13 +15,13 @@ _LONGEST_S = 5.0  # between two looks
 
 
 class Watch:
-    """A periodic check of one child. Batches cost nothing extra.
+    """A periodic check of one child. It adds no work to a batch.
 
     limit_s    time limit of an execution in seconds; 0 for no limit
     stopped_s  seconds that a process may be stopped while it should execute
     pid        of the process
     executing  returns the number of the batch that is executed, None if there is none
-    stuck      called once, with the reason
+    stuck      called with the reason when the child is stuck; the checks then end
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Watch:
         self._timer = loop.call_later(self._period_s, self._look)
 
     def close(self) -> None:
-        """Stop checking."""
+        """Cancel the timer, so that the child is not checked any more."""
         self._timer.cancel()
 
     def _look(self) -> None:

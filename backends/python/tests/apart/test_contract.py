@@ -36,7 +36,7 @@ class TestOnnxApart(Apart, Answers, Batches, State):
 
 
 class TestNativeApart(Apart, Answers):
-    """By core's C interface."""
+    """The tests of answers for a backend that core calls by its C interface."""
 
     supports = native.TestIdentity.supports
     example = native.TestIdentity.example

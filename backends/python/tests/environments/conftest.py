@@ -153,7 +153,7 @@ def told(serve):
 
 @pytest.fixture
 def refused(serve):
-    """The text with which a model is refused."""
+    """refused(more): serve a model with this configuration, which must fail; return the error's text."""
 
     async def refused(more, source="def execute(self, requests): return []"):
         with pytest.raises(CoreError) as error:

@@ -56,7 +56,7 @@ def conda_environment(folder, python, version, packages):
 
 
 def write_meta(folder, version):
-    """conda-meta, with all of it in one package that conda's cache has no more."""
+    """Write conda-meta as if all files of the folder were of one package that conda's cache has no more."""
     meta = folder / "conda-meta"
     meta.mkdir()
     files = [str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()]

@@ -14,7 +14,10 @@ from core.server import InferenceServer
 
 
 def pack(environment, archive, **files):
-    """An archive as conda-pack makes it, of an environment, with further files by their paths."""
+    """Write and return an archive of an environment, as conda-pack makes it.
+
+    files   path in the archive → text of further files, which are executable
+    """
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
         tar.add(environment, arcname=".")
         for name, text in files.items():

@@ -84,7 +84,7 @@ def installs(parameter):
 
 @pytest.fixture
 def without_uv(monkeypatch):
-    """pip installs."""
+    """Hide uv, so that pip installs."""
     found = shutil.which
     monkeypatch.setattr(
         shutil, "which", lambda name, **more: None if name == "uv" else found(name, **more)

@@ -65,7 +65,7 @@ def played(tmp_path_factory):
 
 @pytest.fixture
 def log(played):
-    """Return the calls on the GPU by this test, in all processes."""
+    """log(pid=None): how often each call of the played GPU was made in this test, by all or one process."""
     begin = played.stat().st_size
 
     def read(pid=None):
@@ -113,7 +113,11 @@ def step(model, takes, gives):
 
 
 def started(repository, ensembles, models):
-    """A server of models (name → body, or body and more of the configuration), and of ensembles."""
+    """Start and return a server of models and ensembles.
+
+    ensembles   name → names of its two steps
+    models      name → body of the class, or that and more text of config.pbtxt
+    """
     io = '{ name: "%s" data_type: TYPE_FP32 dims: [ -1 ] }'
     for name, given in models.items():
         body, more = given if isinstance(given, tuple) else (given, "")
@@ -143,7 +147,7 @@ def server(played, tmp_path_factory):
 
 @pytest.fixture
 def models(server, log):
-    """That server; checks that no memory stays lent between tests."""
+    """Yield that server. After the test, check that no memory is lent any more."""
     yield server
     gc.collect()
     for name in MODELS.keys() - {"here"}:

@@ -28,7 +28,7 @@ def note(what):
 
 
 def memory(size, *, shareable=True):
-    """The address of new memory."""
+    """Return the address of `size` bytes of new memory; other processes can open it if it is shareable."""
     fd = os.memfd_create("gpu")
     os.ftruncate(fd, size)
     mapping = mmap.mmap(fd, size)
@@ -130,7 +130,7 @@ def current(device):
 
 
 def install(put=setattr):
-    """In the place of CUDA's driver."""
+    """Put the functions of this module in the place of those that call CUDA's driver."""
     names = (
         "devices copy_to_host wait shareable open_handle close_handle allocate free copy current"
     )
@@ -139,7 +139,7 @@ def install(put=setattr):
 
 
 def array(values, *, shareable=True, offset=256):
-    """A capsule of DLPack: these values on the GPU, somewhere in an allocation."""
+    """Return a DLPack capsule of these values on the played GPU, `offset` bytes into an allocation."""
     values = np.ascontiguousarray(values)
     owner = Memory(shareable)
     address = owner.address + offset
@@ -149,12 +149,12 @@ def array(values, *, shareable=True, offset=256):
 
 
 def on_gpu(name, values, **how):
-    """A tensor of a model."""
+    """Return a model's Tensor with these values on the played GPU."""
     return tensor.Tensor.from_dlpack(name, array(values, **how))
 
 
 def look(found):
-    """The FP32 values of a model's tensor, as a kernel of the GPU sees them."""
+    """Return the FP32 values of a model's tensor, on the host or on the played GPU."""
     if found.is_cpu():
         return found.as_numpy()
     borrowed = dlpack.borrow(found.to_dlpack())

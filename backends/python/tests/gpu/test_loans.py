@@ -21,7 +21,7 @@ class Kept:
 
 @pytest.fixture
 def own():
-    """A place in memory of this process."""
+    """Return a Place in memory of this process, and that memory."""
     memory = played_gpu.Memory()
     return loans.known.place(memory.address + 64, 12, 0), memory
 

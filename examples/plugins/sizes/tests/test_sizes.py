@@ -1,4 +1,4 @@
-"""The command, run as `python -m core sizes` runs it."""
+"""The command, run as `core sizes` runs it."""
 
 import argparse
 

@@ -59,7 +59,7 @@ class TritonPythonModel:
         self.hooks("__bentoml_shutdown_hook__")
 
     def hooks(self, mark):
-        """Call the methods with @bentoml.on_startup or on_shutdown."""
+        """Call and await the service's methods with the attribute `mark`, which decorators of bentoml set."""
         for name in dir(type(self.service)):
             method = getattr(type(self.service), name, None)
             if getattr(method, mark, False):
@@ -83,7 +83,7 @@ class TritonPythonModel:
             return error_of(error)
 
     def together(self, requests):
-        """Answer requests by one call; more than one have a batch dimension."""
+        """Answer requests by one call of the API. Several requests come only if the model batches."""
         parts = [
             {each.name(): each.as_numpy() for each in request.inputs()} for request in requests
         ]
@@ -109,7 +109,7 @@ class TritonPythonModel:
         return responses
 
     def stream(self, request):
-        """Send each value that the API yields."""
+        """Send each value that the API yields as a response; after an error, that; then end the stream."""
         sender = request.get_response_sender()
         try:
             arrays = {each.name(): each.as_numpy() for each in request.inputs()}

@@ -70,7 +70,10 @@ class TritonPythonModel:
             return error_of(error)
 
     def together(self, requests):
-        """Answer requests by one call of predict; each row is a request of LitServe."""
+        """Answer requests, of which each row is a request of LitServe.
+
+        `predict` is called once for all rows, or once for each row if max_batch_size is 1.
+        """
         rows, counts, contexts = self.rows(requests)
         inputs = [self.call(self.api.decode_request, row, c) for row, c in zip(rows, contexts)]
         if self.api.max_batch_size == 1:
@@ -92,7 +95,10 @@ class TritonPythonModel:
         return responses
 
     def stream_all(self, requests):
-        """Send each item that encode_response yields."""
+        """Send each item that encode_response yields to the request of its row; then end all streams.
+
+        An error is sent to every request.
+        """
         senders = [request.get_response_sender() for request in requests]
         try:
             rows, counts, contexts = self.rows(requests)
@@ -135,7 +141,7 @@ class TritonPythonModel:
         return rows, counts, [{} for _ in rows]
 
     def outputs(self, encoded):
-        """Return the tensors of the encoded responses of one request, one for each row."""
+        """Return the output tensors of one request. `encoded` has one encoded response for each row."""
         found = []
         for spec in self.config["output"]:
             name, kind = spec["name"], self.kinds[spec["name"]]

@@ -42,7 +42,7 @@ class TritonPythonModel:
             )
 
     def data(self, arrays):
-        """Return what predict takes."""
+        """Return the argument of `predict`: a data frame, an array, or a dict of arrays."""
         if self.inputs is None:
             return from_json(json.loads(arrays["input"].reshape(-1)[0]))
         if self.inputs.is_tensor_spec():
@@ -58,7 +58,11 @@ class TritonPythonModel:
         return pandas.DataFrame(columns)
 
     def outputs(self, answer):
-        """Return a tensor for each output of the configuration."""
+        """Return a tensor for each output of the configuration, from the result of `predict`.
+
+        Without a signature, the only output is JSON. Raises TritonModelException if the result does not have
+        the outputs.
+        """
         specs = self.config["output"]
         if self.inputs is None:
             return [tensor(specs[0], json.dumps(plain(answer)))]
@@ -77,7 +81,7 @@ class TritonPythonModel:
 
 
 def scalar(array):
-    """Return a parameter of predict: a value, or a list of several."""
+    """Return the array's only element, or a list of its elements, as a parameter of `predict`."""
     values = [
         each.decode() if isinstance(each, bytes) else each for each in array.reshape(-1).tolist()
     ]
@@ -85,7 +89,7 @@ def scalar(array):
 
 
 def texts(array):
-    """Return an array whose bytes are str."""
+    """Return an array of bytes as an array of str, and any other array unchanged."""
     if array.dtype != np.object_:
         return array
     return np.array([each.decode() for each in array.reshape(-1)], object).reshape(array.shape)
@@ -107,7 +111,10 @@ def column(array, kind):
 
 
 def from_json(document):
-    """Return the data of a request of MLflow's /invocations."""
+    """Return the argument of `predict` for a JSON request of MLflow's /invocations.
+
+    It is a data frame, an array, or a dict of arrays. Raises TritonModelException for an unknown form.
+    """
     if "dataframe_split" in document:
         return pandas.DataFrame(**document["dataframe_split"])
     if "dataframe_records" in document:
@@ -123,7 +130,7 @@ def from_json(document):
 
 
 def plain(answer):
-    """Return an answer as JSON can hold it: a data frame as records."""
+    """Return an answer as JSON can hold it: a data frame as records, arrays as lists, also in containers."""
     if isinstance(answer, pandas.DataFrame):
         return json.loads(answer.to_json(orient="records"))
     if hasattr(answer, "tolist"):
@@ -134,7 +141,11 @@ def plain(answer):
 
 
 def tensor(spec, values):
-    """Return values as the tensor that the configuration describes."""
+    """Return values as the tensor that an output of the configuration describes.
+
+    Elements that are not text become JSON in a STRING. Dimensions of size 1 are added or removed at the end.
+    Raises TypeError for values that the datatype cannot hold.
+    """
     array = np.asarray(values)
     if spec["data_type"] == "TYPE_STRING":
         flat = array.reshape(-1).tolist()

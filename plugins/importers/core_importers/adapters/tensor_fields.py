@@ -21,7 +21,10 @@ import triton_python_backend_utils as pb_utils
 
 
 def kinds_of(config):
-    """Return name → kind for the inputs and outputs of a configuration."""
+    """Return name → kind for the inputs and outputs of a configuration, from the parameter FIELDS.
+
+    A tensor that is not in FIELDS is of kind "value" if its dims are [1], else "list".
+    """
     known = json.loads(config["parameters"]["FIELDS"]["string_value"])
     found = {}
     for each in [*config["input"], *config["output"]]:
@@ -31,7 +34,11 @@ def kinds_of(config):
 
 
 def value_of(array, kind, folder=None):
-    """Return the Python value of a tensor without batch dimension. `folder` holds temporary files."""
+    """Return the Python value of a tensor without batch dimension.
+
+    folder   where a file is made for the kind "file"; the caller removes it
+    Raises TritonModelException for an unknown kind.
+    """
     if kind == "array":
         return array if array.dtype != np.object_ else np.array(json.loads(array.reshape(-1)[0]))
     if kind == "tensor":
@@ -103,7 +110,11 @@ def tensor_of(value, spec, kind, rows=None):
 
 
 def text_of(value, kind="text"):
-    """Return the bytes of a value: of text itself, of an image PNG, else JSON."""
+    """Return the bytes of a value.
+
+    Bytes stay as they are, and a path gives the content of its file. Text is encoded, unless `kind` is
+    "json". For "image", an image of pillow is written in its own format, or as PNG. The rest becomes JSON.
+    """
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     if isinstance(value, os.PathLike):
@@ -133,6 +144,6 @@ def plain(value):
 
 
 def error_of(error):
-    """Return the error of a response: the text of an HTTP exception, else type and text."""
+    """Return a response with an error: the `detail` of an HTTP exception, or else its type and text."""
     text = getattr(error, "detail", None) or f"{type(error).__name__}: {error}"
     return pb_utils.InferenceResponse([], pb_utils.TritonError(str(text)))

@@ -45,7 +45,10 @@ class TritonPythonModel:
         self.handle = self.load_handler(self.parameters["TORCHSERVE_HANDLER"])
 
     def load_handler(self, name):
-        """Return the function handle(rows, context) of a file, or of the class in it, after initialize."""
+        """Return handle(rows, context): a file's function, or the method of the file's only class.
+
+        The function is called once without rows; an object of the class is initialized.
+        """
         for place in ("ts.handler_utils.utils", "ts.protocol.otf_message_handler"):
             importlib.import_module(place).send_intermediate_predict_response = self.send_part
         file, _, function = name.partition(":")
@@ -106,7 +109,10 @@ class TritonPythonModel:
         return None
 
     def send_part(self, answers, ids, message, code, context=None):
-        """Send one part of the answers of a handler that streams."""
+        """Send each request one part of its answers; handlers that stream call this function.
+
+        answers   the parts for all rows; the other arguments are those of TorchServe, and are not used
+        """
         for sender, response in zip(self.senders, self.responses(answers)):
             sender.send(response)
 
@@ -150,7 +156,10 @@ def read_json(path):
 
 
 def value_of(array, content_type):
-    """Return an element as TorchServe gives it to handlers; numbers become lists."""
+    """Return a tensor as TorchServe gives it to handlers: numbers as nested lists, texts as one or a list.
+
+    content_type   decides what a text becomes: JSON's value, str, or a bytearray
+    """
     if array.dtype != np.object_:
         return array.tolist()
     values = [decoded(each, content_type) for each in array.reshape(-1)]

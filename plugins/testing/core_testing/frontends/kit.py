@@ -118,9 +118,9 @@ class FrontendKit:
 
 
 def played(*needs: str, **how: Any) -> Callable[[Scene], Callable[[Any], None]]:
-    """Make a test of a coroutine method that takes a Stage and a client.
+    """Return a decorator that makes a test of a coroutine method, which takes a Stage and a client.
 
-    needs   capabilities; without them the test is skipped
+    needs   capabilities; the test is skipped if the frontend lacks one
     how     keyword arguments of FrontendKit.play
     """
 

@@ -122,7 +122,7 @@ class TestLeavesSharedMemory(Contract):
 
 
 class TestHangs(Contract):
-    """The process must still end."""
+    """Its execution never returns. The process of the tests must end nevertheless."""
 
     class instance(Well):
         gate = threading.Event()

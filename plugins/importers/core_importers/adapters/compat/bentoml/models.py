@@ -18,7 +18,7 @@ class Model:
 
 
 def get(tag):
-    """Return the model of a tag: name, name:latest or name:version."""
+    """Return the model of a tag: name, name:latest or name:version. Raises FileNotFoundError without it."""
     name, _, version = str(tag).partition(":")
     store = Path(os.environ.get("BENTOML_HOME") or Path.home() / "bentoml") / "models"
     folder = store / name
@@ -70,6 +70,6 @@ def check_trust(model):
 
 
 def saved(model):
-    """Return the file of a model, which is a Model or a tag: saved_model and a suffix."""
+    """Return the path of the file saved_model.* of a Model, or of the model of a tag."""
     found = model if isinstance(model, Model) else get(model)
     return str(next(Path(found.path).glob("saved_model.*")))

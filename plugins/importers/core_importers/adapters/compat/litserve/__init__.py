@@ -44,7 +44,7 @@ class LitAPI:
         raise NotImplementedError("predict")
 
     def unbatch(self, output):
-        """Return a list; of a stream, the list of each step."""
+        """Return the outputs as a list; of a stream, an iterator of such a list for each step."""
         return (list(each) for each in output) if self.stream else list(output)
 
     def encode_response(self, output, **kwargs):

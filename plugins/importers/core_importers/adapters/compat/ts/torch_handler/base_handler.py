@@ -24,7 +24,11 @@ class BaseHandler:
         self.profiler_args = {}
 
     def initialize(self, context):
-        """Load TorchScript (.pt), or a class of modelFile with the weights of serializedFile."""
+        """Load the model and the labels that the manifest of `context` names.
+
+        The model is the only class of modelFile with the weights of serializedFile, if there are any. Without
+        modelFile, serializedFile is TorchScript (.pt) or ONNX (.onnx). Raises RuntimeError for another file.
+        """
         self.model_yaml_config = context.model_yaml_config
         self.manifest = context.manifest
         gpu = context.system_properties.get("gpu_id")
