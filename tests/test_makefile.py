@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,18 @@ def test_no_verb_installs_a_distribution_twice():
 
 
 def test_the_readme_begins_with_verbs_that_there_are():
-    said = re.findall(r"^    make ([\w-]+)", (ROOT / "README.md").read_text(), re.M)
+    said = re.findall(r"^\$ make ([\w-]+)", (ROOT / "README.md").read_text(), re.M)
 
     assert said and set(said) <= set(VERBS)
+
+
+def test_what_is_installed_beside_the_compilation_is_what_comes_from_an_index():
+    folders = [".", "backends/onnx", "plugins/adapters"]
+
+    found = subprocess.check_output(
+        [sys.executable, ROOT / ".ci" / "libraries.py", *folders], text=True
+    ).split("\n")[:-1]
+
+    names = {re.split(r"[<>=~;]", each)[0] for each in found}
+    assert {"numpy", "aiohttp", "grpcio", "onnxruntime"} <= names
+    assert {"core", "backend-python", "skl2onnx"} & names == set()

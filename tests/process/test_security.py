@@ -98,9 +98,14 @@ def test_the_commands_of_the_page_work_as_described(tmp_path, run):
     def shell(text):
         text = text.replace("localhost:8000", f"localhost:{server.http}" if server else "")
         text = text.replace("localhost:8002", f"localhost:{server.metrics}" if server else "")
-        text = text.replace("python -m", f"{sys.executable} -m")
+        programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = subprocess.run(
-            ["bash", "-ec", text], cwd=tmp_path, capture_output=True, text=True, check=False
+            ["bash", "-ec", text],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": programs},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
