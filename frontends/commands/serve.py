@@ -1,15 +1,16 @@
-"""`core serve PATH…`: the server, for repositories, folders of models and files of models.
+"""`core serve PATH…`: runs the server with repositories, folders of models and files of models.
 
     command line ─► [main] ─► paths ─► served ─┐
                         └───► flags ───────────┴─► core.serve.main
 
-The flags are those of `core-serve`, and a few of its own. It prints for a person: a short --help on stdout,
-and one line for a wrong flag.
+`core serve` has the flags of `core-serve`, and a few of its own (ServeOptions). It prints for a person: a
+short --help on stdout, and one line on stderr for a wrong command line.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ class ServeOptions(Section):
 
     # fmt: off
     dev: bool = _own(SWITCH, False,
-        "For development: look for changed models every second, and keep serving when a model fails.")
+        "For development: look for changed models every second, keep serving when a model fails, and "
+        "answer with tracebacks.")
     trust: bool = _own(SWITCH, False,
         "Read files that can hold code, such as pickles: anyone who could write such a file can run "
         "commands with your rights.")
@@ -63,7 +65,10 @@ _OWN = {flag.name: flag for flag in flags_of(ServeOptions)}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until a signal comes; return the exit status. Prints the reason if the command line is wrong."""
+    """Serve until a signal comes, or print help, all flags or the version; return the exit status.
+
+    For a wrong command line, print the reason to stderr and return USAGE.
+    """
     flags = plugins.flags()
     flags.add_section(ServeOptions)
     try:
@@ -88,6 +93,8 @@ def _main(arguments: Sequence[str], flags: Flags) -> int:
         return 0
     if own.get("version"):
         return version.run(argparse.Namespace())
+    if own.get("dev"):
+        os.environ["CORE_TRACEBACKS"] = "1"  # for workers too
     passed = [_argument(name, text, flags) for name, text in given if name not in _OWN]
     passed += _defaults({name for name, _ in given}, flags, dev=own.get("dev", False))
     options = parse(passed, flags, warn=lambda text: None)  # the server warns
@@ -114,20 +121,24 @@ def _main(arguments: Sequence[str], flags: Flags) -> int:
 
 
 def _argument(name: str, text: str, flags: Flags) -> str:
-    """Return a flag as one argument."""
+    """Return a flag as one argument: --name=text, or --name alone for a switch without a text."""
     switches = {flag.name for flag in flags.rows if flag.form is SWITCH}
     return f"--{name}" if name in switches and not text else f"--{name}={text}"
 
 
 def _defaults(given: Set[str], flags: Flags, *, dev: bool) -> list[str]:
-    """Return the flags that `core serve` sets unless the user does."""
+    """Return the arguments that `core serve` adds: its own defaults for flags that are not in `given`.
+
+    dev   whether --dev is set: it adds those in _FOR_DEVELOPMENT
+    Flags that no installed distribution has are left out.
+    """
     known = {flag.name for flag in flags.rows}
     wanted = {**_FOR_PEOPLE, **(_FOR_DEVELOPMENT if dev else {})}
     return [f"--{name}={text}" for name, text in wanted.items() if name in known - given]
 
 
 class _FailedModels:
-    """A plugin that notes which models fail to load."""
+    """A plugin that collects the names of models of which a version failed to load."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -139,7 +150,7 @@ class _FailedModels:
 
 
 def _advise(files: Sequence[Path]) -> None:
-    """Say what to do about files that are no complete models."""
+    """Print to stderr, for each file that was served as a model, the `core init` command to configure it."""
     for file in files:
         print(
             f"'{file}' was served without a config.pbtxt; if the error asks for one: "

@@ -21,12 +21,15 @@ _turn = threading.RLock()
 
 
 class _Package(ModuleType):
-    """The package aiohttp before its `__init__` has run. Thread-safe."""
+    """Stands for the package aiohttp until a name of it is used, which runs its `__init__`. Thread-safe."""
 
     _running = False  # its __init__ runs, on the thread that holds the lock
 
     def __getattr__(self, name: str) -> Any:
-        """Return a submodule, imported without the rest, or a name that `__init__` defines."""
+        """Return a submodule, which is imported without `__init__`, or what `__init__` defines by that name.
+
+        Run `__init__` first in the second case, unless it has run. Raises AttributeError for an unknown name.
+        """
         if not name.startswith("__") and importlib.util.find_spec(f"{_NAME}.{name}") is not None:
             return importlib.import_module(f"{_NAME}.{name}")
         with _turn:  # others wait until the names are there
@@ -52,7 +55,7 @@ class _Package(ModuleType):
 
 
 def _put_package() -> None:
-    """Make aiohttp importable without its `__init__`, unless it is already imported."""
+    """Put a _Package for aiohttp into sys.modules, unless aiohttp is imported already or not installed."""
     spec = importlib.util.find_spec(_NAME)
     if _NAME in sys.modules or spec is None:
         return
@@ -65,6 +68,6 @@ def _put_package() -> None:
 _put_package()
 
 from aiohttp import web  # noqa: E402  (the package has to be there)
-from aiohttp.http import HttpVersion11, WSCloseCode  # noqa: E402
+from aiohttp.http import HttpVersion10, HttpVersion11, WSCloseCode  # noqa: E402
 
-__all__ = ["HttpVersion11", "WSCloseCode", "web"]
+__all__ = ["HttpVersion10", "HttpVersion11", "WSCloseCode", "web"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.server import InferenceServer
 from frontends.http.cors import Cors
+from frontends.http.extra_routes import HttpRoutes
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
 from frontends.http.options import HttpOptions
@@ -13,17 +14,22 @@ from frontends.shared.tls import Certificates
 
 
 class HttpFrontend(HttpListener):
-    """The KServe v2 protocol over HTTP/1.1. Not thread-safe: call from the event loop only."""
+    """The port of the KServe v2 protocol over HTTP/1.1. Not thread-safe: call from the event loop only."""
 
     name = "http"
 
     def __init__(self, server: InferenceServer):
         MemoryControl.of(server)  # before other workers ask for its operations
         options = HttpOptions.of(server.options)
-        rows = table(server.control.areas)
+        more = HttpRoutes.of(server)
+        rows = (*table(server.control.areas), *more.rows)
         super().__init__(
             server,
-            Router(restrictions(options.http_restricted_api), (*rows, unknown_operations(rows))),
+            Router(
+                restrictions(options.http_restricted_api),
+                (*rows, unknown_operations(rows)),
+                refusals=more.refusals,
+            ),
             "HTTPService",
             options.http_address,
             options.http_port,

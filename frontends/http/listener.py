@@ -22,7 +22,7 @@ from core.telemetry import log
 from core.tensor import Buffer
 from frontends.http.access_log import complete, entry_of, size_of
 from frontends.http.aiohttp_connection import connection_of
-from frontends.http.aiohttp_web import web
+from frontends.http.aiohttp_web import HttpVersion10, HttpVersion11, web
 from frontends.http.bodies import read_body
 from frontends.http.codec.limits import (
     MOST_CONTROL_BYTES,
@@ -108,7 +108,7 @@ class HttpListener:
 
     @property
     def port(self) -> int:
-        """Return the port that it listens on, also when the system chose it."""
+        """Return the port, also one that the system chose; before `start`, the one that was given."""
         if not self._listeners or self._unix is not None:
             return self._port
         port: int = self._listeners[0].sockets[0].getsockname()[1]
@@ -186,7 +186,10 @@ class HttpListener:
             if active.error is None:
                 response = await self._handle(request)
             else:
-                response = response_of(error_answer(active.error), request)
+                refused_now = self._router.refused(
+                    _path(request.raw_path), error_answer(active.error)
+                )
+                response = response_of(refused_now, request)
             status, size = response.status, size_of(response)
             return response
         except web.HTTPException as error:
@@ -209,6 +212,8 @@ class HttpListener:
             active.end(status, size)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request._message.version < HttpVersion10:
+            return _without_version(request)
         if asked_for(request):
             found = self._conversation(request)
             if isinstance(found, HttpResponse):
@@ -222,6 +227,8 @@ class HttpListener:
         share = RequestShare(connection_of(request).share)
         try:
             answer = await self._answer(request, share)
+            if answer.status >= 400:
+                answer = self._router.refused(_path(request.raw_path), answer)
             return await send(answer, request, share)
         finally:
             share.close()
@@ -229,7 +236,7 @@ class HttpListener:
     def _conversation(
         self, request: web.BaseRequest
     ) -> HttpResponse | Awaitable[web.StreamResponse] | None:
-        """Return the WebSocket that a client asks for, or the response that refuses it.
+        """Return an awaitable that serves the WebSocket of a client, or the response that refuses it.
 
         Return None if the path has no WebSocket: the upgrade is then ignored (RFC 9110, 7.8).
         """
@@ -280,7 +287,7 @@ class HttpListener:
         return caller_of(connection_of(request).active, description)
 
     async def _answer(self, request: web.BaseRequest, share: RequestShare) -> HttpResponse:
-        """Return the response. Raises nothing except when the client has disconnected."""
+        """Return the response; an error is a response, too. Raises only when the client has disconnected."""
         call: HttpRequest | None = None
         try:
             path = _path(request.raw_path)
@@ -328,8 +335,16 @@ class HttpListener:
             )
 
 
+def _without_version(request: web.BaseRequest) -> web.StreamResponse:
+    """Return the refusal of a request line without a version, in HTTP/1.1: aiohttp's would be HTTP/0.9."""
+    request._version = HttpVersion11
+    response = response_of(refusal(400, "the request line has no version of HTTP"), request)
+    response.force_close()
+    return response
+
+
 def _path(target: str) -> str:
-    """Return the path of a request line's target, which may be a whole URL, without its query."""
+    """Return the path in a request line's target, a path or a whole URL, without query and fragment."""
     if not target.startswith("/"):
         target = urlsplit(target).path
     return target.partition("?")[0].partition("#")[0]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from core.config.model_version import parse_version
+from core.errors import CoreError
 from core.request import InferenceRequest
-from core.response import Reply
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.http.codec.timeout import timeout_ns
@@ -17,6 +17,13 @@ from frontends.http.request_share import RequestShare, boundless
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 TEXT_HEADERS = {"Content-Type": "text/plain"}
+
+
+class EndsEarly(Protocol):
+    """Responses that can be ended while their client waits, such as core.response.Reply."""
+
+    def end(self, error: CoreError) -> None:
+        """Cancel the request, and send `error` as the last of its responses."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -37,7 +44,7 @@ class HttpRequest:
     share: RequestShare = field(default_factory=boundless)  # of its connection's memory
     query: str = ""  # of the path, as received; only of GET
     asked: InferenceRequest | None = None  # that a service has read from it
-    reply: Reply | None = None  # its responses, if they can be ended early (Reply.end)
+    reply: EndsEarly | None = None  # its responses, if they can be ended early
 
     @property
     def model(self) -> str:
@@ -47,7 +54,7 @@ class HttpRequest:
 
     @property
     def version(self) -> int:
-        """Return the model's version in the path, -1 for the newest. Raises CoreError(INVALID) for others."""
+        """Return the model's version in the path, -1 for none. Raises CoreError(INVALID) for other text."""
         return parse_version(self.captures["version"] or "")
 
     @property

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from core.control import Area, Operation
 from core.server import InferenceServer
 from frontends.http.errors import error_answer, refusal
+from frontends.http.extra_routes import HttpRoutes, Refusals
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.names import with_model
 from frontends.http.openapi import description
@@ -91,8 +92,9 @@ _ROWS = (
 
 
 async def openapi(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return this description."""
-    return HttpResponse(200, JSON_HEADERS, description(table(server.control.areas)))
+    """Return the OpenAPI document of this server's routes."""
+    rows = (*table(server.control.areas), *HttpRoutes.of(server).rows)
+    return HttpResponse(200, JSON_HEADERS, description(rows))
 
 
 TABLE = (
@@ -106,12 +108,15 @@ _SERVED = frozenset(route.operation for route in TABLE)
 
 
 def table(areas: Mapping[str, Area | type[Area]]) -> tuple[Route, ...]:
-    """Return the table of a server with these areas: also control operations that TABLE has no route for."""
+    """Return the routes of a server with these areas: TABLE, then one for each operation that TABLE lacks.
+
+    Those are routes /control/<name of the operation>, for operations with a JSON form that are not internal.
+    """
     return (*TABLE, *_control_rows(offered(areas.values(), _SERVED)))
 
 
 def unknown_operations(table: Sequence[Route]) -> Route:
-    """Return the row that refuses the control operations which `table` does not have."""
+    """Return the route that refuses each path /control/<name> for which `table` has no route."""
     known = "|".join(route.path.pattern for route in table if route.is_generic)
     path = rf"(?!(?:{known})\Z){control.PATH}[^/]*"
     return row("GET POST", path, "metadata", control.unknown)
@@ -134,25 +139,36 @@ def _control_rows(operations: tuple[Operation, ...]) -> tuple[Route, ...]:
 class Router:
     """A table of routes with the restrictions of one server.
 
-    unknown   the status if no row fits
+    restrictions   the headers with secrets that some categories require
+    unknown        status of the response if no route fits the path
+    refusals       (start of paths, function that puts their refusals into another form), as in HttpRoutes
     """
 
-    def __init__(self, restrictions: Restrictions, table: Sequence[Route], unknown: int = 404):
+    def __init__(
+        self,
+        restrictions: Restrictions,
+        table: Sequence[Route],
+        unknown: int = 404,
+        refusals: Sequence[Refusals] = (),
+    ):
         self.restrictions = restrictions
         self._table = table
         self.unknown = unknown
+        self._refusals = refusals
 
     def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | HttpResponse:
-        """Return the service of a path, or the refusal: 404, 403 or 405, in that order.
+        """Return the route of a request and the named parts of its path, or the response that refuses it.
 
         path   without its query
+        The refusal has status `unknown` for a path without a route, 403 without the header that the category
+        requires, 405 for a method that the route does not have. The first of these that applies is returned.
         """
         if (found := self._queue(method, path)) is None:
             return refusal(self.unknown, "Not Found")
         return self.led(*found, method, headers)
 
     def requirement(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
-        """Return the requirements for the caller of a request; None for an open route or none at all.
+        """Return which roles the caller of a request needs; None for an open route or without a route.
 
         path   without its query
         """
@@ -164,7 +180,7 @@ class Router:
         return requirement(route.category, changes=not route.looks and method != "GET")
 
     def captures(self, method: str, path: str) -> Mapping[str, Any]:
-        """Return the named parts of a path, such as `model`; none for a path without a route.
+        """Return name → text of the named parts of a path, such as `model`; {} for a path without a route.
 
         path   without its query
         """
@@ -172,16 +188,26 @@ class Router:
         return {} if found is None else found[1]
 
     def named(self, server: InferenceServer, match: Match) -> Mapping[str, Any]:
-        """Return the named parts of a path, with the model's name as the server knows it."""
+        """Return the named parts of a path; the model's name is decoded if needed (names.with_model)."""
         return with_model(server, match.captures, match.route.category)
 
+    def refused(self, path: str, answer: HttpResponse) -> HttpResponse:
+        """Return a refusal in the form for this path: changed by a function in `refusals`, else unchanged."""
+        for below, form in self._refusals:
+            if path.startswith(below):
+                return form(answer)
+        return answer
+
     def methods(self, path: str) -> Set[str]:
-        """Return the methods of a path, without its query."""
+        """Return the HTTP methods of all routes that fit a path without query; empty if none fits."""
         fits = (route.methods for route in self._table if route.path.fullmatch(path))
         return frozenset().union(*fits)
 
     def _queue(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
-        """Return the first row that fits, else the first that fits the path, with its named parts."""
+        """Return the first route that fits path and method, or the first that fits the path, or None.
+
+        The named parts of the path come with it.
+        """
         other = None
         for route in self._table:
             if (found := route.path.fullmatch(path)) is not None:
@@ -193,7 +219,11 @@ class Router:
     def led(
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
     ) -> Match | HttpResponse:
-        """Return the service of a route, or a refusal if it is restricted or has no such method."""
+        """Return the Match for a route that fits the path, or the response that refuses the request.
+
+        Refuse it if the headers lack what the category requires, unless the route is open, and if the route
+        does not have the method.
+        """
         restricted = self.restrictions.objection(route.category, headers.get)
         if restricted is not None and not route.is_open:
             return error_answer(restricted)

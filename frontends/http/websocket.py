@@ -17,12 +17,11 @@ from contextlib import aclosing
 from urllib.parse import urlsplit
 
 from core.errors import CoreError, unavailable
-from core.response import Reply
 from core.server import InferenceServer
 from frontends.http.aiohttp_web import WSCloseCode, web
 from frontends.http.cors import Cors
 from frontends.http.errors import refusal
-from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.message import EndsEarly, HttpRequest, HttpResponse
 from frontends.http.services.generate import (
     asked_id,
     error_message,
@@ -45,10 +44,10 @@ def asked_for(request: web.BaseRequest) -> bool:
 
 
 def refused(headers: Mapping[str, str], cors: Cors | None = None) -> HttpResponse | None:
-    """Return the refusal for a page of another origin; None for the same origin or no Origin header.
+    """Return the refusal of a WebSocket handshake, or None if it is permitted.
 
-    Browsers let any page open a WebSocket to any server, with its credentials, and read its messages. So only
-    origins that `cors` lists by name may do so.
+    It is permitted without an Origin header, for the server's own origin, and for origins that `cors` lists
+    by name. Others are refused, because browsers let any page open a WebSocket with the user's credentials.
     """
     origin = headers.get("Origin")
     if origin is None or urlsplit(origin).netloc.lower() == headers.get("Host", "").lower():
@@ -85,9 +84,10 @@ class WebSocketSession:
         self._finishing: asyncio.Task[None] | None = None
 
     async def run(self, call: Callable[[bytes], HttpRequest]) -> web.StreamResponse:
-        """Answer messages until the client, or `finish`, ends it. Raises HTTPException for a bad handshake.
+        """Answer messages until the client or `finish` ends the connection. Then cancel unfinished requests.
 
-        Requests without their last response are then cancelled.
+        call   returns the request in the bytes of a message
+        Raises HTTPException for a bad handshake.
         """
         socket = self._socket
         await socket.prepare(self._request)
@@ -115,7 +115,11 @@ class WebSocketSession:
         return socket
 
     def _objection(self) -> CoreError | None:
-        """Return the error that refuses one more request, None if it is accepted."""
+        """Return the error that refuses one more request; None if it is accepted.
+
+        It is refused with MOST_REQUESTS running, at a limit of the caller, and if the caller lost its role.
+        It counts in the limits, but not the first one, which was counted with the upgrade request.
+        """
         if len(self._running) >= MOST_REQUESTS:
             return _TOO_MANY
         try:
@@ -126,7 +130,7 @@ class WebSocketSession:
         self._counted = True
         return None
 
-    def replies(self) -> list[Reply]:
+    def replies(self) -> list[EndsEarly]:
         return [call.reply for call in self._running.values() if call.reply is not None]
 
     def finish(self) -> None:

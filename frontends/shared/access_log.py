@@ -54,19 +54,23 @@ class AccessLogEntry:
     status: int = 0  # of HTTP, or the code of gRPC
 
     def belong(self, traceparent: str) -> None:
-        """Set the trace id from a `traceparent` header; an empty or invalid one is ignored."""
+        """Set the trace id from the value of a `traceparent` header. Ignore an empty or invalid value."""
         if traceparent and (span := parsed(traceparent)) is not None:
             self.trace = f"{span.trace_id:032x}"
 
     def come_from(self, caller: Any) -> None:
-        """Note the caller (access.Caller); None for a request without an identified caller."""
+        """Set the caller's name, if the caller is known.
+
+        caller   an access.Caller, or None if the request was not identified
+        """
         if caller is not None and caller.known:
             self.caller = caller.name
 
     def line(self, epoch_ns: int) -> dict[str, Any]:
-        """Return the JSON object of the line; it omits empty texts.
+        """Return the JSON object of the line.
 
-        epoch_ns   time.time_ns() - time.monotonic_ns()
+        Fields that are empty text are left out, except `client`. Texts of clients are cut to LONGEST_TEXT.
+        epoch_ns   time.time_ns() - time.monotonic_ns(), to convert monotonic times
         """
         found: dict[str, Any] = {
             "time": iso8601(self.began_ns + epoch_ns),
@@ -116,7 +120,7 @@ class AccessLog:
 
     @classmethod
     def of(cls, options: SharedOptions) -> AccessLog | None:
-        """Return the access log of the options, None without --access-log.
+        """Return the access log that --access-log names, or None if the flag is not set.
 
         Raises CoreError(UNAVAILABLE) for a file that cannot be opened, CoreError(INVALID) for a folder.
         """
@@ -129,7 +133,11 @@ class AccessLog:
         return cls(options.access_log, options.access_log_rate)
 
     def write(self, entry: AccessLogEntry, status: int, bytes_out: int) -> None:
-        """Complete the entry of a request, and queue it unless the rate or a full queue drops it."""
+        """Complete the entry of a request and queue it for the writer.
+
+        Of successful requests only one of `rate` is queued. With a full queue the entry is dropped, and
+        counted.
+        """
         good = status < 400 if entry.protocol == "http" else status == 0
         if good and self._rate > 1:
             self._passed += 1
@@ -194,13 +202,15 @@ class AccessLog:
                 lines = self._lines(count)
                 self._put(lines)
                 self._losses.end()
+            if self._end:
+                self._write_missing()  # no line follows that would report them
         except OSError as error:
             reason = f"the access log '{self._path}' cannot be written: {error.strerror or error}"
             self._lost += len(lines)
             self._losses.add(reason, len(lines))
 
     def _write_missing(self) -> None:
-        """Write a line with the number of lines that were lost since the last such line. Raises OSError."""
+        """Write a line with the number of lines lost since the last such line, unless 0. Raises OSError."""
         lost = self.dropped + self._lost
         if lost > self._reported_lost:
             text = {"time": iso8601(time.time_ns()), "dropped": lost - self._reported_lost}
@@ -212,9 +222,9 @@ class AccessLog:
         return [_encoded(self._waiting.popleft().line(epoch_ns)) for _ in range(count)]
 
     def _put(self, lines: list[bytes]) -> None:
-        """Write lines, and remove written ones from the list. Raises OSError.
+        """Write lines, and remove each written one from the list. Raises OSError.
 
-        Each system call gets whole lines: other processes may append to the same file or pipe.
+        Lines are not split between system calls, because other processes may append to the same file or pipe.
         """
         while lines:
             piece, count = lines[0], 1
@@ -241,7 +251,10 @@ class AccessLog:
         return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
 
     def _moved(self) -> bool:
-        """Return whether the path now has another file or none."""
+        """Return whether the path names another file now, or no file while the log is a regular file.
+
+        Return False for standard output.
+        """
         if self._path == "-":
             return False
         mine = os.fstat(self._file)
@@ -266,5 +279,5 @@ def iso8601(time_ns: int) -> str:
 
 
 def _encoded(line: dict[str, Any]) -> bytes:
-    """Return a line of printable ASCII characters: it escapes all others in the texts of clients."""
+    """Return a line as JSON with a newline; characters other than printable ASCII are escaped."""
     return json.dumps(line, separators=(",", ":")).replace("\x7f", "\\u007f").encode() + b"\n"

@@ -2,8 +2,8 @@
 
 head of a call ─► [enter]: authenticate, authorize, count ─► ActiveCall ─► service ─► [end]: log
 
-A frontend creates a CallDescription, enters it, and ends the ActiveCall when the call is over. It skips both
-if there is neither an access policy nor an access log.
+A frontend creates a CallDescription, calls `enter` with it, and ends the ActiveCall when the call is over. It
+does neither if there is neither an access policy nor an access log.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from core.errors import CoreError, Exhausted, Unauthenticated
+from core.errors import CoreError, Exhausted
 from frontends.shared.access import AccessPolicy, ActiveCall, Caller, Credentials, Requirement
+from frontends.shared.access.unauthenticated import Unauthenticated
 from frontends.shared.access_log import AccessLog
 from frontends.shared.context import FrontendContext
 
@@ -50,7 +51,9 @@ class Restrictions:
     def objection(
         self, category: str, value: Callable[[str], str | bytes | None]
     ) -> CoreError | None:
-        """Return the error for a call that lacks the header of its category; None for others.
+        """Return the error for a call without the right secret in the header of its category.
+
+        Return None for a call that has it, and for a category that requires no header.
 
         value   returns the value of a header, None if it is absent
         """
@@ -75,9 +78,11 @@ class Interceptors:
         self.access_log: AccessLog | None = context.access_log if logged else None
 
     def enter(self, call: CallDescription, wanted: Requirement | None) -> ActiveCall:
-        """Check and begin a call. A refused call has an `error`; the frontend ends it like any other.
+        """Begin a call, and return it: identify its caller, check its roles, count it in the caller's limits.
 
-        wanted   None for a call to an unknown endpoint: it is not checked, and its answer is "not found"
+        wanted   what the caller needs; None for a call that needs no check, such as of an unknown endpoint
+        A call that is refused has an `error`; the frontend ends it like any other. Without a policy, or if
+        the policy exempts `wanted`, nothing is checked or counted.
         """
         active = ActiveCall()
         if self.policy is None or wanted is None or self.policy.is_exempt(wanted):
@@ -92,7 +97,10 @@ class Interceptors:
         return active
 
     def authorize(self, call: CallDescription, wanted: Requirement) -> Caller:
-        """Return the authorized caller. Raises Unauthenticated or CoreError(FORBIDDEN). Needs a policy."""
+        """Identify the caller, check its roles, and return it; the call is not counted. Needs a policy.
+
+        Raises Unauthenticated or CoreError(FORBIDDEN) if the caller may not make the call.
+        """
         assert self.policy is not None
         return self.policy.authorize(credentials_of(call), wanted)
 
@@ -103,14 +111,17 @@ def credentials_of(call: CallDescription) -> Credentials:
 
 
 def caller_of(active: ActiveCall | None, call: CallDescription) -> str:
-    """Return the caller of a call for the audit log: its name if it is known, and its address."""
+    """Return text for the audit log that names the caller: "NAME at ADDRESS", or the address if unknown."""
     caller = None if active is None else active.caller
     known = f"{caller.text} at " if caller is not None and caller.known else ""
     return f"{known}{call.address}"
 
 
 def refusal_headers(error: CoreError) -> Mapping[str, str]:
-    """Return the headers of the response to a refused HTTP request (RFC 6750, 3; RFC 9110, 10.2.3)."""
+    """Return the additional headers of an HTTP response with this error (RFC 6750, 3; RFC 9110, 10.2.3).
+
+    Unauthenticated has WWW-Authenticate, and Exhausted Retry-After in seconds; other errors have none.
+    """
     if isinstance(error, Unauthenticated):
         reason = ', error="invalid_token"' if error.shown else ""
         return {"WWW-Authenticate": f'Bearer realm="core"{reason}'}

@@ -38,7 +38,7 @@ class SharedOptions(Section):
     secure_without_tls: bool = _security(SWITCH, False,
         "With --secure, serve other machines without TLS, for example behind a proxy with TLS.")
     auth_tokens: str = _security(STRING, "",
-        "File with the hashes of tokens and the names of callers; `python -m core token` makes its lines.")
+        "File with the hashes of tokens and the names of callers; `core token` makes its lines.")
     auth_jwks: str = _security(STRING, "",
         "File with the public keys (JWK set) of the issuer of JWT. Needs core[jwt].")
     auth_jwt_issuer: str = _security(STRING, "", "Required claim iss of a JWT.")

@@ -2,8 +2,8 @@
 
     flags that the user sets ─► [harden] ─► Options ─► [check]
 
-A flag that the user sets keeps its value. The server does not start unless it can authenticate callers, and
-uses TLS on every listener that other machines can reach.
+A flag that the user sets keeps its value. With --secure, the server does not start unless it can authenticate
+callers, and uses TLS on every listener that other machines can reach or has --secure-without-tls.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ PROFILE: dict[str, tuple[Any, str]] = {
 
 
 def harden(given: dict[str, Any]) -> Sequence[str]:
-    """Add the values of PROFILE for flags that are not set, if --secure is set; return lines for the log.
+    """If --secure is set, add to `given` the values of PROFILE for flags that are not in it.
+
+    Return lines for the log about the flags of PROFILE; () without --secure.
 
     given   flag with underscores → value, for the flags that the user sets
     """
@@ -51,7 +53,11 @@ def harden(given: dict[str, Any]) -> Sequence[str]:
 
 
 def check(options: SharedOptions, listeners: Sequence[Listener]) -> None:
-    """Raise CoreError(INVALID) if callers are not authenticated, or a public listener has no TLS."""
+    """Raise CoreError(INVALID) if the flags contradict --secure.
+
+    With --secure, callers must be authenticated, and each listener that other machines can reach must have
+    TLS, unless --secure-without-tls is set. Without --secure, only --secure-without-tls is refused.
+    """
     if options.secure_without_tls and not options.secure:
         raise invalid("--secure-without-tls has a meaning with --secure only")
     if not options.secure:
@@ -59,7 +65,7 @@ def check(options: SharedOptions, listeners: Sequence[Listener]) -> None:
     if not (options.auth_tokens or options.auth_jwks or _mutual(listeners)):
         raise invalid(
             "--secure needs to know who calls. Make a token and name its file:\n"
-            "  python -m core token NAME --role infer --file tokens.txt\n"
+            "  core token NAME --role infer --file tokens.txt\n"
             "  core-serve --secure --auth-tokens=tokens.txt ...\n"
             "or name the keys of who issues JWT with --auth-jwks, or ask every client for a certificate "
             "with --http-use-ssl-mutual=true and --grpc-use-ssl-mutual=true (docs/operate/security.md)"
@@ -78,13 +84,16 @@ def check(options: SharedOptions, listeners: Sequence[Listener]) -> None:
 
 
 def _mutual(listeners: Sequence[Listener]) -> bool:
-    """Return whether every listener for inference demands a certificate from its clients."""
+    """Return whether every listener for inference demands a certificate of its clients; False without any."""
     inference = [each for each in listeners if each.inference]
     return bool(inference) and all(each.mutual for each in inference)
 
 
 def is_local(address: str) -> bool:
-    """Return whether only this machine can reach a listener at `address`."""
+    """Return whether only this machine can reach a listener at `address`.
+
+    That is so for "unix:…", "localhost" and loopback addresses; other host names count as public.
+    """
     if address.startswith("unix:") or address == "localhost":
         return True
     try:

@@ -3,8 +3,8 @@
 class Framing:
     """Cuts the bytes for aiohttp into parts, so that no part has bytes of two requests.
 
-    After an error in one call aiohttp answers none of its requests, and it drops all bytes after a request to
-    upgrade to an unknown protocol.
+    Each part is one call of aiohttp. If a call has malformed bytes, aiohttp answers no request in it. After a
+    request to upgrade to an unknown protocol, it drops the bytes that follow.
     """
 
     def next_part(self, data: bytes, at: int, idle: bool) -> int:

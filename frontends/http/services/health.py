@@ -14,14 +14,16 @@ from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.options import HttpOptions
 from frontends.shared.context import context_of
 
+_MOST_LOADING = 20  # versions that a response lists
+
 
 async def live(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return 200 while the server can answer."""
+    """Return status 200 if the server is live, else 400; the body is empty."""
     return _as_status(server.control.health.live())
 
 
 async def ready(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return 200 when the server can serve; 400 before, with what is loading."""
+    """Return status 200 if the server is ready, else 400 with a JSON body that says what is loading."""
     if await server.control.health.ready():
         return HttpResponse()
     loading = {"ready": False, "loading": _loading(server)}
@@ -41,18 +43,15 @@ async def model_ready(server: InferenceServer, call: HttpRequest) -> HttpRespons
 
 
 def _loading(server: InferenceServer) -> list[dict[str, str]]:
-    """Return the step of each version that is loading, and for how long.
+    """Return an entry for each version that is loading, at most _MOST_LOADING.
 
-    Health is often open to callers who may not list models: they get no names.
+    `reason` says its step, and for how long. Name, namespace and version are there only if every caller may
+    list models, without an access policy and a restriction: health is often open to more callers.
     """
     restricted = HttpOptions.of(server.options).http_restricted_api
     has_names = context_of(server).policy is None and "model-repository" not in restricted
     shown = ("name", "namespace", "version", "reason") if has_names else ("reason",)
-    try:
-        entries = server.manager.index()
-    except CoreError:  # of a repository that cannot be read now
-        return []
-    loading = [each for each in entries if each.get("state") == "LOADING"]
+    loading = server.manager.loading(_MOST_LOADING)
     return [{key: each[key] for key in shown if key in each} for each in loading]
 
 

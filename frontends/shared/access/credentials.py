@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from core.errors import Unauthenticated
+from frontends.shared.access.unauthenticated import Unauthenticated
 
 MOST_CHARACTERS = 16 * 1024  # of a token; no issuer makes longer ones
 
@@ -16,8 +16,8 @@ MOST_CHARACTERS = 16 * 1024  # of a token; no issuer makes longer ones
 class Credentials:
     """The credentials of one call.
 
-    secret    a token or a key, "" for none; never in a log, never in an error
-    address   of the client, without a port; it identifies a caller without a secret
+    secret    a token or a key, "" if the call has none; no log and no error shows it
+    address   address of the client without a port; identifies a caller that has no secret
     """
 
     secret: str = field(default="", repr=False)
@@ -27,9 +27,10 @@ class Credentials:
     def of(
         cls, authorizations: Sequence[str], keys: Sequence[str], address: str = ""
     ) -> Credentials:
-        """Return the credentials in all `authorization` and `x-api-key` headers of a call.
+        """Return the credentials in the headers `authorization` and `x-api-key` of a call.
 
-        Raises Unauthenticated for more than one header, another scheme than Bearer, and an invalid length.
+        Raises Unauthenticated if the call has more than one such header, if the scheme is not Bearer, or if
+        the length of the token is invalid.
         """
         shown = len(authorizations) + len(keys)
         if not shown:
@@ -57,10 +58,10 @@ class Credentials:
 
 
 def network_of(address: str) -> str:
-    """Return the name of a caller without a token: an IPv4 address, or the /64 network of an IPv6 address.
+    """Return the name of a caller without a token: its IPv4 address, or the /64 network of its IPv6 address.
 
-    One customer usually has a whole /64 network, and could otherwise use any number of names. Text that is
-    not an address is returned unchanged.
+    One customer usually has a whole /64 network, and could otherwise use any number of names. The loopback
+    address ::1 and text that is no address are returned unchanged.
     """
     return _network_of(address) if ":" in address else address
 

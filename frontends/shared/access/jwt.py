@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import CoreError, Unauthenticated, invalid, unavailable
+from core.errors import CoreError, invalid, unavailable
 from frontends.shared.access.roles import ROLES
+from frontends.shared.access.unauthenticated import Unauthenticated
 from frontends.shared.options import SharedOptions
 
 try:
@@ -33,7 +34,11 @@ except ImportError as error:
 
 @dataclass(frozen=True)
 class Holder:
-    """The holder of a valid token: `<issuer>#<sub>`, its roles, and when the token expires (Unix seconds)."""
+    """The holder of a valid token.
+
+    name        `<issuer>#<sub>`
+    expires_s   when the token expires, in seconds since 1970
+    """
 
     name: str
     roles: frozenset[str]
@@ -70,7 +75,10 @@ class Issuer:
         self._keys = _keys(self.path)
 
     def holder(self, token: str) -> Holder:
-        """Return the holder of a token. Raises Unauthenticated for an invalid token."""
+        """Verify the signature and the claims of a token, and return its holder.
+
+        Raises Unauthenticated if one of them is not valid.
+        """
         options = self._options
         try:
             claims: dict[str, Any] = jwt.decode(
@@ -94,7 +102,11 @@ class Issuer:
         )
 
     def _key(self, token: str) -> jwt.PyJWK:
-        """Return the key that a token names, or the only key. Raises Unauthenticated for a mismatch."""
+        """Return the key with the name in the token's header, or the only key if the header has no name.
+
+        Raises Unauthenticated if there is not exactly one such key, or if the token's algorithm is not
+        permitted or not that of the key.
+        """
         head = jwt.get_unverified_header(token)
         name = head.get("kid")
         found = [key for key in self._keys if name is None or key.key_id == name]
@@ -138,7 +150,11 @@ def _keys(path: str) -> Sequence[jwt.PyJWK]:
 
 
 def _values(claims: Mapping[str, Any], path: str) -> list[str]:
-    """Return the values of a claim: the strings of a list, or the words of a string such as `scope`."""
+    """Return the values of a claim: the strings in a list, or the words of a string such as `scope`.
+
+    path   name of the claim, or names of nested claims with "." between them
+    Return [] if there is no such claim, or if it is neither a list nor a string.
+    """
     found: Any = claims.get(path)
     if found is None:
         found = claims
@@ -161,7 +177,10 @@ _REASONS = (
 
 
 def _why(error: PyJWTError) -> str:
-    """Return the reason of an error without PyJWT's own text, which may quote the token."""
+    """Return why a token is refused, such as "has expired".
+
+    PyJWT's own text is not used, because it may quote the token.
+    """
     if isinstance(error, MissingRequiredClaimError):
         return f"has no claim '{error.claim}'"
     for kind, reason in _REASONS:

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from core.errors import Unauthenticated, forbidden
+from core.errors import forbidden
 from frontends.shared.access.active_call import ActiveCall
 from frontends.shared.access.bucket_table import BucketTable
 from frontends.shared.access.credentials import Credentials, network_of
 from frontends.shared.access.limits import Allowance, Allowances, Clock, Limits
 from frontends.shared.access.roles import CATEGORIES, Requirement
 from frontends.shared.access.tokens import digest_of, token_file
+from frontends.shared.access.unauthenticated import Unauthenticated
 from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 
@@ -34,7 +35,7 @@ _LONGEST_CACHED_S = 300.0  # then a token is verified again, even if it is valid
 
 @dataclass(slots=True, eq=False)
 class Caller:
-    """An identified caller."""
+    """Who sends a request, identified by a token or, without one, by its address."""
 
     policy: AccessPolicy
     name: str  # for logs; the address of a caller without a token
@@ -62,7 +63,7 @@ class Caller:
 
 
 class AccessPolicy:
-    """The tokens, issuers and limits of one server. Created by `of`."""
+    """Identifies the callers of one server, and checks their roles and limits. Created by `of`."""
 
     def __init__(
         self,
@@ -92,7 +93,10 @@ class AccessPolicy:
     def of(
         cls, options: SharedOptions, table: Callable[[], BucketTable | None] = lambda: None
     ) -> AccessPolicy | None:
-        """Return the policy; None without tokens, keys and limits. Raises CoreError for unusable files."""
+        """Return the policy, or None if the options set no tokens, no keys of issuers and no limits.
+
+        Raises CoreError for files that cannot be read or used.
+        """
         limited = options.limit_rate > 0 or options.limit_concurrency > 0
         if not (options.auth_tokens or options.auth_jwks or limited):
             return None
@@ -109,7 +113,12 @@ class AccessPolicy:
             files.add("--auth-jwks", [self._issuer.path], self._read_issuer)
 
     def identify(self, credentials: Credentials) -> Caller:
-        """Return the caller with these credentials. Raises Unauthenticated for a token that is not valid."""
+        """Return the caller with these credentials.
+
+        A caller without a token has no roles, and its address or network as its name; so has each caller if
+        the server has no tokens and no keys of issuers. Raises Unauthenticated for an invalid token, unless
+        the server has no tokens and no keys of issuers.
+        """
         if not self._knows_callers or not credentials.secret:
             name = network_of(credentials.address)
             return self._caller(name, frozenset(), self._limits, self._longest_s(), known=False)
@@ -123,13 +132,19 @@ class AccessPolicy:
         return found
 
     def authorize(self, credentials: Credentials, wanted: Requirement) -> Caller:
-        """Return the caller, if its roles are enough. Raises Unauthenticated, or CoreError(FORBIDDEN)."""
+        """Return the caller with these credentials, who may do what is `wanted`.
+
+        Raises what `identify` and `check` raise.
+        """
         caller = self.identify(credentials)
         self.check(caller, wanted)
         return caller
 
     def check(self, caller: Caller, wanted: Requirement) -> None:
-        """Raise Unauthenticated or CoreError(FORBIDDEN) if the roles of the caller are not enough."""
+        """Check that the category is open to every caller, or that the caller has a sufficient role.
+
+        Otherwise raises CoreError(FORBIDDEN), or Unauthenticated for a caller without a token.
+        """
         if wanted.category in self._open or not caller.roles.isdisjoint(wanted.roles):
             return
         if not caller.known:
@@ -141,7 +156,7 @@ class AccessPolicy:
         raise forbidden(f"this API needs the role {wanted.text}; {caller.text} has {has}")
 
     def is_exempt(self, wanted: Requirement) -> bool:
-        """Return whether a call is neither checked nor counted: health, if it is open to every caller."""
+        """Return whether a call is neither checked nor counted: a health call, if health is open to all."""
         return wanted.category == "health" and "health" in self._open
 
     def _verified(self, secret: str, digest: bytes) -> Caller:

@@ -26,7 +26,10 @@ _HASH = re.compile(r"sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class TokenHolder:
-    """The holder of a token: one line of the file. limits: None for the limits of all callers."""
+    """The holder of a token, from one line of the file.
+
+    limits   None if the line has none; then the limits in the server's options hold
+    """
 
     name: str
     roles: frozenset[str]
@@ -34,7 +37,7 @@ class TokenHolder:
 
 
 def digest_of(secret: str) -> bytes:
-    """Return the SHA-256 of a token. A token has 256 random bits, so that no slow hash is necessary."""
+    """Return the SHA-256 of a token. No slow hash is necessary, because a token has 256 random bits."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
@@ -44,7 +47,7 @@ def new_token() -> str:
 
 
 def line_of(name: str, roles: list[str], token: str, limits: Limits | None = None) -> str:
-    """Return the line of a token. Raises CoreError(INVALID) for an invalid name, role or limit."""
+    """Return the line of a token in the file. Raises CoreError(INVALID) for an invalid name, role, limit."""
     shown = [name, ",".join(roles), f"sha256:{digest_of(token).hex()}"]
     if limits is not None:
         shown += [
@@ -58,7 +61,10 @@ def line_of(name: str, roles: list[str], token: str, limits: Limits | None = Non
 
 
 def token_file(path: str) -> dict[bytes, TokenHolder]:
-    """Read a file: hash → holder. Raises CoreError(INVALID) for a file that cannot be read or used."""
+    """Read a file of tokens; return SHA-256 of a token → its holder.
+
+    Raises CoreError(INVALID) for a file that cannot be read or used.
+    """
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -68,7 +74,11 @@ def token_file(path: str) -> dict[bytes, TokenHolder]:
 
 
 def read_tokens(text: str, origin: str) -> dict[bytes, TokenHolder]:
-    """Parse a file: hash → holder. Raises CoreError(INVALID), with `origin` and line, never with the hash."""
+    """Parse the text of a file of tokens; return SHA-256 of a token → its holder.
+
+    origin   name of the file in errors
+    Raises CoreError(INVALID) for an invalid line. The error shows the line's number, but no hash.
+    """
     found: dict[bytes, TokenHolder] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -107,7 +117,7 @@ def _digest(text: str, where: str) -> bytes:
     if found is None:
         raise invalid(
             f"{where}: the third word must be sha256: and 64 hex digits in lower case; "
-            "python -m core token makes such lines"
+            "core token makes such lines"
         )
     return bytes.fromhex(found[1])
 

@@ -153,6 +153,7 @@ ODD = {
     "two blanks": head(LENGTH, first=f"POST  {INFER} HTTP/1.1") + BODY,
     "HTTP/1.0": head(LENGTH, first=f"POST {INFER} HTTP/1.0") + BODY,
     "HTTP/1.2": head(LENGTH, first=f"POST {INFER} HTTP/1.2") + BODY,
+    "no version": head(LENGTH, first=f"POST {INFER}") + BODY,
     "the beginning of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "the beginning of TLS": bytes.fromhex("16030100c4010000c00303") + bytes(32),
     "no HTTP at all": b"hello\r\n\r\n",
@@ -229,6 +230,14 @@ async def test_nor_if_its_bytes_come_one_by_one(ports, what):
         return  # the server may close while there is more to send
 
     assert await told(ports[0], *(data[at : at + 1] for at in range(len(data)))) == expected
+
+
+@pytest.mark.parametrize("lane", ["auto"])
+@pytest.mark.parametrize("first", [f"POST {INFER}", "POST /v2/models/echo", "GET /v2"])
+async def test_a_request_without_a_version_is_refused_in_http(ports, first):
+    for port in ports:
+        (answer, *_), *_ = await told(port, head(LENGTH, first=first) + BODY)
+        assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 COMMON = {

@@ -16,6 +16,7 @@ from core.system.account import MemoryAccount
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.http.codec import generate as codec
+from frontends.http.extra_routes import HttpRoutes
 from frontends.http.frontend import HttpFrontend
 from frontends.http.services import generate as service
 from frontends.shared.context import FrontendContext
@@ -39,6 +40,8 @@ class ScriptedServer:
         self.control = SimpleNamespace(areas={})
 
     def shared(self, factory):
+        if factory is HttpRoutes:
+            return HttpRoutes(self)
         if factory is FrontendContext:
             return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
         return SimpleNamespace(regions=SharedMemoryRegions(False))

@@ -18,6 +18,7 @@ from core.system.account import MemoryAccount
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.http import websocket
+from frontends.http.extra_routes import HttpRoutes
 from frontends.http.frontend import HttpFrontend
 from frontends.http.websocket import MOST_REQUESTS
 from frontends.shared.context import FrontendContext
@@ -48,6 +49,8 @@ class ScriptedServer:
         self.control = SimpleNamespace(areas={})
 
     def shared(self, factory):
+        if factory is HttpRoutes:
+            return HttpRoutes(self)
         if factory is FrontendContext:
             return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
         return SimpleNamespace(regions=SharedMemoryRegions(False))

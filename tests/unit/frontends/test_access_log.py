@@ -227,6 +227,21 @@ def test_a_reader_that_does_not_read_loses_lines_and_delays_no_request(opened, t
     assert len([line for line in said if "id" in line]) == 5000 - log.dropped
 
 
+def test_lines_dropped_while_the_last_ones_are_written_are_reported_at_the_end(opened, path):
+    log = opened()
+    taken = log._lines
+
+    def lines_while_three_are_dropped(count):
+        log.dropped += 3
+        return taken(count)
+
+    log._lines = lines_while_three_are_dropped
+    log.write(entry(), 200, 0)
+    log.close()
+
+    assert [line.get("dropped", 0) for line in lines(path)] == [0, 3]
+
+
 def _all_of(reader):
     while piece := os.read(reader, 65536):
         yield piece

@@ -111,7 +111,10 @@ def test_an_operation_says_what_it_does_and_what_its_category_is():
 
 
 async def test_it_is_served_with_the_operations_of_the_server():
-    server = SimpleNamespace(control=SimpleNamespace(areas={"repository": RepositoryControl}))
+    server = SimpleNamespace(
+        control=SimpleNamespace(areas={"repository": RepositoryControl}),
+        shared=lambda factory: factory(None),
+    )
     answer = await openapi(server, None)
 
     assert answer.body == description(ROUTES)

@@ -69,7 +69,7 @@ def test_at_least_one_caller_must_be_known():
     text = refusal()
 
     assert "--secure needs to know who calls" in text
-    assert "python -m core token NAME --role infer --file tokens.txt" in text
+    assert "core token NAME --role infer --file tokens.txt" in text
     assert "--auth-jwks" in text
 
 

@@ -10,8 +10,9 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from core.errors import CoreError, Kind, Unauthenticated
+from core.errors import CoreError, Kind
 from frontends.shared.access import AccessPolicy, Credentials, requirement
+from frontends.shared.access.unauthenticated import Unauthenticated
 from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 

@@ -5,10 +5,11 @@ import os
 
 import pytest
 
-from core.errors import CoreError, Exhausted, Kind, Unauthenticated
+from core.errors import CoreError, Exhausted, Kind
 from frontends.shared.access import CATEGORIES, AccessPolicy, Credentials, requirement
 from frontends.shared.access.limits import Limits
 from frontends.shared.access.tokens import line_of
+from frontends.shared.access.unauthenticated import Unauthenticated
 from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 
