@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import os
 import re
 import sys
 import traceback
@@ -74,17 +75,6 @@ class DeadlineExceeded(CoreError):
         super().__init__(Kind.DEADLINE_EXCEEDED, message)
 
 
-class Unauthenticated(CoreError):
-    """Error of a caller that could not be identified.
-
-    shown   True if the caller sent credentials, which are invalid; False if it sent none
-    """
-
-    def __init__(self, message: str, *, shown: bool):
-        super().__init__(Kind.UNAUTHENTICATED, message)
-        self.shown = shown
-
-
 class Exhausted(CoreError):
     """Error of a caller that has reached a limit. It may retry after `retry_after_s` seconds."""
 
@@ -122,7 +112,7 @@ def cancelled(message: str = "request was cancelled") -> CoreError:
 
 
 class AuthorError(CoreError):
-    """An exception of a backend's own code, which is its `__cause__`, with the file and line."""
+    """The error for an exception of a backend's own code, its `__cause__`; the text has file and line."""
 
 
 def call_author(backend: str, step: str, function: Callable[..., T], *args: Any) -> T:
@@ -149,9 +139,7 @@ def raised_at(error: BaseException) -> str:
     package, found = "", ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         top = str(frame.f_globals.get("__name__")).partition(".")[0]
-        if (
-            "__tracebackhide__" in frame.f_code.co_varnames
-        ):  # a wrapper of a test, as pytest marks it
+        if "__tracebackhide__" in frame.f_code.co_varnames:  # of a test, as pytest marks it
             continue
         if top == package or (not package and top not in _NOT_AUTHORS):
             package, parts = top, Path(frame.f_code.co_filename).parts
@@ -161,7 +149,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Return the type and text of an exception of an author's code, with the nearest name for a wrong one."""
+    """Return the type and text of an author's exception; its traceback too with CORE_TRACEBACKS=1 (--dev)."""
     import difflib  # slow to import, and only errors need it
 
     text, near = f"{type(error).__name__}: {error}", []
@@ -170,4 +158,5 @@ def described(error: BaseException) -> str:
             near = difflib.get_close_matches(error.name, dir(error.obj)[:_MOST_NAMES], 1)
     elif label := re.fullmatch(r'unknown enum label "(?!TYPE_)(\w+)"', str(error)):  # of protobuf
         near = [f"TYPE_{label[1]}"]
-    return f"{text}; did you mean '{near[0]}'?" if near else text
+    trace = traceback.format_exception(error) if os.environ.get("CORE_TRACEBACKS") == "1" else []
+    return "\n".join([f"{text}; did you mean '{near[0]}'?" if near else text, *trace]).rstrip()

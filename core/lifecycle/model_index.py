@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from core.errors import Loading, internal, invalid, not_found, unavailable
@@ -31,7 +32,7 @@ class ModelIndex:
         self._looking = False  # True during the first look at the repositories
 
     def resolve(self, name: str, version: int = NEWEST) -> ModelVersion:
-        """Return the READY version of that number, or the newest READY one.
+        """Return the READY version with that number; for NEWEST, the newest one that is READY.
 
         Raises CoreError(NOT_FOUND) for an unknown model or version. Raises CoreError(UNAVAILABLE) during a
         load and for a known version that is not ready. Raises CoreError(INVALID) for a name that several
@@ -65,7 +66,7 @@ class ModelIndex:
         )
 
     def _only(self, name: str) -> ManagedModel | None:
-        """Return the only model of that name, or None (with namespaces).
+        """Return the one model that a name without namespace means, or None if there is none.
 
         Raises CoreError(INVALID) if several models have the name.
         """
@@ -78,13 +79,13 @@ class ModelIndex:
         return self._models[found[0]] if found else None
 
     def results(self) -> list[tuple[str | None, str, dict[tuple[str, str], int]]]:
-        """Return (namespace, name, `results`) of each ManagedModel."""
+        """Return (namespace or None, name, `results`) of each ManagedModel."""
         return [
             (namespace_of(key), name_of(key), model.results) for key, model in self._models.items()
         ]
 
     def knows(self, name: str) -> bool:
-        """Return whether the model was requested, by name or through an ensemble."""
+        """Return whether the model was requested, by name or through an ensemble, and not forgotten since."""
         return bool(self._registry.keys_of(name))
 
     def raise_if_loading(self, name: str) -> None:
@@ -94,11 +95,11 @@ class ModelIndex:
                 raise Loading(text)
 
     def serves(self, name: str) -> bool:
-        """Return whether any version of a model serves."""
+        """Return whether any version of a model with this name is READY."""
         return any(each.name == name and each.state == "READY" for each in self.versions())
 
     def ready_versions(self, name: str) -> list[int]:
-        """Numbers of the READY versions of a model, ascending. `name` may be its key."""
+        """Return the numbers of the READY versions of a model, ascending; empty for an unknown one."""
         model = self._models.get(name)
         versions = model.versions if model is not None else {}
         return sorted(number for number, each in versions.items() if each.state == "READY")
@@ -109,14 +110,14 @@ class ModelIndex:
             yield from (model.versions[number] for number in sorted(model.versions))
 
     def all_ready(self) -> bool:
-        """Return whether every wanted model serves with every version that it should have."""
+        """Return whether every wanted model has versions and every version that is not unloaded is ready."""
         return all(
             not (model.wanted and not model.versions) and all(map(_fine, model.versions.values()))
             for model in self._models.values()
         )
 
     async def check_all(self) -> bool:
-        """Check the instances of every READY version. Return whether all can serve."""
+        """Ask the instances of every READY version. Return whether each of these versions can serve."""
         chains = [each.chain for each in self.versions() if each.state == "READY"]
         return all(await asyncio.gather(*(chain.check() for chain in chains)))
 
@@ -129,7 +130,7 @@ class ModelIndex:
                 raise internal(f"failed to read the model repository: {error}") from error
 
     def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
-        """Return the v2 entries of the repository index, sorted by name and version.
+        """Return the v2 entries of the index, or only those in state READY, sorted by name and version.
 
         A model that came with a load request is listed until all its versions are unloaded. Remote
         repositories contribute the models that the last look saw.
@@ -158,8 +159,18 @@ class ModelIndex:
                 entries.append(named)
         return [entry for entry in entries if not ready_only or entry.get("state") == "READY"]
 
+    def loading(self, most: int) -> list[dict[str, Any]]:
+        """Return the index entries of at most `most` loading versions, without a look at the repositories."""
+        found = (
+            {**named_entry(name_of(name), namespace_of(name)), **_entry(version)}
+            for name, model in self._models.items()
+            for version in model.versions.values()
+            if version.state == "LOADING"
+        )
+        return list(islice(found, most))
+
     def table(self) -> list[tuple[str, str, str]]:
-        """Return (model, version, status) of every model that was tried, for the startup table."""
+        """Return (model, version or "-", status) of each version, and of each model without one, as text."""
         rows = []
         for _, model in sorted(self._models.items()):
             for number, version in sorted(model.versions.items()):
@@ -172,7 +183,7 @@ class ModelIndex:
 
 
 def named_entry(name: str, namespace: str | None) -> dict[str, Any]:
-    """Return the first fields of an index or statistics entry; with namespaces, it includes the namespace."""
+    """Return the first fields of an index or statistics entry: the name and the namespace, if any."""
     return {"name": name} if namespace is None else {"name": name, "namespace": namespace}
 
 

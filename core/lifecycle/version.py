@@ -102,7 +102,7 @@ class ModelVersion:
 
     @property
     def statistics(self) -> Statistics:
-        """Counters since the version was loaded; available as long as its chain."""
+        """Return the counters since the version was loaded; available as long as its chain."""
         return self.chain.statistics
 
     def memory_usage(self) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ class ModelVersion:
 
     @property
     def wanted(self) -> bool:
-        """Return whether it serves, or should serve and does not."""
+        """Return whether it is READY or LOADING, or has failed: UNAVAILABLE without an unload."""
         return self.state in ("READY", "LOADING") or (
             self.state == "UNAVAILABLE" and self.reason != UNLOADED
         )
@@ -160,7 +160,7 @@ class ModelVersion:
         return False
 
     def become(self, state: State, reason: str = "") -> None:
-        """Change the state and notify plugins."""
+        """Change state and reason, and call the hook core_model_changed."""
         self.state, self.reason = state, reason
         event = state.lower()
         if state == "UNAVAILABLE":
@@ -266,7 +266,7 @@ class ModelVersion:
         hint = ""
         if isinstance(error, AuthorError):
             cause = error.__cause__
-            hint = f"; `python -m core config {self.directory}` loads it without a server"
+            hint = f"; `core config {self.directory}` loads it without a server"
         logger.error(
             "failed to load '%s' version %d%s: %s",
             self.key,
@@ -281,7 +281,7 @@ class ModelVersion:
 def settled(
     version: ModelVersion, backend: Backend | None, host: Host
 ) -> tuple[ModelConfig, Signature]:
-    """Return the completed configuration and the signature of a version, in one worker thread call.
+    """Return the completed configuration and the signature of a version. Worker thread.
 
     Raises the errors of `settled_config` and `signature_of`.
     """

@@ -89,7 +89,7 @@ cpdef tuple shape_of(object array):
 
 
 cpdef object flat(object array, object dtype):
-    """Return the bytes of an array, row-major: a copy if they are few, else a read-only view."""
+    """Return the bytes of an array of `dtype`, row-major: a copy if they are few, else a read-only view."""
     cdef np.ndarray source
     cdef np.npy_intp size
     cdef np.ndarray octets
@@ -122,7 +122,7 @@ cpdef Py_ssize_t length(object raw) except -1:
 
 
 cdef Py_ssize_t fill(char* to, Py_ssize_t room, object raw) except -1:
-    """Copy the bytes of an object, row-major, and return their number. Raise ValueError if `room` is too small."""
+    """Copy the bytes of `raw`, row-major; return their number. Raise ValueError for more than `room`."""
     cdef Py_buffer buffer
     cdef Py_ssize_t size
     if type(raw) is bytes:
@@ -156,7 +156,7 @@ cdef inline int _check(Py_ssize_t size, Py_ssize_t room) except -1:
 
 
 cpdef bytes joined(list parts, Py_ssize_t alignment):
-    """Return a copy of all parts, each at the next multiple of `alignment`, with zeros between."""
+    """Return a copy of all parts in a row, each padded with zeros to a multiple of `alignment`."""
     cdef Py_ssize_t size = 0, copied, gap, at = 0
     for part in parts:
         copied = length(part)
@@ -176,7 +176,7 @@ cdef inline Py_ssize_t _gap(Py_ssize_t size, Py_ssize_t alignment) noexcept:
 
 
 cpdef object part(object raw, Py_ssize_t start, Py_ssize_t size):
-    """Return `size` bytes of a flat buffer from `start` on: a copy of `bytes`, else a view."""
+    """Return `size` bytes of a flat buffer from `start` on: a copy if it is `bytes`, else a view."""
     if type(raw) is not bytes:
         return PyMemoryView_FromObject(raw)[start : start + size]
     if start < 0 or size < 0 or start > PyBytes_GET_SIZE(raw) - size:

@@ -39,7 +39,7 @@ cdef dict _METRICS = {CORE_COUNTER: "counter", CORE_GAUGE: "gauge", CORE_HISTOGR
 
 
 def new_executor(instance):
-    """Return a callable that executes batches on a native instance. Raise CoreError(INTERNAL)."""
+    """Return a callable that executes batches on a native instance. Raise CoreError if that is wrong."""
     cdef core_instance* native
     capsule = instance.native
     name = type(instance).__module__
@@ -56,7 +56,7 @@ def new_executor(instance):
 
 
 cdef int _check(core_instance* native, str name) except -1:
-    """Raise CoreError if the instance was built for another ABI or is incomplete."""
+    """Raise CoreError(INTERNAL) if an instance is of another ABI, has unknown flags or is incomplete."""
     if native.abi_version != CORE_ABI_VERSION:
         newer = native.abi_version > CORE_ABI_VERSION
         raise internal(
@@ -104,7 +104,7 @@ cdef class DeferredResponse:
         return 0
 
     cdef _end(self):
-        """End the responses."""
+        """End the responses without a last one: with an error, unless the model is decoupled."""
         if self.call.contract.decoupled:
             self.call.batch.finish(self.request)
         else:

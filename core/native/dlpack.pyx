@@ -49,7 +49,7 @@ cdef const char* NAME = "dltensor"  # of a capsule that is not consumed
 
 
 def array_info(capsule):
-    """Return the description of the array in a capsule, without consuming the capsule."""
+    """Return (kind, shape, steps, address, device) of the array in a capsule, without consuming it."""
     if not PyCapsule_IsValid(<PyObject*>capsule, NAME):
         raise ValueError("not a DLPack capsule, or one that was taken before")
     cdef Tensor* tensor = &(<Managed*>PyCapsule_GetPointer(<PyObject*>capsule, NAME)).tensor
@@ -105,7 +105,7 @@ def lend(uintptr_t address, kind, tuple shape, device, owner):
 
 
 cdef void _delete(Managed* managed) noexcept with gil:
-    """Release the memory: called by the consumer, or for an unconsumed capsule."""
+    """Release the owner and the description; the consumer calls it, or `_destroy` without a consumer."""
     cdef PyObject* kind
     cdef PyObject* value
     cdef PyObject* traceback
@@ -117,6 +117,6 @@ cdef void _delete(Managed* managed) noexcept with gil:
 
 
 cdef void _destroy(PyObject* capsule) noexcept:
-    """Destroy a capsule. A consumer has renamed the capsules that it has consumed."""
+    """Release an unconsumed capsule. A consumer has renamed the capsules that it has consumed."""
     if PyCapsule_IsValid(capsule, NAME):
         _delete(<Managed*>PyCapsule_GetPointer(capsule, NAME))

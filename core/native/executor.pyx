@@ -89,7 +89,7 @@ cdef class NativeExecutor:
 
 
 cdef int64_t _between(int64_t least, int64_t wanted, int64_t most) noexcept:
-    """Return a time that a backend has given if it lies within the execution, else the end of the execution."""
+    """Return `wanted`, a time that a backend has given, if it lies between the others, else `most`."""
     return wanted if least <= wanted <= most else most
 
 
@@ -118,7 +118,7 @@ cdef class NativeCall:
         self.details = None
 
     cdef int fill(self, Batch batch) except -1:
-        """Describe the batch for the backend."""
+        """Write the batch into `execution`, which the backend reads, and hold the buffers of its tensors."""
         cdef list requests = batch.requests
         cdef Py_ssize_t n = len(requests), needed
         cdef InferenceRequest request = requests[0]
@@ -192,7 +192,7 @@ cdef class NativeCall:
         return 0
 
     def _fill_targets(self, int32_t i, InferenceRequest request):
-        """Register memory of the client into which the backend writes outputs of request `i`."""
+        """Register the client's host memory, into which the backend writes outputs of request `i` itself."""
         cdef RequestedOutput output
         cdef Target target
         cdef Py_buffer buffer
@@ -213,7 +213,7 @@ cdef class NativeCall:
             self.execution.targets.push_back(target)
 
     cdef deliver(self):
-        """Give the responses of the backend to the batch."""
+        """Give the batch what the backend has left: responses, requests to reschedule, ends of responses."""
         cdef Execution* execution = self.execution
         cdef Answer* answer
         cdef int32_t i, n = <int32_t>len(self.batch.requests)
@@ -242,7 +242,7 @@ cdef class NativeCall:
                     self.batch.finish(i)
 
     cdef _split(self):
-        """Return the outputs of batch->all as tensors of each request."""
+        """Return for each request a list of tensors: its rows of the outputs in batch->all."""
         cdef Answer* answer = &self.execution.together()
         cdef list requests = self.batch.requests, found
         cdef Py_ssize_t n = len(requests), i
@@ -284,7 +284,7 @@ cdef class NativeCall:
         )
 
     cdef list tensors(self, Answer* answer, int32_t request):
-        """Return the outputs of the response to one request."""
+        """Return the outputs of the response to one request. Raise CoreError(INTERNAL) for invalid BYTES."""
         cdef Output* output
         cdef list found = []
         cdef size_t o
@@ -312,7 +312,7 @@ cdef class NativeCall:
         return memory(output.block.release(), None, output.data, output.size)
 
     cdef respond(self, Answer* answer, int32_t request, bint final):
-        """Send a response to one request, and free what it holds."""
+        """Send a response, or its error, to one request, and free what it holds."""
         if not answer.failed:
             try:
                 self.batch.respond(

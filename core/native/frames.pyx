@@ -99,7 +99,7 @@ cdef class Reader:
         PyMem_RawFree(self._buffer)
 
     def receive(self):
-        """Receive once. Return False if the other side has closed the connection."""
+        """Wait for bytes, and receive once. Return False if the other side has closed the connection."""
         cdef Py_ssize_t count
         cdef char* to
         if self._start == self._end:
@@ -119,7 +119,7 @@ cdef class Reader:
         return count > 0
 
     def next(self):
-        """Return the next complete message, or None. Raise ValueError for an invalid header."""
+        """Return the next message, None until it is complete. Raise ValueError for an invalid header."""
         cdef Header header
         cdef Py_ssize_t start = self._start + <Py_ssize_t>sizeof(Header)
         if self._end < start:

@@ -23,7 +23,7 @@ cdef class _Sources:
         free(self.views)
 
     cdef Py_ssize_t take(self, list parts, Py_ssize_t alignment) except -1:
-        """Acquire the buffers of `parts`, and return their total size. Call it once."""
+        """Acquire the buffers of `parts`; return their total size, gaps included. Call it once."""
         cdef Py_ssize_t total = 0
         self.views = <Py_buffer*>malloc(max(len(parts), 1) * sizeof(Py_buffer))
         if self.views == NULL:
@@ -43,7 +43,7 @@ cdef class _Sources:
 
 
 def gather(list parts, out, Py_ssize_t offset=0, Py_ssize_t alignment=1):
-    """Copy `parts` into `out` from byte `offset` on. Raise ValueError if they do not fit."""
+    """Copy `parts` into `out` from byte `offset` on, each aligned. Raise ValueError if they do not fit."""
     cdef _Sources sources = _Sources.__new__(_Sources)
     cdef Py_buffer target
     cdef Py_ssize_t total
@@ -80,5 +80,5 @@ cdef void _copy(Py_buffer* sources, Py_ssize_t n, char* to, Py_ssize_t alignment
 
 
 cdef inline Py_ssize_t _up(Py_ssize_t size, Py_ssize_t alignment) noexcept nogil:
-    """Return the next multiple of the alignment."""
+    """Return `size` if it is a multiple of the alignment, else the next multiple."""
     return size + (alignment - size % alignment) % alignment

@@ -33,7 +33,7 @@ def count(data):
 
 
 def decode(data, Py_ssize_t n):
-    """Return the `n` elements of `data` as object[n] of `bytes`. Raise ValueError for another number."""
+    """Return the elements of `data` as object[n] of `bytes`. Raise ValueError unless it has just `n`."""
     cdef Py_buffer view
     cdef Py_ssize_t at = 0, i
     cdef const uint8_t* base
@@ -55,7 +55,7 @@ def decode(data, Py_ssize_t n):
 
 
 def encode(array):
-    """Return the wire form of an array of `bytes` and `str` (as UTF-8), row-major."""
+    """Return the wire form of an array, row-major: `bytes`, `str` as UTF-8, other elements as text."""
     cdef list items = np.ascontiguousarray(array).ravel().tolist()
     cdef Py_ssize_t i, total = 0, n = len(items)
     cdef char* to

@@ -45,7 +45,7 @@ cdef class LoopWaker:
             waker_close(self.descriptor)
 
     def run_calls(self):
-        """Make the waiting calls. Called on the event loop."""
+        """Make the waiting calls, and log what they raise. Called on the event loop."""
         waker_clear(self.descriptor)
         calls = self.calls
         while calls:
@@ -58,7 +58,7 @@ cdef class LoopWaker:
 
 
 cdef LoopWaker waker_of(loop):
-    """Return the waker of a loop with one more user; None in the portable form."""
+    """Return the waker of a loop, with one more user; None if the system or the loop cannot have one."""
     cdef LoopWaker waker = _wakers.get(loop)
     if waker is None:
         waker = LoopWaker()

@@ -59,14 +59,14 @@ cdef class LoopTimer:
             self._uses_loop = True
 
     def _fired(self):
-        """React to the kernel's timer."""
+        """Handle that the kernel's timer has run out: call `_due`, unless `set` has cleared the time."""
         timer_clear(self._descriptor)
         self._armed_ns = 0
         if self._at_ns:
             self._due()
 
     def _due(self):
-        """Call, or wait again: the timer was moved, or the loop rounds times."""
+        """Call `callback` if it is time, else wait again: the timer was moved, or the loop rounds times."""
         cdef long long at_ns = self._at_ns
         if self._clock.is_real() and self._clock.now_ns() < at_ns:
             self._at_ns = 0

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from functools import lru_cache
+from collections.abc import Mapping
 
 from core.config.formats import Format, Formats
 from core.plugins.installed import FORMATS, Plugin, installed
@@ -32,13 +32,19 @@ _VALUE = re.compile(r"([\w-]+)\s*(?::\s*([\w.-]+))?\s*(?:\[([\w\s,.-]*)\])?")
 
 def formats() -> Formats:
     """Return the installed formats. Any thread."""
-    return _formats(tuple(installed(FORMATS).items()))
+    global _last
+    declared = installed(FORMATS)
+    if declared is not _last[0]:
+        _last = declared, _read(declared)
+    return _last[1]
 
 
-@lru_cache(maxsize=4)
-def _formats(declared: tuple[tuple[str, Plugin], ...]) -> Formats:
+_last: tuple[Mapping[str, Plugin], Formats] = {}, Formats((), advice)
+
+
+def _read(declared: Mapping[str, Plugin]) -> Formats:
     found: dict[tuple[str, str], Format] = {}
-    for file, plugin in declared:
+    for file, plugin in declared.items():
         for entry in plugin.entries:
             if (made := _format(file, entry.value)) is None:
                 logger.error(

@@ -47,7 +47,7 @@ class Plugin:
 
     @property
     def distribution(self) -> str:
-        """Name and version of the distribution, or of the conflicting distributions."""
+        """Return name and version of the distribution, or of each of the conflicting distributions."""
         return " and ".join(map(_distribution, self.entries))
 
     def load(self) -> Any:
@@ -72,7 +72,7 @@ class Plugin:
 
 
 def aliases(name: str) -> list[str]:
-    """Return all names of the backend called `name`; only `name` if it is not installed."""
+    """Return every name, sorted, under which the backend `name` is installed; [name] if it is not."""
     there = available_backends()
     if name not in there:
         return [name]
@@ -96,9 +96,13 @@ def api(name: str) -> Any:
 def installed(group: str) -> Mapping[str, Plugin]:
     """Return the plugins of a group of entry points by name, without those that CORE_BLOCK hides.
 
-    Nothing is imported.
+    Nothing is imported. The result is the same object while nothing changes; leave it as it is.
     """
-    blocked = hidden()
+    return _visible(group, frozenset(hidden()))
+
+
+@cache  # a name of a distribution is parsed from its metadata each time: 0.2 ms
+def _visible(group: str, blocked: frozenset[str]) -> Mapping[str, Plugin]:
     found = {}
     for name, plugin in _scan(group).items():
         left = tuple(e for e in plugin.entries if e.dist is None or e.dist.name not in blocked)
@@ -115,8 +119,8 @@ available_commands = partial(installed, COMMANDS)
 
 def look_again() -> None:
     """Clear the cached lists of plugins. Call after a distribution was installed or removed."""
-    _entries.cache_clear()
-    _scan.cache_clear()
+    for each in (_entries, _scan, _visible):
+        each.cache_clear()
 
 
 def hidden() -> set[str]:

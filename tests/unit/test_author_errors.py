@@ -82,6 +82,16 @@ def test_an_error_of_core_or_python_alone_has_no_place():
         assert raised_at(error) == ""
 
 
+def test_the_traceback_follows_for_development(author, monkeypatch):
+    monkeypatch.setenv("CORE_TRACEBACKS", "1")
+
+    first, *trace = raised(author.load).message.splitlines()
+
+    assert "JSONDecodeError: " in first
+    assert trace[0] == "Traceback (most recent call last):"
+    assert any("author_package/__init__.py" in line for line in trace)
+
+
 def test_a_wrapper_that_hides_itself_is_not_the_author(author):
     def wrapper():
         __tracebackhide__ = True

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from backend_python.system import PORTABLE
 
 from core.config import ModelConfig
 from core.system.host_policy import HostPolicies
@@ -96,6 +97,7 @@ async def test_a_passive_instance_has_a_process_and_gets_no_requests(serve, chil
     assert len(children()) == 2
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux binds threads to cores")
 async def test_a_model_on_the_loop_is_not_bound_and_a_warning_is_logged(serve, caplog):
     before = os.sched_getaffinity(0)
     policies = HostPolicies({"cpu": {"cpu-cores": f"{max(before)}-{max(before)}"}})
@@ -106,6 +108,7 @@ async def test_a_model_on_the_loop_is_not_bound_and_a_warning_is_logged(serve, c
     assert os.sched_getaffinity(0) == before
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux binds threads to cores")
 @pytest.mark.parametrize("mode", ["process", "thread"])
 async def test_a_model_runs_on_the_cores_of_its_host_policy(serve, mode):
     before = os.sched_getaffinity(0)

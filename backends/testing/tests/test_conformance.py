@@ -1,5 +1,9 @@
-"""The contract of all backends, for each of the three."""
+"""The contract of all backends, for each of them, and that of engines for letters."""
 
 from backend_testing.conformance import TestIdentity as TestIdentity
 from backend_testing.conformance import TestRepeat as TestRepeat
 from backend_testing.conformance import TestSquare as TestSquare
+from backend_testing.letters.conformance import TestEmbeddings as TestEmbeddings
+from backend_testing.letters.conformance import TestLetters as TestLetters
+from backend_testing.letters.conformance import TestLettersAsBackend as TestLettersAsBackend
+from backend_testing.letters.conformance import TestRanks as TestRanks

@@ -43,14 +43,15 @@ _INFO = b"core encrypted model file, version 1"
 
 
 def new_key() -> str:
-    """Return a random key as base64 text."""
+    """Return a new random key of 32 bytes as base64 text."""
     return base64.urlsafe_b64encode(os.urandom(_KEY_BYTES)).decode()
 
 
 def keys_of(environment: str | None, file: str | None) -> list[bytes]:
-    """Return the keys in an environment variable or a file; several during the replacement of a key.
+    """Return the keys in a file, or if `file` is None, in an environment variable.
 
-    Raises CoreError(INVALID) that names the variable or file, but not its content.
+    There is at least one; while a key is replaced, there are several, with spaces or commas between. Raises
+    CoreError(INVALID) for no key or an invalid one, which names the variable or file, but not its content.
     """
     if file is not None:
         place = f"key file '{file}'"
@@ -64,7 +65,7 @@ def keys_of(environment: str | None, file: str | None) -> list[bytes]:
         text = os.environ.get(environment or "", "")
     keys = [_key(word, place) for word in re.split(r"[\s,]+", text) if word]
     if not keys:
-        raise invalid(f"there is no key in {place}; python -m core encrypt --new-key makes one")
+        raise invalid(f"there is no key in {place}; core encrypt --new-key makes one")
     return keys
 
 
@@ -79,7 +80,7 @@ def _key(word: str, place: str) -> bytes:
 
 
 def encrypt(source: BinaryIO, target: BinaryIO, key: bytes) -> None:
-    """Encrypt the content of `source` to `target`."""
+    """Read `source` to its end, and write it to `target` encrypted, in the format of this module."""
     salt = os.urandom(_SALT_BYTES)
     cipher, check = _derived(key, salt)
     header = MAGIC + salt + check + _CHUNK_BYTES.to_bytes(4, "big")
@@ -94,14 +95,16 @@ def encrypt(source: BinaryIO, target: BinaryIO, key: bytes) -> None:
 
 
 def decrypt(source: BinaryIO, target: BinaryIO, keys: Sequence[bytes]) -> None:
-    """Decrypt the content of `source` to `target`. After an error, `target` must not be used.
+    """Read the encrypted `source` to its end, and write its content to `target`.
 
-    Raises CoreError(INVALID) for a file of another format, a wrong key, and a changed file.
+    keys   one of them must be the key of the file
+    Raises CoreError(INVALID) for a file of another format, a wrong key, and a changed file. After an error,
+    `target` must not be used: it may have a part of the content.
     """
     header = source.read(_HEADER_BYTES)
     size = int.from_bytes(header[-4:], "big")
     if not header.startswith(MAGIC) or len(header) < _HEADER_BYTES:
-        raise invalid("it is no file that python -m core encrypt has made")
+        raise invalid("it is no file that core encrypt has made")
     cipher = _cipher_for(header, keys)
     if not 0 < size <= _LARGEST_CHUNK_BYTES:
         raise _changed()

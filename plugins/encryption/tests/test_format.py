@@ -62,7 +62,7 @@ def test_one_of_several_keys_is_enough():
 
 def test_an_unencrypted_file_is_refused():
     for content in (b"", b"weights", MAGIC, MAGIC + b"x" * 35):
-        assert refusal(content) == "it is no file that python -m core encrypt has made"
+        assert refusal(content) == "it is no file that core encrypt has made"
 
 
 @settings(deadline=None)

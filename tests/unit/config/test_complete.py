@@ -37,7 +37,14 @@ def test_other_fields_are_unchanged():
 
     assert config.name == "m"
     assert not config.instance_group
-    assert not config.parameters
+
+
+def test_a_parameter_is_added_and_a_configured_one_is_unchanged():
+    added = completed('name: "m"')
+    kept = completed('parameters { key: "k" value { string_value: "mine" } }')
+
+    assert added.parameters["k"].string_value == "v"
+    assert kept.parameters["k"].string_value == "mine"
 
 
 def test_tensors_are_replaced_and_not_added():

@@ -41,14 +41,14 @@ def catalog() -> dict[str, Entry]:
 
 @pytest.fixture(scope="session")
 def families(told, catalog):
-    """The same of two workers, with GPUs and a loop that is looked at."""
+    """The same of two workers, with GPUs, an engine, and a loop that is looked at."""
     lag = histogram_samples({"worker": "1"}, BUCKETS_S, [3, 0, 1, 0, 0, 0, 0], 0.02)
     told = [*told, family("core_event_loop_lag_seconds", lag)]
     seen = {each.name for each in told}
     absent = [
-        entry.family([Sample({label: "GPU-1" for label in entry.labels}, 1)])
+        entry.family(_samples(entry))
         for name, entry in catalog.items()
-        if name not in seen and name.startswith(("nv_gpu", "nv_energy"))
+        if name not in seen and name.startswith(("nv_gpu", "nv_energy", "core_generation"))
     ]
     values = merging.families_as_values([*told, *absent])
     merged = merging.families([merging.families_of_values(values) for _ in range(2)])
@@ -56,6 +56,13 @@ def families(told, catalog):
         *merged,
         *families_of_workers(ProcessResults(1, {1: [], 2: []}, {}, restarts={1: 0, 2: 1})),
     ]
+
+
+def _samples(entry):
+    labels = dict.fromkeys(entry.labels, "1")
+    if entry.kind == "histogram":
+        return histogram_samples(labels, BUCKETS_S, [3, 0, 1, 0, 0, 0, 0], 0.02)
+    return [Sample(labels, 1)]
 
 
 @pytest.fixture(scope="session")

@@ -193,12 +193,12 @@ def test_hooks_of_a_plugin_are_called(install):
         "[core.plugins]\nplug = plug_i\n",
         {
             "plug_i": "import core\nseen = []\n\n"
-            "@core.hookimpl\ndef core_server_starting(server):\n    seen.append(server)\n"
+            "@core.hookimpl\ndef core_server_stopping(server):\n    seen.append(server)\n"
         },
     )
 
     plugins.load_hooks()
-    plugins.hooks().hook.core_server_starting(server="s")
+    plugins.hooks().hook.core_server_stopping(server="s")
 
     assert sys.modules["plug_i"].seen == ["s"]
 
@@ -292,12 +292,12 @@ def test_a_misspelled_hook_of_a_backend_fails_the_models_that_ask_for_it(install
 
 
 def test_a_plugin_is_registered_once_however_often_hooks_are_loaded(install):
-    text = "import core\nseen = []\n\n@core.hookimpl\ndef core_server_starting(server):\n    seen.append(1)\n"
+    text = "import core\nseen = []\n\n@core.hookimpl\ndef core_server_stopping(server):\n    seen.append(1)\n"
     install("hooks-plug", "[core.plugins]\nplug = plug_o\n", {"plug_o": text})
 
     for _ in range(3):
         plugins.load_hooks()
-    plugins.ask("core_server_starting", server="s")
+    plugins.ask("core_server_stopping", server="s")
 
     assert sys.modules["plug_o"].seen == [1]
 

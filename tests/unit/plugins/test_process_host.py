@@ -14,7 +14,7 @@ seen = []
 
 class Host:
     @core.hookimpl
-    def core_server_starting(self, server):
+    def core_server_stopping(self, server):
         seen.append(server)
 
     def isolate(self, backend):
@@ -84,7 +84,7 @@ def test_a_process_host_may_have_hooks(install, without_ours, other):
 
     plugins.isolate(other)
     plugins.isolate(other)
-    plugins.ask("core_server_starting", server="s")
+    plugins.ask("core_server_stopping", server="s")
 
     import plug_host
 

@@ -6,8 +6,9 @@ import struct
 import pytest
 from h2.exceptions import StreamClosedError
 
-from core.errors import DeadlineExceeded, Unauthenticated
+from core.errors import DeadlineExceeded
 from frontends.grpc.method import StreamMethod, UnaryMethod
+from frontends.shared.access.unauthenticated import Unauthenticated
 
 OK, DEADLINE, EXHAUSTED, UNAUTHENTICATED, INTERNAL = 0, 4, 8, 16, 13
 PATH = "/test.Service/"

@@ -1,0 +1,67 @@
+"""json_instance: a small document that is valid for a JSON schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.errors import invalid
+
+_DEEPEST = 50
+_MOST = 1000  # elements and characters
+
+
+def json_instance(schema: Mapping[str, Any] | bool) -> Any:
+    """Return a document for the schema, with required members only and the first of several values.
+
+    Keywords such as pattern, and further parts of allOf, are ignored. Raises CoreError(INVALID) for an
+    unknown type, a $ref without a target, a schema that is no object, and too deep nesting.
+    """
+    return _instance({} if schema is True else schema, schema, 0, top=True)
+
+
+def _instance(schema: Any, root: Any, depth: int, top: bool = False) -> Any:
+    if depth > _DEEPEST:
+        raise invalid(f"the JSON schema is nested more than {_DEEPEST} deep")
+    if schema is True:
+        schema = {}
+    if not isinstance(schema, Mapping):
+        raise invalid(f"the JSON schema has {schema!r} in the place of an object")
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if "$ref" in schema:
+        return _instance(_referred(schema["$ref"], root), root, depth + 1)
+    for name in ("anyOf", "oneOf", "allOf"):
+        if schema.get(name):
+            return _instance(schema[name][0], root, depth + 1)
+    kind = schema.get("type", "object" if top or "properties" in schema else "null")
+    if isinstance(kind, list):
+        kind = kind[0]
+    if kind == "object":
+        members = schema.get("properties", {})
+        return {
+            name: _instance(members.get(name, True), root, depth + 1)
+            for name in schema.get("required", ())
+        }
+    if kind == "array":
+        count = min(schema.get("minItems", 0), _MOST)
+        return [_instance(schema.get("items", True), root, depth + 1)] * count
+    if kind == "string":
+        return "a" * min(schema.get("minLength", 1), _MOST)
+    values = {"integer": schema.get("minimum", 0), "number": schema.get("minimum", 0)}
+    values |= {"boolean": False, "null": None}
+    if kind not in values:
+        raise invalid(f"the JSON schema has the unknown type {kind!r}")
+    return values[kind]
+
+
+def _referred(pointer: Any, root: Any) -> Any:
+    found = root
+    for part in str(pointer).removeprefix("#").split("/")[1:]:
+        part = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(found, Mapping) or part not in found:
+            raise invalid(f"the JSON schema refers to '{pointer}', which it does not have")
+        found = found[part]
+    return found
