@@ -21,6 +21,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from benchmarks.servers.running import free_ports
 ROOT = Path(__file__).parents[1]
 FLOWER = [5.1, 3.5, 1.4, 0.2]  # the first of the data set: class 0
 LIMIT_S = 1200.0
+EXIT_S = 20.0
 LITSERVE = """\
 import joblib
 import litserve
@@ -262,9 +264,18 @@ def turn(case: Case, models: Path) -> Turn:
                     time.sleep(0.05)
                 end = time.monotonic()
             finally:
-                os.killpg(server.pid, signal.SIGKILL)
-                server.wait()
+                end_server(server)
         return Turn(installed - begin, end - installed, size(environment) / 1e6)
+
+
+def end_server(server: subprocess.Popen[bytes]) -> None:
+    """End a server by SIGTERM, since some start processes outside their group; what is left by SIGKILL."""
+    os.killpg(server.pid, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        server.wait(EXIT_S)
+    with suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
 
 
 def answers(case: Case, port: int) -> bool:

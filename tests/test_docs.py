@@ -1,5 +1,6 @@
 """The documentation matches the code."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -77,6 +78,27 @@ def test_the_page_about_models_in_your_own_process_runs(tmp_path):
     assert done.stdout.startswith("(1, 10)\n1 mine {}\n")
     assert "Kind.INVALID input 'pixels' is a float" in done.stdout
     assert "[0, 1, 2]\n['grpc', 'http']\n" in done.stdout
+
+
+def test_the_commands_of_a_readme_are_run_in_their_order(tmp_path):
+    requests = (ROOT / "README.md").read_text().partition("While it serves")[2]
+    commands = f"$ touch installed    # once\n$ core serve {MODELS / 'digits'}"
+    readme = tmp_path / "README.md"
+    readme.write_text(f"```console\n{commands}\n```\n{requests}")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    programs = Path(sys.executable).parent
+
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "smoke.py", readme],
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "$ touch installed\n1 requests answered as the README says" in done.stdout
+    assert (tmp_path / "installed").exists()
 
 
 def test_a_server_answers_the_requests_of_the_readme_as_described(tmp_path):

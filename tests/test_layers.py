@@ -74,9 +74,11 @@ STARTS_A_SERVER = {
 READS_ALL = "frontends.commands"
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
-# Distributions that extend a frontend, and what they may import of it: platforms answer on ports of HTTP
-# with its services; the supervisor of workers opens the ports and sockets on which their frontends listen.
+# Distributions that extend a frontend, and what they may import of it: the routes of OpenAI are on its port,
+# platforms answer on ports of HTTP with its services; the supervisor of workers opens the ports and sockets
+# on which their frontends listen.
 EXTENDS_A_FRONTEND = {
+    "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
     "plugins/workers": (
         "frontends.shared.inherited_sockets",
@@ -87,6 +89,7 @@ EXTENDS_A_FRONTEND = {
 # Files of core with a word that is also one of a backend of this project, and why.
 NAMED_BY_CORE = {
     "core/config/formats.py": ("tensorrt_plan", "the language has fields of this platform only"),
+    "core/config/validation/general.py": ("letters", "a word of English"),
     "core/options/table.py": ("model.py", "help of --backend-directory: Triton has such folders"),
     "core/plugins/missing.py": ("model.py", "what to do with a backend of Triton that is a folder"),
     "core/repository/agents/checksum.py": ("model.onnx", "an example in an error text"),

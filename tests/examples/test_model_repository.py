@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core import __main__ as command
+from core import plugins
 from core.config import ModelConfig, parse_text
 from core.options import Options
 from core.repository.agents import AgentModel, known
@@ -52,10 +53,11 @@ def test_the_commands_of_the_page_make_a_model_that_can_be_loaded(tmp_path, monk
 
     for line in blocks("sh")[0].splitlines():
         words = shlex.split(line)
-        if words[:3] == ["python", "-m", "core"]:
-            assert command.main(words[3:]) == 0
+        if words[0] == "core":
+            assert command.main(words[1:]) == 0
 
     assert not (tmp_path / "encrypted" / "digits" / "1" / "model.py").exists()
+    plugins.load_hooks()
     model = offline_model(tmp_path / "encrypted" / "digits", Options.defaults())
     assert model.config.name == "digits"
 

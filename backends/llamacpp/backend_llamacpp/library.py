@@ -1,0 +1,181 @@
+"""Starts llama.cpp's server in this process, and calls it.
+
+Settings ─► [Library] ─► xllamacpp.Server ─► threads of llama.cpp
+
+llama.cpp's server always listens as well, without a check of callers: here on a socket in a folder that only
+this user may enter. The socket answers what the Python interface does not offer, such as /tokenize.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import http.client
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import xllamacpp
+
+from backend_llamacpp.settings import Settings
+from core.errors import CoreError, internal, invalid
+
+_starting = threading.Lock()  # llama.cpp has variables of the process, which a start writes
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIZE = 256  # bytes, at least those of a struct sigaction
+_CHUNK = 2**24
+_TIMEOUT_S = 60.0
+
+OnChunk = Callable[[bytes], bool]
+
+
+class Library:
+    """A running server of llama.cpp. Thread-safe, but for `close`.
+
+    Raises CoreError(INTERNAL) if llama.cpp refuses the file or the settings; it writes the reason to stderr.
+    """
+
+    def __init__(self, file: Path, settings: Settings):
+        self._folder = tempfile.mkdtemp(prefix="llamacpp-")  # mode 0700
+        self._socket = f"{self._folder}/llama.sock"
+        _read_into_memory(file)
+        parameters = _parameters(file, settings, self._socket)
+        try:
+            with _starting, _kept_signals():
+                self._server = xllamacpp.Server(parameters)
+        except RuntimeError as error:
+            self.close()
+            raise internal(
+                f"llama.cpp cannot load '{file}': {error} It writes the reason to the standard error"
+            ) from None
+
+    def complete(self, request: bytes, on_chunk: OnChunk) -> None:
+        """Generate. Returns at the end; takes long.
+
+        request    a JSON object with the fields of llama.cpp's /v1/completions
+        on_chunk   takes each chunk of the stream, a JSON text, on this thread; True ends the generation
+        """
+        self._server.handle_completions(request, on_chunk)
+
+    def embed(self, request: bytes) -> Any:
+        """Return the answer to a request for /v1/embeddings, which may be an error."""
+        return orjson.loads(self._server.handle_embeddings(request))
+
+    def rank(self, request: bytes) -> Any:
+        """Return the answer to a request for /v1/rerank, which may be an error."""
+        return orjson.loads(self._server.handle_rerank(request))
+
+    def call(self, path: str, document: object) -> Any:
+        """POST a document to a path of the socket, and return the answer. Raises CoreError for an error."""
+        connection = _Connection(self._socket)
+        try:
+            connection.request(
+                "POST", path, orjson.dumps(document), {"Content-Type": "application/json"}
+            )
+            answer = orjson.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        raise_error(answer)
+        return answer
+
+    def close(self) -> None:
+        """End all that runs, and release the memory. No other method may run any more."""
+        self._server = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def raise_error(answer: Any) -> None:
+    """If an answer of llama.cpp is an error, raise it as a CoreError; otherwise do nothing."""
+    if error := answer.get("error") if isinstance(answer, dict) else None:
+        raise error_of(error)
+
+
+def error_of(error: Any) -> CoreError:
+    """Return the error for llama.cpp's: {"code": 400, "message": "…", "type": "…"}."""
+    if not isinstance(error, dict):
+        return internal(f"llama.cpp: {error}")
+    if error.get("type") == "exceed_context_size_error":
+        tokens, context = error.get("n_prompt_tokens"), error.get("n_ctx")
+        return invalid(
+            f"the prompt has {tokens} tokens, and the context of the model is {context} tokens, for prompt "
+            "and answer together; send a shorter prompt, or load the model with a larger parameter 'context'"
+        )
+    code = error.get("code", 500)
+    kind = invalid if isinstance(code, int) and 400 <= code < 500 else internal
+    return kind(f"llama.cpp: {error.get('message')}")
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection to a Unix socket."""
+
+    def __init__(self, path: str):
+        super().__init__("llama", timeout=_TIMEOUT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _parameters(file: Path, settings: Settings, address: str) -> Any:
+    found = xllamacpp.CommonParams()
+    found.model.path = str(file)
+    found.hostnames = [address]
+    found.ui = False
+    found.endpoint_slots = False
+    found.verbosity = 1  # errors only
+    found.warmup = False
+    found.n_ctx = settings.context * settings.slots
+    found.n_parallel = settings.slots
+    found.kv_unified = False  # each slot has its own context: none takes that of another
+    found.n_batch = settings.batch
+    found.n_ubatch = min(settings.batch, 512)
+    found.cpuparams.n_threads = settings.threads
+    found.cpuparams_batch.n_threads = settings.threads
+    found.cache_ram_mib = settings.prompt_cache_mb
+    if settings.gpu_layers is not None:
+        found.n_gpu_layers = settings.gpu_layers
+    kind = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{settings.cache_type.upper()}")
+    found.cache_type_k = found.cache_type_v = kind
+    found.lora_init_without_apply = True
+    found.lora_adapters = [
+        xllamacpp.CommonAdapterLoraInfo(str(each), 0.0) for each in settings.adapters.values()
+    ]
+    if settings.task != "generate":
+        found.embedding = True
+        found.n_batch = found.n_ubatch = settings.context  # a text is computed at once
+        pooling = settings.pooling if settings.task == "embed" else "rank"
+        if pooling:
+            found.pooling_type = getattr(
+                xllamacpp.llama_pooling_type, f"LLAMA_POOLING_TYPE_{pooling.upper()}"
+            )
+    return found
+
+
+def _read_into_memory(file: Path) -> None:
+    """Read a file, so that the start, which holds the GIL, does not wait for the disk."""
+    buffer = bytearray(_CHUNK)
+    with file.open("rb", buffering=0) as source:
+        while source.readinto(buffer):
+            pass
+
+
+@contextlib.contextmanager
+def _kept_signals() -> Iterator[None]:
+    """After the with statement, restore the handlers of _SIGNALS, which llama.cpp replaces at its start."""
+    sigaction = ctypes.CDLL(None).sigaction
+    before = {number: ctypes.create_string_buffer(_SIZE) for number in _SIGNALS}
+    for number, action in before.items():
+        sigaction(number, None, action)
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            sigaction(number, action, None)

@@ -1,0 +1,75 @@
+"""Requests for llama.cpp's /v1/completions.
+
+Prompt, Sampling ─► [completion_request] ─► JSON
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from core_generate import Prompt, Sampling
+
+from backend_llamacpp.grammar import grammar_of
+from backend_llamacpp.settings import Settings
+from core.errors import invalid
+
+_RANDOM_SEED = 2**32 - 1  # llama.cpp takes this seed for none
+
+
+def completion_request(prompt: Prompt, sampling: Sampling, settings: Settings) -> bytes:
+    """Return the JSON of a request. It has no stop strings, because llama.cpp may lose text before them.
+
+    Raises CoreError(INVALID) for a structure that cannot be compiled, and for an unknown adapter.
+    """
+    document: dict[str, Any] = {
+        "prompt": list(prompt.tokens) or _text(prompt, settings),
+        "stream": True,
+        "verbose": True,  # with it, chunks have the numbers of their tokens
+        "return_tokens": True,
+        "return_progress": True,  # chunks while the prompt is computed: each is an occasion to cancel
+        "n_predict": -1 if sampling.max_tokens is None else sampling.max_tokens,
+    }
+    for name in ("temperature", "top_p", "top_k", "min_p"):
+        if (value := getattr(sampling, name)) is not None:
+            document[name] = value
+    if sampling.frequency_penalty or sampling.presence_penalty or sampling.repetition_penalty != 1:
+        document |= {
+            "frequency_penalty": sampling.frequency_penalty,
+            "presence_penalty": sampling.presence_penalty,
+            "repeat_penalty": sampling.repetition_penalty,
+            "repeat_last_n": settings.context,
+        }
+    if sampling.seed is not None:
+        # Tokens from the cache were computed in batches of other sizes, and so with other rounding.
+        document |= {"seed": sampling.seed % _RANDOM_SEED, "cache_prompt": False}
+    if sampling.ignore_eos:
+        document["ignore_eos"] = True
+    if sampling.logit_bias:
+        document["logit_bias"] = [[token, bias] for token, bias in sampling.logit_bias.items()]
+    if sampling.logprobs is not None:
+        document["n_probs"] = max(1, sampling.logprobs)
+    if sampling.structure is not None:
+        document["grammar"] = grammar_of(sampling.structure)
+    if settings.adapters:
+        document["lora"] = _adapters(prompt.adapter, settings)
+    return orjson.dumps(document)
+
+
+def _text(prompt: Prompt, settings: Settings) -> str:
+    if not prompt.suffix:
+        return prompt.text
+    before, between, behind = settings.infill
+    return f"{before}{prompt.text}{between}{prompt.suffix}{behind}"
+
+
+def _adapters(name: str, settings: Settings) -> list[dict[str, float]]:
+    """Return the weight of each adapter of the model: 1 for the adapter `name`, 0 for the others.
+
+    All are 0 for the name "". Raises CoreError(INVALID) for an unknown name.
+    """
+    if name and name not in settings.adapters:
+        raise invalid(
+            f"the model has no adapter '{name}', it has {', '.join(map(repr, settings.adapters))}"
+        )
+    return [{"id": i, "scale": float(each == name)} for i, each in enumerate(settings.adapters)]

@@ -1,0 +1,239 @@
+"""Parameters of a model in config.pbtxt, and the description that follows from them and the file.
+
+ModelConfig, Metadata ─► [settings] ─► Settings, Description
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core_generate import Description
+
+from backend_llamacpp.gguf import Metadata, read_metadata
+from core.config import ModelConfig
+from core.errors import CoreError, invalid
+from core.model_file import check_readable, not_found
+from core.system.platform import cores
+
+FILE = "model.gguf"
+PARAMETERS = (
+    "adapters",
+    "batch",
+    "cache_type",
+    "chat_template",
+    "context",
+    "gpu_layers",
+    "pooling",
+    "prompt_cache_mb",
+    "slots",
+    "task",
+    "threads",
+)
+# Bytes of a number in the cache of keys and values: blocks of 32 numbers have a scale each.
+CACHE_TYPES = {
+    "f32": 4.0,
+    "f16": 2.0,
+    "bf16": 2.0,
+    "q8_0": 34 / 32,
+    "q5_1": 24 / 32,
+    "q4_0": 18 / 32,
+}
+POOLINGS = ("mean", "cls", "last")
+GENERATES = frozenset(
+    {
+        "tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "frequency_penalty",
+        "presence_penalty",
+        "repetition_penalty",
+        "seed",
+        "ignore_eos",
+        "logit_bias",
+        "logprobs",
+        "schema",
+        "regex",
+        "grammar",
+        "choices",
+    }
+)
+EMBEDS = frozenset({"tokens"})
+_TASKS = ("generate", "embed", "rank")
+_POOLING_RANK = 4  # of GGUF: 1 to 3 are those of embeddings
+_CONTEXT = 4096  # tokens, where config.pbtxt gives none: a long context costs much memory
+_INFILL = ("fim_pre", "fim_suf", "fim_mid")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model runs.
+
+    task             "generate", "embed" or "rank"
+    context          tokens of one generation, prompt and answer together
+    slots            generations at once
+    threads          threads that compute
+    batch            tokens of prompts that are computed at once; a cancellation waits for that
+    gpu_layers       layers on GPUs; None: as many as fit
+    pooling          how embeddings of tokens become one; "" for the way of the file
+    cache_type       datatype of the cache of keys and values
+    prompt_cache_mb  main memory for prompts that no slot holds any more
+    template         chat template
+    adapters         name of a LoRA adapter → its file
+    infill           texts of the tokens before a prefix, before a suffix and before what is filled in; ()
+                     if the model has none
+    """
+
+    task: str = "generate"
+    context: int = _CONTEXT
+    slots: int = 4
+    threads: int = 1
+    batch: int = 512
+    gpu_layers: int | None = None
+    pooling: str = ""
+    cache_type: str = "f16"
+    prompt_cache_mb: int = 256
+    template: str = ""
+    adapters: Mapping[str, Path] = field(default_factory=dict)
+    infill: tuple[str, ...] = ()
+
+    @property
+    def supports(self) -> frozenset[str]:
+        """What a model with these settings supports, as the names of Engine.supports; empty for "rank"."""
+        if self.task != "generate":
+            return EMBEDS if self.task == "embed" else frozenset()
+        more = {"suffix"} if self.infill else set()
+        return GENERATES | more | ({"adapter"} if self.adapters else set())
+
+
+def model_file(config: ModelConfig, directory: Path) -> Path:
+    """Return the GGUF file of a version. Raises CoreError if it is not there, or cannot be read."""
+    path = directory / (config.default_model_filename or FILE)
+    if not path.is_file():
+        raise not_found(path, config.name)
+    check_readable(path, config.name)
+    return path
+
+
+def describe(config: ModelConfig, directory: Path) -> Description:
+    """Return what a frontend must know of a model. Raises CoreError(INVALID) for a wrong parameter."""
+    metadata = read_metadata(model_file(config, directory))
+    settings = settings_of(config, directory, metadata)
+    return Description(
+        task=settings.task,
+        context=settings.context,
+        template=settings.template,
+        bos=metadata.token("bos"),
+        eos=metadata.token("eos"),
+        supports=settings.supports,
+        adapters=tuple(settings.adapters),
+    )
+
+
+def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Settings:
+    """Return the settings of a model. Raises CoreError(INVALID) that names the parameter."""
+    values = _Values(config)
+    trained = metadata.number("context_length", _CONTEXT)
+    template = str(metadata.values.get("tokenizer.chat_template", ""))
+    infill = tuple(metadata.token(each) for each in _INFILL)
+    return Settings(
+        task=_task(values, metadata),
+        context=values.number("context", min(_CONTEXT, trained), 16, trained),
+        slots=values.number("slots", 4, 1, 1024),
+        threads=values.number("threads", max(1, len(cores()) // 2), 1, 1024),
+        batch=values.number("batch", 512, 1, 65536),
+        gpu_layers=values.number("gpu_layers", -1, -1, 65536) if "gpu_layers" in values else None,
+        pooling=values.choice("pooling", ("", *POOLINGS)),
+        cache_type=values.choice("cache_type", ("f16", *CACHE_TYPES)),
+        prompt_cache_mb=values.number("prompt_cache_mb", 256, 0, 2**31 - 1),
+        template=values.text("chat_template") or template,
+        adapters=_adapters(values, directory),
+        infill=infill if all(infill) else (),
+    )
+
+
+class _Values:
+    """Values of the parameters of a model."""
+
+    def __init__(self, config: ModelConfig):
+        self._model = config.name
+        self._values = {name: entry.string_value for name, entry in config.parameters.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def text(self, name: str) -> str:
+        return self._values.get(name, "")
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        """Return a whole number; `default` if the parameter is not set or empty.
+
+        Raises CoreError(INVALID) unless it is from `low` to `high`.
+        """
+        text = self._values.get(name, "")
+        if not text:
+            return default
+        digits = text.removeprefix("-")
+        readable = digits.isascii() and digits.isdigit() and len(digits) <= 10
+        if not readable or not low <= int(text) <= high:
+            raise self.wrong(name, f"a number from {low} to {high}")
+        return int(text)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """Return the parameter's text; the first of `choices` if it is not set.
+
+        Raises CoreError(INVALID) unless it is one of `choices`.
+        """
+        text = self._values.get(name, choices[0])
+        if text not in choices:
+            raise self.wrong(name, f"one of {', '.join(filter(None, choices))}")
+        return text
+
+    def wrong(self, name: str, expected: str) -> CoreError:
+        found = self._values.get(name, "")[:80]
+        return invalid(
+            f"model '{self._model}': parameter '{name}' is '{found}', it must be {expected}"
+        )
+
+
+def _task(values: _Values, metadata: Metadata) -> str:
+    """Return the parameter `task`; if it is not set, the task that the file's pooling shows.
+
+    Raises CoreError(INVALID) for an unknown task, and for "rank" unless the file's model ranks.
+    """
+    pooling = metadata.number("pooling_type")
+    of_file = "rank" if pooling == _POOLING_RANK else "embed" if pooling else "generate"
+    task = values.choice("task", (of_file, *_TASKS))
+    if task == "rank" and of_file != "rank":
+        raise values.wrong("task", "'generate' or 'embed': the file holds no model that ranks")
+    return task
+
+
+def _adapters(values: _Values, directory: Path) -> dict[str, Path]:
+    """Return name → file of the LoRA adapters; {} if the parameter is not set.
+
+    The parameter is a JSON object of names and files in `directory`, the folder of the version.
+    Raises CoreError(INVALID) for another form, and for a file that is not there.
+    """
+    text = values.text("adapters")
+    try:
+        document = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        document = None
+    expected = (
+        'a JSON object such as {"french": "french.gguf"} of files in the folder of the version'
+    )
+    if type(document) is not dict:
+        raise values.wrong("adapters", expected)
+    found = {}
+    for name, file in document.items():
+        if type(file) is not str or not name or Path(file).name != file or file in (".", ".."):
+            raise values.wrong("adapters", expected)
+        if not (directory / file).is_file():
+            raise values.wrong("adapters", f"{expected}: '{directory / file}' is not there")
+        found[name] = directory / file
+    return found

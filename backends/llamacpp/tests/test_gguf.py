@@ -1,0 +1,83 @@
+"""Reading a GGUF file without its weights."""
+
+import struct
+
+import pytest
+from backend_llamacpp.gguf import read_metadata
+from gguf_files import LLAMA, gguf
+
+from core.errors import CoreError, Kind
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(data):
+        (tmp_path / "model.gguf").write_bytes(data)
+        return read_metadata(tmp_path / "model.gguf")
+
+    return read
+
+
+def test_numbers_texts_and_the_texts_of_special_tokens_are_read(read):
+    found = read(gguf(LLAMA))
+
+    assert found.architecture == "llama"
+    assert found.number("context_length") == 8192
+    assert (found.token("bos"), found.token("eos"), found.token("fim_pre")) == ("<s>", "</s>", "")
+    assert found.values["tokenizer.chat_template"] == "{{ messages[0].content }}"
+
+
+def test_special_tokens_may_be_named_before_the_tokens_are_listed(read):
+    found = read(gguf({"tokenizer.ggml.unknown_token_id": 6, **LLAMA}))
+
+    assert found.token("unknown") == "é"
+
+
+def test_long_arrays_are_skipped_and_short_ones_kept(read):
+    heads, scores = [3] * 30, [0] * 5000
+    values = {**LLAMA, "llama.attention.head_count_kv": heads, "tokenizer.ggml.scores": scores}
+    found = read(gguf({**values, "after": "it"}))
+
+    assert found.values["llama.attention.head_count_kv"] == tuple(heads)
+    assert "tokenizer.ggml.scores" not in found.values
+    assert found.values["after"] == "it"
+
+
+@pytest.mark.parametrize("heads", [3, [3] * 30])
+def test_the_cache_of_a_token_has_the_keys_and_values_of_all_layers(read, heads):
+    found = read(gguf({**LLAMA, "llama.attention.head_count_kv": heads}))
+
+    assert found.cache_numbers() == 2 * 30 * 3 * 64
+
+
+def test_a_file_of_another_format_is_refused(read):
+    with pytest.raises(CoreError, match="does not begin with the letters GGUF") as refused:
+        read(b"PK\x03\x04")
+
+    assert refused.value.kind is Kind.INVALID
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"GGUF", "requires a buffer"),
+        (gguf(LLAMA, version=1), "version is 1"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 2**60), "at most 65536"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 2**62), "a text of"),
+        (gguf({"a": "b"})[:40], "requires a buffer|a text of"),
+        (gguf({"a": 1}).replace(struct.pack("<I", 4), struct.pack("<I", 77)), "unknown type 77"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_the_reason(read, data, reason):
+    with pytest.raises(CoreError, match=f"is not a readable GGUF file: .*({reason})"):
+        read(data)
+
+
+def test_every_begin_of_a_file_is_read_or_refused(read):
+    data = gguf(LLAMA)
+
+    for length in range(4, len(data)):
+        try:
+            read(data[:length])
+        except CoreError as error:
+            assert error.kind is Kind.INVALID

@@ -1,0 +1,49 @@
+"""Chat: requests of OpenAI and Anthropic, chat templates, tools and structured output. No server.
+
+messages ─► read_messages ─► render ─► Prompt ─► engine ─► texts ─► parser_of(…).feed ─► pieces
+tools, response_format ─► read_tools, read_response_format ─► Structure ──┘
+
+All errors about a request are FieldError (INVALID), with the path of the field.
+"""
+
+from core_generate.chat.fields import FieldError
+from core_generate.chat.messages import Conversation, read_messages
+from core_generate.chat.parser import ToolCallParser
+from core_generate.chat.parsers import parser_of
+from core_generate.chat.pieces import (
+    Call,
+    CallArguments,
+    CallBegin,
+    Content,
+    Piece,
+    Reasoning,
+    Whole,
+    joined,
+)
+from core_generate.chat.structure import mismatch, read_response_format, read_structured_outputs
+from core_generate.chat.templates import TEMPLATES, read_template, render
+from core_generate.chat.tools import Tools, read_tools
+
+__all__ = [
+    "TEMPLATES",
+    "Call",
+    "CallArguments",
+    "CallBegin",
+    "Content",
+    "Conversation",
+    "FieldError",
+    "Piece",
+    "Reasoning",
+    "ToolCallParser",
+    "Tools",
+    "Whole",
+    "joined",
+    "mismatch",
+    "parser_of",
+    "read_messages",
+    "read_response_format",
+    "read_structured_outputs",
+    "read_template",
+    "read_tools",
+    "render",
+]

@@ -1,0 +1,153 @@
+"""EngineInstance: the only instance of an engine's model. It hands requests to the engine.
+
+queue ─► [EngineInstance] ─► GenerationRun, or a thread that computes embeddings, scores or tokens
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import core
+from core.batch import Batch
+from core.errors import cancelled, internal, invalid
+from core.request import InferenceRequest
+from core.similar import did_you_mean
+from core_generate.engine import Prompt
+from core_generate.reading import missing, read_generate, read_prompt, read_tokens, texts
+from core_generate.running import Done, GenerationRun
+
+if TYPE_CHECKING:
+    from core_generate.model import EngineModel
+
+_MOST_THREADS = 32
+
+Outputs = Mapping[str, Any]
+
+
+class EngineInstance(core.ModelInstance):
+    """Hands requests to the engine, at most `Engine.most` at a time; the others wait in the model's queue."""
+
+    placement = "callback"
+    model: EngineModel
+
+    def open(self) -> None:
+        engine = self.model.engine
+        self.model.measured.loop = self.loop
+        self.ahead = max(1, engine.most)
+        self._threads = ThreadPoolExecutor(
+            min(self.ahead, _MOST_THREADS), thread_name_prefix=self.model.name
+        )
+        # What each task computes; `generate` alone has several responses.
+        self._tasks: dict[str, Callable[[InferenceRequest], Outputs]] = {
+            "embed": self._embed,
+            "rank": self._rank,
+            "tokenize": self._tokenize,
+            "detokenize": self._detokenize,
+        }
+
+    def close(self) -> None:
+        self._threads.shutdown()
+
+    def begin(self, batch: Batch, done: Done) -> None:
+        request = batch.requests[0]
+        task = self.model.description.task
+        if request.has_parameters:
+            task = self._asked_task(request.parameters.get("task", task))
+        if task != "generate":
+            self._threads.submit(self._compute, batch, self._tasks[task], done)
+            return
+        asked = read_generate(request.inputs, self.model.engine.supports)
+        if asked.stream and not self.model.config.model_transaction_policy.decoupled:
+            raise invalid(
+                f"model '{self.model.name}' is not decoupled, so it has one response: set "
+                "model_transaction_policy { decoupled: true } in config.pbtxt for 'stream'"
+            )
+        run = GenerationRun(batch, asked, self.model.engine, self.model.measured, self.loop, done)
+        self.model.measured.running += 1
+        request.on_cancel(run.cancel)
+        if self.model.engine.quick:
+            run.start()
+        else:
+            self._threads.submit(run.start)
+
+    def _asked_task(self, task: Any) -> str:
+        known = [self.model.description.task, "tokenize", "detokenize"]
+        if task not in known:
+            hint = did_you_mean(str(task), known)
+            raise invalid(
+                f"the request parameter 'task' is '{task}', model '{self.model.name}' has "
+                f"{', '.join(known)}{hint}"
+            )
+        return str(task)
+
+    def _compute(
+        self, batch: Batch, task: Callable[[InferenceRequest], Outputs], done: Done
+    ) -> None:
+        """Answer the only request of a batch with the outputs of `task`, on a thread of the instance.
+
+        Then the event loop calls `done`: with None, or with the error. A cancelled request fails before the
+        task runs; a NotImplementedError of the engine becomes CoreError(UNSUPPORTED).
+        """
+        error: BaseException | None = None
+        try:
+            if batch.requests[0].cancelled:
+                raise cancelled()
+            batch.respond(0, task(batch.requests[0]))
+        except NotImplementedError as refused:
+            error = core.CoreError(core.Kind.UNSUPPORTED, str(refused))
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
+            self.loop.call_soon_threadsafe(done, error)
+
+    # tasks, each on a thread of the instance ----------------------------------
+
+    def _embed(self, request: InferenceRequest) -> Outputs:
+        if "prompt_token_ids" in request.inputs:
+            prompts = [Prompt(tokens=read_prompt(request.inputs)[1] or ())]
+        else:
+            prompts = [Prompt(text=each) for each in texts(request.inputs, "text_input")]
+        found, counts = self.model.engine.embed(prompts)
+        self.model.measured.read(sum(counts))
+        return {
+            "embedding": self._checked("embedding", found, 2, len(prompts)),
+            "num_input_tokens": np.array(counts, np.uint32),
+        }
+
+    def _rank(self, request: InferenceRequest) -> Outputs:
+        query = texts(request.inputs, "query")[0]
+        documents = texts(request.inputs, "documents")
+        found, count = self.model.engine.rank(query, documents)
+        self.model.measured.read(count)
+        return {
+            "scores": self._checked("scores", found, 1, len(documents)),
+            "num_input_tokens": np.array([count], np.uint32),
+        }
+
+    def _tokenize(self, request: InferenceRequest) -> Outputs:
+        text = "".join(texts(request.inputs, "text_input"))
+        special = bool(request.parameters.get("special", True))
+        tokens = self.model.engine.tokenize(text, special)
+        return {"token_ids": np.array(tokens, np.int32)}
+
+    def _detokenize(self, request: InferenceRequest) -> Outputs:
+        if (tensor := request.inputs.get("prompt_token_ids")) is None:
+            raise missing("prompt_token_ids")
+        tokens = read_tokens(tensor)
+        text = self.model.engine.detokenize(tokens)
+        data = np.array([text.encode(errors="replace")], object)
+        return {"text_output": data}
+
+    def _checked(self, name: str, found: Any, dimensions: int, rows: int) -> Any:
+        array = np.ascontiguousarray(found, np.float32)
+        if array.ndim != dimensions or array.shape[0] != rows:
+            raise internal(
+                f"the engine of model '{self.model.name}' returned {name} of shape "
+                f"{list(array.shape)} for {rows} texts"
+            )
+        return array

@@ -1,0 +1,149 @@
+"""Read the tensors of a request to an engine's model, and refuse what its engine cannot do."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core.errors import CoreError, invalid
+from core.tensor import Tensor
+from core_generate.engine import Prompt, Sampling
+from core_generate.sampling import INPUT, SamplingRequest, read_sampling
+from core_generate.tensors import RETURNS
+
+_ALWAYS = frozenset({"max_tokens", "stop", "text"})
+_PLAIN = SamplingRequest()
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest:
+    """What a client asks of the task "generate".
+
+    stream    True: each event becomes a response; False: one response has the whole text
+    prepend   whether the text of each response begins with the prompt
+    returns   names of the outputs that the responses have beside text_output
+    """
+
+    prompt: Prompt
+    sampling: Sampling
+    stream: bool
+    prepend: bool
+    returns: frozenset[str]
+
+
+def read_generate(inputs: Mapping[str, Tensor], supports: frozenset[str]) -> GenerateRequest:
+    """Return what the inputs of a request ask for.
+
+    supports   as Engine.supports
+    Raises CoreError(INVALID), which names the input or field, for one that is wrong or not supported.
+    """
+    text, tokens = read_prompt(inputs)
+    given = inputs.get(INPUT)
+    asked = _PLAIN if given is None else read_sampling(element(given))
+    for field, name in asked.fields.items():
+        if field not in supports and field not in _ALWAYS:
+            raise _unsupported(f"the field '{name}' of {INPUT}", field, supports)
+    if tokens is not None and "tokens" not in supports:
+        raise _unsupported("the input 'prompt_token_ids'", "tokens", supports)
+    images: tuple[bytes, ...] = ()
+    if (image := inputs.get("image")) is not None:
+        images = tuple(map(_image, image.array.ravel().tolist()))
+        if images and "images" not in supports:
+            raise _unsupported("the input 'image'", "images", supports)
+    stream = flag(inputs, "stream")
+    returns = frozenset(output for name, output in RETURNS.items() if flag(inputs, name))
+    sampling = asked.sampling
+    if sampling.logprobs is None and not returns.isdisjoint(("logprobs", "cumulative_logprob")):
+        if "logprobs" not in supports:
+            name = "return_logprobs" if "logprobs" in returns else "return_cumulative_logprob"
+            raise _unsupported(f"the input '{name}'", "logprobs", supports)
+        sampling = replace(sampling, logprobs=0)
+    prepend = not stream
+    if "exclude_input_in_output" in inputs:
+        prepend = not flag(inputs, "exclude_input_in_output")
+        if prepend and stream:
+            raise invalid("When streaming, `exclude_input_in_output` = False is not allowed.")
+    prompt = Prompt(text, tokens or (), images, (), asked.suffix, asked.adapter)
+    return GenerateRequest(prompt, sampling, stream, prepend, returns)
+
+
+def read_prompt(inputs: Mapping[str, Tensor]) -> tuple[str, list[int] | None]:
+    """Return (`text_input`, None), or ("", `prompt_token_ids`), whichever of the two inputs is given.
+
+    Raises CoreError(INVALID) if both or neither are given, if the text is not UTF-8, and as `read_tokens`.
+    """
+    text, tokens = inputs.get("text_input"), inputs.get("prompt_token_ids")
+    if text is not None and tokens is None:
+        return decoded("text_input", element(text)), None
+    if text is not None or tokens is None:
+        raise invalid(
+            f"the request has {'no' if text is None else 'a'} text_input and "
+            f"{'no' if tokens is None else 'also'} prompt_token_ids; it needs one of the two"
+        )
+    return "", read_tokens(tokens)
+
+
+def read_tokens(tensor: Tensor) -> list[int]:
+    """Return the tokens in a tensor. Raises CoreError(INVALID) if it is empty or has a negative token."""
+    found: list[int] = tensor.array.tolist()
+    if not found:
+        raise invalid(f"the input '{tensor.name}' is empty")
+    if min(found) < 0:
+        raise invalid(f"the input '{tensor.name}' has the token {min(found)}, tokens begin with 0")
+    return found
+
+
+def texts(inputs: Mapping[str, Tensor], name: str) -> list[str]:
+    """Return the texts of a BYTES input. Raises CoreError(INVALID) if it is absent, or one is not UTF-8."""
+    if (tensor := inputs.get(name)) is None:
+        raise missing(name)
+    return [decoded(name, each) for each in tensor.array.ravel().tolist()]
+
+
+def missing(name: str) -> CoreError:
+    """Return the error for an input that the task needs and the request lacks."""
+    return invalid(f"the request has no input '{name}', which this task needs")
+
+
+def element(tensor: Tensor) -> Any:
+    """Return the first element of a tensor. Raises IndexError if the tensor is empty."""
+    return tensor.array.ravel()[0]
+
+
+def flag(inputs: Mapping[str, Tensor], name: str) -> bool:
+    """Return the value of the BOOL[1] input `name`; False if the request does not have it."""
+    tensor = inputs.get(name)
+    return tensor is not None and bool(element(tensor))
+
+
+def decoded(name: str, data: bytes) -> str:
+    """Return the text of a BYTES element. Raises CoreError(INVALID) if it is not UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise invalid(
+            f"the input '{name}' is not UTF-8: {error.reason} at byte {error.start}"
+        ) from None
+
+
+def _image(data: bytes) -> bytes:
+    """Return the file of an image: if `data` is valid base64, what it encodes; else `data` itself.
+
+    Clients of Triton's vLLM backend send base64.
+    """
+    if data.isascii():
+        try:
+            return base64.b64decode(b"".join(data.split()), validate=True)
+        except binascii.Error:
+            pass
+    return data
+
+
+def _unsupported(what: str, field: str, supports: frozenset[str]) -> CoreError:
+    can = ", ".join(sorted(supports | _ALWAYS))
+    return invalid(
+        f"{what} is not supported: the engine of this model has no '{field}', it has {can}"
+    )

@@ -1,0 +1,255 @@
+"""TextModel: how one model version takes prompts. The names of its tensors say it.
+
+sampling_parameters there   our engines and vLLM's backend: all fields in one JSON object
+else                        each field that has an input of its name, as TensorRT-LLM's models have;
+                            fields that the parameter `supports` of the configuration lists become
+                            request parameters
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+
+from core.config import InputSpec, Signature
+from core.dtypes import BYTES
+from core.errors import invalid
+from core.request import InferenceRequest
+from core.tensor import Tensor
+from frontend_openai.engine_info import GENERATE, EngineInfo
+from frontend_openai.errors import FieldError, wrong
+from frontend_openai.sampling import SamplingFields
+
+TEXT, TOKENS, IMAGES, MESSAGES = "text_input", "prompt_token_ids", "image", "messages"
+SAMPLING, STREAM, WITHOUT_PROMPT = "sampling_parameters", "stream", "exclude_input_in_output"
+_OUTPUT = "text_output"
+
+# Field → the name that an engine's `supports` has for it, where they differ.
+_ABILITIES = {
+    "stop_token_ids": "stop_tokens",
+    "lora_name": "adapter",
+    "json": "schema",
+    "json_object": "schema",
+    "choice": "choices",
+}
+_ALWAYS = {"max_tokens", "stop"}  # every engine has them
+# Field → other names of its input.
+_INPUTS = {"stop": ("stop", "stop_words"), "seed": ("seed", "random_seed")}
+_MOST_TOKENS = 16  # for a model that needs a number: Triton's default
+# Inputs of fields, which a model may need: clients then send them.
+_FIELD_INPUTS = {
+    *("max_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "random_seed"),
+    *("frequency_penalty", "presence_penalty", "repetition_penalty", "min_tokens"),
+}
+_NEUTRAL = {"temperature": 1.0, "top_p": 1.0}  # clients often send them; they ask for nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model continues: text, or tokens of its vocabulary."""
+
+    text: str = ""
+    tokens: Sequence[int] = ()
+    images: Sequence[bytes] = ()
+    messages: bytes = b""  # of a chat, as JSON; for models with an input of that name
+    suffix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the responses must have beside the text."""
+
+    stream: bool = False
+    usage: bool = False
+    logprobs: bool = False
+    score: bool = False
+
+
+class TextModel:
+    """One model version. Raises CoreError(INVALID) in its constructor if these routes cannot use it."""
+
+    def __init__(self, signature: Signature, info: EngineInfo):
+        self.signature = signature
+        self.info = info
+        self._inputs = signature.inputs
+        self._has_json = SAMPLING in self._inputs
+        if info.task != GENERATE:
+            raise invalid(
+                f"model '{signature.name}' does not generate text: its task is {info.task}"
+            )
+        self.output = _one_text(signature, "output", _OUTPUT, signature.outputs)
+        texts = {name: spec for name, spec in self._inputs.items() if name not in _KNOWN}
+        needed = {name: spec for name, spec in texts.items() if not spec.optional}
+        self.takes_messages = MESSAGES in self._inputs
+        self._text = MESSAGES
+        if TEXT in texts or not self.takes_messages:
+            self._text = _one_text(signature, "input", TEXT, needed or texts)
+        most = self._inputs.get("max_tokens")
+        self._needs_most = most is not None and not most.optional
+        others = [name for name in needed if name != self._text and name not in _FIELD_INPUTS]
+        if others:
+            raise invalid(
+                f"model '{signature.name}' needs the inputs {', '.join(others)}, which are no part of a chat "
+                "or a completion; make them optional, or call it over v2"
+            )
+
+    @property
+    def _any(self) -> bool:
+        """Return whether the model's abilities are unknown because it is vLLM's, which checks them itself."""
+        return self._has_json and self.info.supports is None
+
+    def able(self, name: str) -> bool:
+        """Return whether the model takes a field of SamplingFields or a part of a prompt."""
+        ability = _ABILITIES.get(name, name)
+        if self.info.is_engine and ability in _ALWAYS:
+            return True
+        if self.info.supports is not None and ability in self.info.supports:
+            return True
+        return self._any or (not self._has_json and self._input_of(name) is not None)
+
+    def check(self, prompt: Prompt, sampling: SamplingFields) -> None:
+        """Raise FieldError for the first thing that the model cannot do; drop fields that ask for nothing."""
+        for name, value in tuple(sampling.values.items()):
+            inner = next(iter(value)) if name == "structured_outputs" else name
+            if self.able(inner) or (inner in ("json", "json_object") and self._guides):
+                continue
+            if name not in sampling.sources or _NEUTRAL.get(name) == value:
+                del sampling.values[name]
+                continue
+            raise self._unable(sampling.sources[name])
+        if prompt.tokens and TOKENS not in self._inputs:
+            raise self._unable("prompt", "prompts of tokens")
+        if prompt.images and not (IMAGES in self._inputs and (self._any or self.able("images"))):
+            raise self._unable("messages", "images")
+        if prompt.suffix and not (self.info.is_engine and self.able("suffix")):
+            raise self._unable("suffix")
+
+    def _unable(self, param: str, what: str = "this") -> FieldError:
+        return wrong(param, f"model '{self.signature.name}' does not support {what}", "unsupported")
+
+    @property
+    def _guides(self) -> bool:
+        return "guided_decoding_guide" in self._inputs
+
+    def request(self, prompt: Prompt, sampling: SamplingFields, asked: Asked) -> InferenceRequest:
+        """Return the request for one choice; `check` has accepted both."""
+        request = InferenceRequest(self.signature.name, {}, model_version=self.signature.version)
+        inputs = request.inputs
+        if prompt.tokens:
+            inputs[TOKENS] = self._tensor(TOKENS, prompt.tokens)
+        elif self._text == MESSAGES and not prompt.messages:
+            raise invalid(
+                f"model '{self.signature.name}' takes the messages of a chat, not a prompt"
+            )
+        else:
+            text = prompt.messages if self._text == MESSAGES else prompt.text.encode()
+            inputs[self._text] = self._tensor(self._text, [text])
+        if prompt.messages and self.takes_messages:
+            inputs[MESSAGES] = self._tensor(MESSAGES, [prompt.messages])
+        if prompt.images:
+            files = prompt.images if self.info.is_engine else map(base64.b64encode, prompt.images)
+            inputs[IMAGES] = self._tensor(IMAGES, list(files))
+        for name, wanted in (
+            (STREAM, asked.stream),
+            (WITHOUT_PROMPT, True),
+            ("return_finish_reason", True),
+            ("return_num_input_tokens", asked.usage),
+            ("return_num_output_tokens", asked.usage),
+            ("return_logprobs", asked.logprobs),
+            ("return_cumulative_logprob", asked.score),
+        ):
+            if wanted and name in self._inputs:
+                inputs[name] = self._tensor(name, [True])
+        values = sampling.values
+        if self._needs_most and "max_tokens" not in values:
+            values = {**values, "max_tokens": _MOST_TOKENS}
+        self._write(values, prompt.suffix, request)
+        return request
+
+    def _write(
+        self, values: Mapping[str, Any], suffix: str | None, request: InferenceRequest
+    ) -> None:
+        if self._has_json:
+            found = {**values, "suffix": suffix} if suffix else dict(values)
+            if self._any and "structured_outputs" in found:
+                # vLLM's backend reads a text here.
+                found["structured_outputs"] = orjson.dumps(found["structured_outputs"]).decode()
+            if found:
+                request.inputs[SAMPLING] = self._tensor(SAMPLING, [orjson.dumps(found)])
+            return
+        for name, value in values.items():
+            if name == "structured_outputs" and self._guides:
+                schema = value.get("json", {"type": "object"})
+                request.inputs |= {
+                    each: self._tensor(each, [text])
+                    for each, text in (
+                        ("guided_decoding_guide_type", b"json_schema"),
+                        ("guided_decoding_guide", orjson.dumps(schema)),
+                    )
+                }
+            elif (found_input := self._input_of(name)) is not None:
+                request.inputs[found_input] = self._tensor(found_input, value)
+            else:
+                plain = isinstance(value, bool | int | float | str)
+                request.parameters[name] = value if plain else orjson.dumps(value).decode()
+
+    def _input_of(self, name: str) -> str | None:
+        """Return the input for a field, None if there is none."""
+        return next((each for each in _INPUTS.get(name, (name,)) if each in self._inputs), None)
+
+    def _tensor(self, name: str, value: Any) -> Tensor:
+        """Return an input of one value or a list. Raises FieldError if it does not fit."""
+        spec = self._inputs[name]
+        values = value if isinstance(value, list | tuple) else [value]
+        shape = _shape(spec, len(values))
+        if self.signature.max_batch_size > 0 and not spec.shape_tensor:
+            shape = (1, *shape)
+        if spec.dtype is BYTES:
+            return Tensor(name, BYTES, shape, raw=b"".join(map(_element, values)))
+        try:
+            array = np.array(values, dtype=spec.dtype.numpy).reshape(shape)
+        except (ValueError, OverflowError, TypeError) as error:
+            raise wrong(name, f"no {spec.dtype.name} of the model's input: {error}") from None
+        return Tensor(name, spec.dtype, shape, array=array)
+
+
+# Inputs that these routes write beside the text, so that none of them is taken for it.
+_KNOWN = {
+    *(TOKENS, IMAGES, MESSAGES, SAMPLING, STREAM, WITHOUT_PROMPT),
+    *("stop", "stop_words", "guided_decoding_guide_type", "guided_decoding_guide"),
+}
+
+
+def _one_text(signature: Signature, kind: str, usual: str, specs: Mapping[str, Any]) -> str:
+    """Return the usual name if it is there, else that of the only BYTES tensor. Raises CoreError(INVALID)."""
+    found = [name for name, spec in specs.items() if spec.dtype is BYTES]
+    if usual in found:
+        return usual
+    if len(found) == 1:
+        return found[0]
+    raise invalid(
+        f"model '{signature.name}' has no text for these routes: expected one BYTES {kind} named {usual}, or "
+        f"only one of any name; it has {', '.join(found) or 'none'}"
+    )
+
+
+def _shape(spec: InputSpec, count: int) -> tuple[int, ...]:
+    """Return the shape of `count` values; the last open dimension takes them all."""
+    open_dims = [at for at, size in enumerate(spec.dims) if size < 0]
+    if not open_dims:
+        return spec.dims
+    return tuple(
+        size if size >= 0 else (count if at == open_dims[-1] else 1)
+        for at, size in enumerate(spec.dims)
+    )
+
+
+def _element(value: bytes | str) -> bytes:
+    data = value.encode() if isinstance(value, str) else value
+    return struct.pack("<I", len(data)) + data

@@ -1,0 +1,167 @@
+"""POST /v1/chat/completions: the answer to a conversation.
+
+messages, tools ─► chat template ─► prompt ─► n requests to the model ─► choices
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from core_generate.chat import (
+    TEMPLATES,
+    Conversation,
+    Tools,
+    parser_of,
+    read_messages,
+    read_response_format,
+    read_tools,
+    render,
+)
+
+from core.errors import invalid
+from frontend_openai.adapter import Asked, Prompt, TextModel
+from frontend_openai.chat_choice import ChatEvents, ChatMessage, Parser
+from frontend_openai.completions import read_stream, seeded, tail
+from frontend_openai.document import Document, read_document
+from frontend_openai.errors import wrong
+from frontend_openai.events import Chunks, Head, Usage, error_event
+from frontend_openai.generation import Generation
+from frontend_openai.models import TextModels
+from frontend_openai.options import OpenAIOptions
+from frontend_openai.sampling import MOST_CHOICES, SamplingFields, read_sampling
+from frontend_openai.service import run
+from frontends.http.message import HttpRequest, HttpResponse
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
+
+_MOST_LOGPROBS = 20
+# They change nothing here, or name what this server does anyway.
+_WITHOUT_EFFECT = (
+    *("user", "metadata", "store", "safety_identifier", "prompt_cache_key"),
+    *("prompt_cache_retention", "service_tier"),
+)
+
+
+@dataclass(slots=True)
+class ChatFields:
+    """What a chat asks for beside its prompt and its sampling."""
+
+    n: int
+    stream: bool
+    usage: bool
+    logprobs: int | None
+
+
+async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Generate the answer to a conversation, as one JSON object or as events."""
+    document = read_document(call.body)
+    name = document.text("model")
+    model, adapter = TextModels.of(server).find(name)
+    call.captures = {"model": model.signature.name, "version": None}
+    default = OpenAIOptions.of(server.options).openai_default_max_tokens
+    sampling = read_sampling(document, default, chat=True)
+    fields = _read_fields(document, sampling)
+    sampling.set("lora_name", adapter or None, "model")
+    tools = read_tools(
+        document.take("tools"), document.take("tool_choice"), document.take("parallel_tool_calls")
+    )
+    sampling.set_structure(tools.structure, "tool_choice")
+    sampling.set_structure(
+        read_response_format(document.take("response_format")), "response_format"
+    )
+    prompt = _read_prompt(document, model, tools)
+    document.ignore(_WITHOUT_EFFECT)
+    document.end()
+    model.check(prompt, sampling)
+    counts = fields.usage or not fields.stream
+    asked = Asked(fields.stream, counts, fields.logprobs is not None)
+    requests = [
+        model.request(prompt, seeded(sampling, number), asked) for number in range(fields.n)
+    ]
+    usage = Usage(1)
+    if fields.stream:
+        head = Head("chatcmpl", "chat.completion.chunk", name or "")
+        chunks = Chunks(head, fields.usage)
+        events = [
+            ChatEvents(chunks, index, usage, _parser(model, tools, prompt), fields.logprobs)
+            for index in range(fields.n)
+        ]
+        generation = Generation(
+            events, model.output, lambda: tail(chunks, usage, fields.usage), error_event
+        )
+        return await run(server, call, model, generation, requests, None)
+    head = Head("chatcmpl", "chat.completion", name or "")
+    texts = [
+        ChatMessage(index, usage, _parser(model, tools, prompt), fields.logprobs)
+        for index in range(fields.n)
+    ]
+    generation = Generation(texts, model.output, bytes, error_event)
+
+    def whole() -> dict[str, Any]:
+        members = [each.members() for each in texts]
+        return {**head.members, "choices": members, "usage": usage.members()}
+
+    return await run(server, call, model, generation, requests, whole)
+
+
+def _read_fields(document: Document, sampling: SamplingFields) -> ChatFields:
+    stream, usage = read_stream(document)
+    n = document.integer("n", 1, MOST_CHOICES) or 1
+    wanted = document.flag("logprobs") or False
+    top = document.integer("top_logprobs", 0, _MOST_LOGPROBS)
+    if top is not None and not wanted:
+        raise wrong("top_logprobs", "can only be used when logprobs is true")
+    if wanted:
+        sampling.set("logprobs", top or 0)
+    modalities = document.take("modalities")
+    if modalities not in (None, ["text"]):
+        raise wrong("modalities", 'this server generates text: expected ["text"]', "unsupported")
+    return ChatFields(n, stream, usage, (top or 0) if wanted else None)
+
+
+def _read_prompt(document: Document, model: TextModel, tools: Tools) -> Prompt:
+    messages = document.take("messages")
+    conversation = read_messages(messages)
+    arguments = document.take("chat_template_kwargs") or {}
+    if type(arguments) is not dict:
+        raise wrong("chat_template_kwargs", "expected an object")
+    if conversation.audio:
+        raise wrong(
+            "messages", f"model '{model.signature.name}' does not support sound", "unsupported"
+        )
+    text = _prompt_text(conversation, model, tools, arguments)
+    whole = orjson.dumps(messages) if model.takes_messages else b""
+    return Prompt(text, images=conversation.images, messages=whole)
+
+
+def _prompt_text(
+    conversation: Conversation, model: TextModel, tools: Tools, arguments: dict[str, Any]
+) -> str:
+    info = model.info
+    template = info.template
+    if not template:
+        if info.is_engine:
+            raise invalid(
+                f"model '{model.signature.name}' has no chat template; use /v1/completions, or write the "
+                "parameter chat_template into its configuration"
+            )
+        if model.takes_messages:
+            return ""
+        only = conversation.messages[0]
+        text = only["content"]
+        if len(conversation.messages) == 1 and isinstance(text, str) and not tools.functions:
+            return text
+        template = TEMPLATES["plain"]
+    functions = tools.functions or None
+    return render(
+        template, conversation, functions, bos=info.bos, eos=info.eos, arguments=arguments
+    )
+
+
+def _parser(model: TextModel, tools: Tools, prompt: Prompt) -> Parser | None:
+    """Return a parser of the text; None if it is nothing but content."""
+    parser = parser_of(model.info.template, tools, prompt=prompt.text)
+    return None if parser.plain else parser

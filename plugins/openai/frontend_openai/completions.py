@@ -1,0 +1,177 @@
+"""POST /v1/completions: a text, or several, that continue prompts of text or tokens.
+
+prompts, n ─► one request for each text ─► choices, in the order of the prompts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from frontend_openai.adapter import Asked, Prompt
+from frontend_openai.completion_choice import CompletionEvents, CompletionText
+from frontend_openai.document import Document, read_document
+from frontend_openai.errors import wrong
+from frontend_openai.events import DONE, Chunks, Head, Usage, error_event
+from frontend_openai.generation import Generation
+from frontend_openai.models import TextModels
+from frontend_openai.options import OpenAIOptions
+from frontend_openai.sampling import MOST_CHOICES, SamplingFields, is_tokens, read_sampling
+from frontend_openai.service import run
+from frontends.http.message import HttpRequest, HttpResponse
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
+
+_MOST_LOGPROBS = 20
+_WITHOUT_EFFECT = ("user", "metadata", "safety_identifier", "prompt_cache_key")
+
+
+@dataclass(slots=True)
+class Choices:
+    """How many texts a prompt gets, and what they have.
+
+    n        texts of each prompt in the response
+    best     texts that are generated for it
+    """
+
+    n: int
+    best: int
+    stream: bool
+    usage: bool
+    logprobs: int | None
+    echo: bool
+
+
+async def completions(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Generate the continuation of prompts, as one JSON object or as events."""
+    document = read_document(call.body)
+    name = document.text("model")
+    model, adapter = TextModels.of(server).find(name)
+    call.captures = {"model": model.signature.name, "version": None}
+    prompts = _read_prompts(document)
+    default = OpenAIOptions.of(server.options).openai_default_max_tokens
+    sampling = read_sampling(document, default, chat=False)
+    choices = _read_choices(document, sampling, len(prompts))
+    sampling.set("lora_name", adapter or None, "model")
+    document.ignore(_WITHOUT_EFFECT)
+    document.end()
+    if choices.echo and any(prompt.tokens for prompt in prompts):
+        raise wrong("echo", "the text of a prompt of tokens is unknown here", "unsupported")
+    for prompt in prompts:
+        model.check(prompt, sampling)
+    head = Head("cmpl", "text_completion", name or "")
+    usage = Usage(len(prompts))
+    counts = choices.usage or not choices.stream
+    asked = Asked(choices.stream, counts, choices.logprobs is not None, choices.best > choices.n)
+    requests = [
+        model.request(prompt, seeded(sampling, number), asked)
+        for prompt in prompts
+        for number in range(choices.best)
+    ]
+    order = [number for number in range(len(prompts)) for _ in range(choices.best)]
+    echoes = [prompts[number].text if choices.echo else "" for number in order]
+    if choices.stream:
+        chunks = Chunks(head, choices.usage)
+        events = [
+            CompletionEvents(chunks, index, number, usage, echoes[index], choices.logprobs)
+            for index, number in enumerate(order)
+        ]
+        generation = Generation(
+            events, model.output, lambda: tail(chunks, usage, choices.usage), error_event
+        )
+        return await run(server, call, model, generation, requests, None)
+    texts = [
+        CompletionText(number, usage, echoes[index], choices.logprobs)
+        for index, number in enumerate(order)
+    ]
+    generation = Generation(texts, model.output, bytes, error_event)
+
+    def whole() -> dict[str, Any]:
+        best = _best(texts, choices)
+        members = [each.members(index) for index, each in enumerate(best)]
+        return {**head.members, "choices": members, "usage": usage.members()}
+
+    return await run(server, call, model, generation, requests, whole)
+
+
+def seeded(sampling: SamplingFields, number: int) -> SamplingFields:
+    """Return the sampling of one of several texts: with a seed each has its own, so that they differ."""
+    seed = sampling.values.get("seed")
+    if not number or seed is None:
+        return sampling
+    moved = (seed + number + 2**63) % 2**64 - 2**63
+    return SamplingFields({**sampling.values, "seed": moved}, sampling.sources)
+
+
+def tail(chunks: Chunks, usage: Usage, wanted: bool) -> bytes:
+    """Return the last events of a stream: the usage, if it is wanted and known, and the end."""
+    members = usage.members() if wanted else None
+    return DONE if members is None else chunks.usage(members) + DONE
+
+
+def read_stream(document: Document) -> tuple[bool, bool]:
+    """Return whether the response is a stream, and whether its last event has the usage."""
+    stream = document.flag("stream") or False
+    options = document.inner("stream_options")
+    if options is None:
+        return stream, False
+    if not stream:
+        raise wrong("stream_options", "can only be used when stream is true")
+    usage = options.flag("include_usage") or False
+    options.ignore(("include_obfuscation",))
+    options.end()
+    return stream, usage
+
+
+def _best(texts: Sequence[CompletionText], choices: Choices) -> Sequence[CompletionText]:
+    if choices.best == choices.n:
+        return texts
+    found: list[CompletionText] = []
+    for start in range(0, len(texts), choices.best):
+        group = sorted(texts[start : start + choices.best], key=lambda each: -each.score)
+        found += group[: choices.n]
+    return found
+
+
+def _read_choices(document: Document, sampling: SamplingFields, prompts: int) -> Choices:
+    stream, usage = read_stream(document)
+    n = document.integer("n", 1, MOST_CHOICES) or 1
+    best = document.integer("best_of", 1, MOST_CHOICES) or n
+    if best < n:
+        raise wrong("best_of", f"{best} is less than n, which is {n}")
+    if best > n and stream:
+        raise wrong("best_of", "the best texts are known at the end only: not with stream")
+    if prompts * best > MOST_CHOICES:
+        raise wrong("n", f"{prompts} prompts of {best} texts; at most {MOST_CHOICES} texts in all")
+    logprobs = document.integer("logprobs", 0, _MOST_LOGPROBS)
+    echo = document.flag("echo") or False
+    if echo and logprobs is not None:
+        raise wrong("echo", "the logprobs of a prompt are not available: not with logprobs")
+    if logprobs is not None:
+        sampling.set("logprobs", logprobs)
+    elif best > n:
+        sampling.set("logprobs", 0, "best_of")
+    return Choices(n, best, stream, usage, logprobs, echo)
+
+
+def _read_prompts(document: Document) -> list[Prompt]:
+    """Return the prompts: a text, tokens, or a list of either."""
+    found = document.take("prompt")
+    suffix = document.text("suffix")
+    if type(found) is str or (found and is_tokens(found)):
+        found = [found]
+    if type(found) is not list or not found:
+        raise wrong("prompt", "expected a string, a list of tokens, or a list of these")
+    if len(found) > MOST_CHOICES:
+        raise wrong("prompt", f"{len(found)} prompts; at most {MOST_CHOICES} are accepted")
+    prompts = []
+    for number, each in enumerate(found):
+        if type(each) is str:
+            prompts.append(Prompt(each, suffix=suffix))
+        elif each and is_tokens(each):
+            prompts.append(Prompt(tokens=each, suffix=suffix))
+        else:
+            raise wrong(f"prompt[{number}]", "expected a string or a list of tokens")
+    return prompts

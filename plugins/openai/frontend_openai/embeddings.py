@@ -1,0 +1,122 @@
+"""POST /v1/embeddings: a vector for each text, by engines of the task "embed".
+
+input ─► one request with all texts, or one for each list of tokens ─► rows ─► JSON
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from core.dtypes import BYTES, INT32
+from core.errors import internal
+from core.request import InferenceRequest
+from core.tensor import Tensor
+from frontend_openai.adapter import TOKENS
+from frontend_openai.document import Document, read_document
+from frontend_openai.engine_info import info_of
+from frontend_openai.errors import wrong
+from frontend_openai.models import unknown_model
+from frontend_openai.sampling import is_tokens
+from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
+from frontends.http.services.traced import submit
+
+if TYPE_CHECKING:
+    from core.response import InferenceResponse
+    from core.server import InferenceServer
+
+MOST_INPUTS = 2048  # as OpenAI
+_EMBED = "embed"
+
+
+async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Compute the embeddings of texts or lists of tokens."""
+    document = read_document(call.body)
+    name = _read_model(server, document)
+    call.captures = {"model": name, "version": None}
+    requests = _read_inputs(document, name)
+    form = document.text("encoding_format") or "float"
+    if form not in ("float", "base64"):
+        raise wrong("encoding_format", f"expected float or base64, found {form[:50]}")
+    if document.take("dimensions") is not None:
+        raise wrong("dimensions", f"model '{name}' does not support this", "unsupported")
+    document.ignore(("user",))
+    document.end()
+    call.asked = requests[0]
+    responses = await _responses(server, call, requests)
+    rows = np.concatenate([_rows(each) for each in responses])
+    tokens = sum(int(each.output("num_input_tokens").array.sum()) for each in responses)
+    data = [
+        {"object": "embedding", "index": index, "embedding": _written(row, form)}
+        for index, row in enumerate(rows)
+    ]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    found = {"object": "list", "data": data, "model": name, "usage": usage}
+    return HttpResponse(200, JSON_HEADERS, orjson.dumps(found, option=orjson.OPT_SERIALIZE_NUMPY))
+
+
+def _read_model(server: InferenceServer, document: Document) -> str:
+    name = document.text("model") or ""
+    if not server.models.knows(name):
+        raise unknown_model(name)
+    task = info_of(server.models.config(name)).task
+    if task != _EMBED:
+        raise wrong("model", f"model '{name}' computes no embeddings; its task is {task}")
+    return name
+
+
+def _read_inputs(document: Document, name: str) -> list[InferenceRequest]:
+    found = document.take("input")
+    if type(found) is str or (found and is_tokens(found)):
+        found = [found]
+    if type(found) is not list or not 0 < len(found) <= MOST_INPUTS:
+        raise wrong(
+            "input",
+            f"expected a string, a list of tokens, or a list of 1 to {MOST_INPUTS} of these",
+        )
+    if all(type(each) is str for each in found):
+        texts = np.array([each.encode() for each in found], object)
+        tensor = Tensor("text_input", BYTES, (len(found),), array=texts)
+        return [InferenceRequest(name, {tensor.name: tensor})]
+    for number, each in enumerate(found):
+        if not (each and is_tokens(each)):
+            raise wrong(f"input[{number}]", "expected a list of tokens, as the others or the first")
+    return [
+        InferenceRequest(
+            name, {TOKENS: Tensor(TOKENS, INT32, (len(each),), array=np.array(each, np.int32))}
+        )
+        for each in found
+    ]
+
+
+async def _responses(
+    server: InferenceServer, call: HttpRequest, requests: list[InferenceRequest]
+) -> list[InferenceResponse]:
+    """Return the responses in the order of the requests; an error of one cancels the others."""
+
+    async def one(request: InferenceRequest) -> InferenceResponse:
+        return await submit(server, call, request)
+
+    tasks = [asyncio.ensure_future(one(request)) for request in requests]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _rows(response: InferenceResponse) -> Any:
+    rows = response.output("embedding").array
+    if rows.ndim != 2 or rows.dtype != np.float32:
+        raise internal(f"output 'embedding' has the shape {list(rows.shape)}; expected FP32[-1,-1]")
+    return rows
+
+
+def _written(row: Any, form: str) -> Any:
+    if form == "float":
+        return np.ascontiguousarray(row)
+    return base64.b64encode(np.ascontiguousarray(row, "<f4").tobytes()).decode()

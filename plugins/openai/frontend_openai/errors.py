@@ -1,0 +1,86 @@
+"""Errors in OpenAI's form: {"error": {"message", "type", "param", "code"}}.
+
+CoreError ─► [service] ─► HttpResponse;  refusals of the port {"error": text} ─► [in_form] ─► HttpResponse
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from core.errors import CoreError, Kind
+from frontends.http.errors import error_answer
+from frontends.http.message import HttpResponse
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+_CODES = {404: "not_found", 429: "rate_limit_exceeded"}
+
+
+class FieldError(CoreError):
+    """An error about one field of a request.
+
+    param   path of the field, such as "messages[0].content"
+    code    word for programs, None for none
+    """
+
+    def __init__(
+        self, param: str, message: str, code: str | None = None, kind: Kind = Kind.INVALID
+    ):
+        super().__init__(kind, message)
+        self.param = param
+        self.code = code
+
+
+def wrong(param: str, found: str, code: str | None = None) -> FieldError:
+    """Return the error for a field: its path, and what is wrong with it."""
+    return FieldError(param, f"{param}: {found}", code)
+
+
+def members_of(error: CoreError, status: int) -> dict[str, Any]:
+    """Return the object that describes an error."""
+    # `field` is the name in errors of core_generate.chat.
+    param = getattr(error, "param", None) or getattr(error, "field", None)
+    return _members(status, error.message, param, getattr(error, "code", None))
+
+
+def refusal_of(error: CoreError) -> HttpResponse:
+    """Return the response for an error."""
+    answer = error_answer(error)
+    answer.body = orjson.dumps({"error": _encodable(members_of(error, answer.status))})
+    return answer
+
+
+def in_form(answer: HttpResponse) -> HttpResponse:
+    """Return a refusal of the port, {"error": text}, in OpenAI's form; another response unchanged."""
+    try:
+        found = orjson.loads(answer.body)
+    except orjson.JSONDecodeError:
+        return answer
+    text = found.get("error") if isinstance(found, dict) else None
+    if isinstance(text, str):
+        answer.body = orjson.dumps({"error": _members(answer.status, text)})
+    return answer
+
+
+def _members(
+    status: int, text: str, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"message": text, "type": kind, "param": param, "code": code or _CODES.get(status)}
+
+
+def _encodable(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members without lone surrogates, which names of a request may have."""
+    return {
+        name: value.encode("utf-8", "backslashreplace").decode()
+        if isinstance(value, str)
+        else value
+        for name, value in members.items()
+    }

@@ -1,0 +1,131 @@
+"""Which tokens a request wants: OpenAI's fields ─► the fields of sampling_parameters, by vLLM's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from frontend_openai.document import Document
+from frontend_openai.errors import wrong
+
+if TYPE_CHECKING:
+    from core_generate.engine import Structure
+
+MOST_CHOICES = 128  # of one request
+_MOST_TOKENS = 2**31 - 1
+_MOST_STOPS = 16
+_MOST_BIASES = 1024
+_COMPLETION_TOKENS = 16  # OpenAI's default
+
+STRUCTURES = ("json", "json_object", "regex", "grammar", "choice")
+
+
+@dataclass(slots=True)
+class SamplingFields:
+    """The fields for the model.
+
+    values    by vLLM's names; fields that the request does not set are absent
+    sources   name in `values` → path of the request's field, for errors
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def set(self, name: str, value: Any, source: str = "") -> None:
+        """Set a field; None leaves it absent."""
+        if value is not None:
+            self.values[name] = value
+            self.sources[name] = source or name
+
+    def set_structure(self, structure: Structure | None, source: str) -> None:
+        """Set what the text must match. Raises FieldError if something is set already."""
+        if structure is None:
+            return
+        if "structured_outputs" in self.values:
+            first = self.sources["structured_outputs"]
+            raise wrong(source, f"the text must match one form only; {first} asks for another")
+        self.set("structured_outputs", _outputs_of(structure), source)
+
+
+def read_sampling(document: Document, default_max_tokens: int, *, chat: bool) -> SamplingFields:
+    """Take the fields out of a document. Raises FieldError.
+
+    default_max_tokens   0 for OpenAI's default
+    """
+    found = SamplingFields()
+    _read_max_tokens(found, document, default_max_tokens, chat)
+    found.set("temperature", document.number("temperature", 0, 2))
+    found.set("top_p", document.number("top_p", 0, 1))
+    for name in ("frequency_penalty", "presence_penalty"):
+        found.set(name, document.number(name, -2, 2) or None)  # 0 is no penalty
+    found.set("seed", document.integer("seed", -(2**63), 2**63 - 1))
+    found.set("stop", list(document.texts("stop", _MOST_STOPS)) or None)
+    found.set("logit_bias", _read_biases(document))
+    # Fields that OpenAI does not have: clients send them by `extra_body`.
+    found.set("top_k", document.integer("top_k", -1, _MOST_TOKENS))
+    found.set("min_p", document.number("min_p", 0, 1))
+    found.set("repetition_penalty", document.number("repetition_penalty", 0.01, 100))
+    found.set("min_tokens", document.integer("min_tokens", 0, _MOST_TOKENS) or None)
+    found.set("stop_token_ids", _read_tokens(document, "stop_token_ids"))
+    found.set("ignore_eos", document.flag("ignore_eos") or None)
+    found.set("structured_outputs", _read_structure(document))
+    return found
+
+
+def _read_max_tokens(found: SamplingFields, document: Document, default: int, chat: bool) -> None:
+    newer = document.integer("max_completion_tokens", 1, _MOST_TOKENS) if chat else None
+    older = document.integer("max_tokens", 1, _MOST_TOKENS)
+    if newer is not None:
+        found.set("max_tokens", newer, "max_completion_tokens")
+    elif older is not None:
+        found.set("max_tokens", older)
+    else:
+        found.set("max_tokens", default or (None if chat else _COMPLETION_TOKENS))
+        found.sources.pop("max_tokens", None)  # a model without it may ignore the default
+
+
+def _read_biases(document: Document) -> dict[str, float] | None:
+    found = document.take("logit_bias")
+    if found is None:
+        return None
+    if type(found) is not dict or len(found) > _MOST_BIASES:
+        raise wrong("logit_bias", f"expected an object of at most {_MOST_BIASES} tokens")
+    for token, bias in found.items():
+        if not (token.isascii() and token.isdecimal() and len(token) < 10):
+            raise wrong("logit_bias", f"'{token[:50]}' is no token; expected a number as text")
+        if type(bias) not in (int, float) or not -100 <= bias <= 100:
+            raise wrong(f"logit_bias.{token}", "expected a number from -100 to 100")
+    return found or None
+
+
+def _read_tokens(document: Document, name: str) -> list[int] | None:
+    found = document.take(name)
+    if found is not None and not is_tokens(found):
+        raise wrong(name, "expected a list of tokens, which are numbers from 0 on")
+    return found or None
+
+
+def is_tokens(value: Any) -> bool:
+    """Return whether a value is a list of tokens."""
+    return type(value) is list and all(type(each) is int and 0 <= each < 2**31 for each in value)
+
+
+def _read_structure(document: Document) -> dict[str, Any] | None:
+    inner = document.inner("structured_outputs")
+    if inner is None:
+        return None
+    found = {name: value for name in STRUCTURES if (value := inner.take(name)) is not None}
+    inner.end()
+    if len(found) != 1:
+        raise wrong("structured_outputs", f"expected one of {', '.join(STRUCTURES)}")
+    return found
+
+
+def _outputs_of(structure: Structure) -> dict[str, Any]:
+    if structure.schema is True:
+        return {"json_object": True}
+    if structure.schema is not None:
+        return {"json": structure.schema}
+    if structure.choices:
+        return {"choice": list(structure.choices)}
+    return {"regex": structure.regex} if structure.regex else {"grammar": structure.grammar}

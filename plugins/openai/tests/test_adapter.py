@@ -1,0 +1,191 @@
+"""The tensors of a request, by the names of a model's inputs."""
+
+import base64
+import json
+
+import pytest
+from frontend_openai.adapter import Asked, Prompt, TextModel
+from frontend_openai.engine_info import EngineInfo
+from frontend_openai.errors import FieldError
+from frontend_openai.sampling import SamplingFields
+
+from core import dtypes
+from core.config import InputSpec, OutputSpec, Signature
+from core.errors import CoreError
+
+TENSORRT_LLM = {
+    "text_input": ("BYTES", (1,), False),
+    "max_tokens": ("INT32", (1,), False),
+    "stop_words": ("BYTES", (-1,), True),
+    "temperature": ("FP32", (1,), True),
+    "seed": ("UINT64", (1,), True),
+    "stream": ("BOOL", (1,), True),
+    "return_num_input_tokens": ("BOOL", (1,), True),
+    "guided_decoding_guide_type": ("BYTES", (1,), True),
+    "guided_decoding_guide": ("BYTES", (1,), True),
+}
+TEXT = {"text_input": ("BYTES", (1,), False)}
+VLLM = {
+    "text_input": ("BYTES", (1,), False),
+    "sampling_parameters": ("BYTES", (1,), True),
+    "image": ("BYTES", (-1,), True),
+}
+
+
+def model(inputs, *, info=None, batch=0, outputs=("text_output",)):
+    specs = {
+        name: InputSpec(name, getattr(dtypes, dtype), dims, optional=optional)
+        for name, (dtype, dims, optional) in inputs.items()
+    }
+    found = {name: OutputSpec(name, dtypes.BYTES, (1,)) for name in outputs}
+    return TextModel(Signature("m", 1, specs, found, batch, True), info or EngineInfo())
+
+
+def sampling(**values):
+    found = SamplingFields()
+    for name, value in values.items():
+        found.set(name, value)
+    return found
+
+
+def request_of(found, fields=None, prompt=None, asked=None):
+    fields, prompt = fields or sampling(), prompt or Prompt("hello")
+    found.check(prompt, fields)
+    return found.request(prompt, fields, asked or Asked())
+
+
+def values(request):
+    return {name: (list(t.shape), t.array.ravel().tolist()) for name, t in request.inputs.items()}
+
+
+def test_fields_go_into_inputs_of_their_names_with_a_batch_dimension():
+    fields = sampling(max_tokens=5, stop=["a", "bc"], temperature=0.5, seed=7)
+
+    request = request_of(model(TENSORRT_LLM, batch=8), fields, asked=Asked(stream=True, usage=True))
+
+    assert values(request) == {
+        "text_input": ([1, 1], [b"hello"]),
+        "max_tokens": ([1, 1], [5]),
+        "stop_words": ([1, 2], [b"a", b"bc"]),
+        "temperature": ([1, 1], [0.5]),
+        "seed": ([1, 1], [7]),
+        "stream": ([1, 1], [True]),
+        "return_num_input_tokens": ([1, 1], [True]),
+    }
+
+
+def test_a_model_that_needs_a_number_of_tokens_gets_that_of_triton():
+    assert values(request_of(model(TENSORRT_LLM)))["max_tokens"] == ([1], [16])
+
+
+def test_a_required_input_of_a_field_is_none_that_is_missing():
+    with pytest.raises(CoreError, match="needs the inputs table"):
+        model({**TEXT, "table": ("FP32", (-1,), False)})
+    assert model({**TEXT, "table": ("FP32", (-1,), True)}).output == "text_output"
+
+
+def test_a_schema_guides_the_model():
+    fields = sampling(max_tokens=5, structured_outputs={"json": {"type": "object"}})
+
+    found = values(request_of(model(TENSORRT_LLM), fields))
+
+    assert found["guided_decoding_guide_type"][1] == [b"json_schema"]
+    assert json.loads(found["guided_decoding_guide"][1][0]) == {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "fields"),
+    [
+        (TENSORRT_LLM, {"top_p": 0.5}),
+        (TENSORRT_LLM, {"structured_outputs": {"regex": "a"}}),
+        (TEXT, {"max_tokens": 5}),
+        (TEXT, {"stop": ["a"]}),
+    ],
+)
+def test_a_field_without_an_input_is_refused(inputs, fields):
+    with pytest.raises(FieldError) as refused:
+        request_of(model(inputs), sampling(**fields))
+
+    assert refused.value.param == next(iter(fields))
+
+
+def test_a_value_that_does_not_fit_its_input_is_refused():
+    with pytest.raises(FieldError, match="seed"):
+        request_of(model(TENSORRT_LLM), sampling(seed=-1))
+
+
+def test_supported_fields_without_an_input_are_parameters():
+    info = EngineInfo(supports=frozenset({"max_tokens", "stop"}))
+
+    request = request_of(model(TEXT, info=info), sampling(max_tokens=5, stop=["a"]))
+
+    assert request.parameters == {"max_tokens": 5, "stop": '["a"]'}
+    assert list(request.inputs) == ["text_input"]
+
+
+def test_vllm_reads_structures_as_text_and_images_in_base64():
+    fields = sampling(structured_outputs={"choice": ["a"]}, max_tokens=3)
+
+    request = request_of(model(VLLM), fields, Prompt("x", images=[b"\x89PNG"]))
+
+    found = values(request)
+    sent = json.loads(found["sampling_parameters"][1][0])
+    assert sent == {"structured_outputs": '{"choice":["a"]}', "max_tokens": 3}
+    assert found["image"] == ([1], [base64.b64encode(b"\x89PNG")])
+
+
+def test_an_engine_gets_objects_and_files():
+    info = EngineInfo(is_engine=True, supports=frozenset({"choices", "images"}))
+    fields = sampling(structured_outputs={"choice": ["a"]}, max_tokens=3)
+
+    found = values(request_of(model(VLLM, info=info), fields, Prompt("x", images=[b"\x89PNG"])))
+
+    sent = json.loads(found["sampling_parameters"][1][0])
+    assert sent == {"structured_outputs": {"choice": ["a"]}, "max_tokens": 3}
+    assert found["image"] == ([1], [b"\x89PNG"])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "param"),
+    [
+        (Prompt("x", images=[b"a"]), "messages"),
+        (Prompt(tokens=[1]), "prompt"),
+        (Prompt("x", suffix="end"), "suffix"),
+    ],
+)
+def test_a_prompt_that_the_model_cannot_take_is_refused(prompt, param):
+    with pytest.raises(FieldError) as refused:
+        request_of(model(TEXT), prompt=prompt)
+
+    assert refused.value.param == param
+
+
+def test_a_model_may_take_the_messages_of_a_chat():
+    found = model({"messages": ("BYTES", (1,), False)})
+    prompt = Prompt("", messages=b'[{"role":"user"}]')
+
+    assert values(request_of(found, prompt=prompt)) == {"messages": ([1], [prompt.messages])}
+    with pytest.raises(CoreError, match="takes the messages of a chat"):
+        request_of(found)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "missing"),
+    [
+        ({"x": ("FP32", (1,), False)}, ("text_output",), "input named text_input"),
+        ({"a": ("BYTES", (1,), False), "b": ("BYTES", (1,), False)}, ("y",), "only one"),
+        (TEXT, ("a", "b"), "output named text_output"),
+    ],
+)
+def test_a_model_without_one_text_is_refused(inputs, outputs, missing):
+    with pytest.raises(CoreError, match=missing):
+        model(inputs, outputs=outputs)
+
+
+def test_names_do_not_matter_if_there_is_one_text():
+    found = model(
+        {"question": ("BYTES", (1,), False), "hint": ("BYTES", (1,), True)}, outputs=("a",)
+    )
+
+    assert found.output == "a"
+    assert values(request_of(found)) == {"question": ([1], [b"hello"])}

@@ -1,0 +1,84 @@
+"""A cancelled generation computes nothing more, and its place is free."""
+
+from __future__ import annotations
+
+import time
+
+from core_testing.engines.kit import EngineKit, Generating
+from core_testing.leftovers import left, settles, threads
+
+END_S = 0.05  # after a cancellation, nothing is computed any more
+LONG = 100_000  # tokens: more than a context has
+
+
+class Cancelling(EngineKit):
+    def test_nothing_is_computed_50_ms_after_a_cancellation(self, generating: Generating) -> None:
+        sampling = generating.greedy(max_tokens=_room(generating))
+        if "ignore_eos" in generating.engine.supports:
+            sampling = generating.greedy(max_tokens=_room(generating), ignore_eos=True)
+        recorder, generation = generating.begin(sampling)
+        recorder.wait(events=3)
+
+        generation.cancel()
+
+        time.sleep(END_S)
+        count = len(recorder.events)
+        assert not generating.engine.status().running, "the engine still computes"
+        time.sleep(4 * END_S)
+        assert len(recorder.events) == count, "events came later than 50 ms after the cancellation"
+
+    def test_a_second_cancellation_does_nothing(self, generating: Generating) -> None:
+        recorder, generation = generating.begin()
+        recorder.wait(events=1)
+        generation.cancel()
+        generation.cancel()
+        ended, other = generating.begin()
+        ended.wait()
+
+        other.cancel()
+
+        assert generating.ended().text == ended.text
+
+    def test_the_places_of_cancelled_generations_are_free(self, generating: Generating) -> None:
+        expected = generating.ended().text
+        count = min(generating.engine.most, self.most)
+        sampling = generating.greedy(max_tokens=_room(generating))
+        for _, generation in [generating.begin(sampling) for _ in range(count)]:
+            generation.cancel()
+
+        begun = [generating.begin()[0] for _ in range(count)]
+
+        texts = {each.wait().text for each in begun}
+        assert texts == {expected} if self.exact else texts
+        assert settles(lambda: not generating.engine.status().running)
+
+    def test_a_cancelled_generation_does_not_change_others(self, generating: Generating) -> None:
+        if not self.exact:
+            return
+        expected = generating.ended().text
+        other, generation = generating.begin(generating.greedy(max_tokens=_room(generating)))
+        begun, _ = generating.begin()
+        other.wait(events=2)
+
+        generation.cancel()
+
+        assert begun.wait().text == expected
+
+    def test_no_thread_stays_after_the_unload(self, generating: Generating) -> None:
+        generating.served.unload()
+        before = threads()
+        for _ in range(3):
+            generating.served.load()
+            generating.served.stream(generating.inputs("stream"))
+            generating.served.unload()
+
+        assert not (found := left(lambda: threads() - before)), f"threads stay: {found}"
+
+
+def _room(generating: Generating) -> int:
+    """Return a max_tokens so large that a generation still runs when a test cancels it.
+
+    It leaves 200 tokens of the context for the prompt; it is LONG if the model's context is unknown.
+    """
+    context = generating.model.description.context
+    return max(1, context - 200) if context else LONG

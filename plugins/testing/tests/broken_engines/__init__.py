@@ -1,0 +1,1 @@
+"""Engines with one mistake each, which the contract of engines must find."""
