@@ -22,9 +22,9 @@ from core.telemetry.tracing import Tracer
 class Models:
     """The models that serve. Not thread-safe: call from the event loop only.
 
-    Every method with `name` and `version` raises CoreError(NOT_FOUND) for an unknown model,
-    CoreError(UNAVAILABLE) for one that does not serve, CoreError(INVALID) for a name that several have.
-    `version` NEWEST stands for the newest version that serves.
+    `version` NEWEST stands for the newest version that serves. A method with `name` and `version` raises
+    CoreError(NOT_FOUND) for an unknown model or version, and for NEWEST if no version serves; UNAVAILABLE for
+    a version that does not serve, and while the model loads; INVALID for a name that several models have.
 
     endpoints   endpoints by model and version
     """

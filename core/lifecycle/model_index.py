@@ -34,9 +34,9 @@ class ModelIndex:
     def resolve(self, name: str, version: int = NEWEST) -> ModelVersion:
         """Return the READY version with that number; for NEWEST, the newest one that is READY.
 
-        Raises CoreError(NOT_FOUND) for an unknown model or version. Raises CoreError(UNAVAILABLE) during a
-        load and for a known version that is not ready. Raises CoreError(INVALID) for a name that several
-        models have.
+        Raises CoreError(NOT_FOUND) for an unknown model or version; for NEWEST, also if no version is READY.
+        Raises CoreError(UNAVAILABLE) during a load, and for a known version by number that is not READY.
+        Raises CoreError(INVALID) for a name that several models have.
         """
         model = self._models.get(name)
         if model is None and self._namespacing:
@@ -110,7 +110,7 @@ class ModelIndex:
             yield from (model.versions[number] for number in sorted(model.versions))
 
     def all_ready(self) -> bool:
-        """Return whether every wanted model has versions and every version that is not unloaded is ready."""
+        """Return whether each wanted model has versions, and each version not unloaded can serve (Chain.ready)."""
         return all(
             not (model.wanted and not model.versions) and all(map(_fine, model.versions.values()))
             for model in self._models.values()

@@ -35,7 +35,8 @@ class Layered:
 
     Invariant: the endpoint has counted the request; this class uncounts it when the outermost reply ends. The
     pipeline uncounts each request that reaches it, so `_enter` counts it once more. A layer may therefore
-    answer by itself, answer later, or call the inner handler twice.
+    answer by itself, answer later, or call the inner handler twice. If it raises, the endpoint uncounts the
+    request; an error other than CoreError becomes CoreError(INTERNAL).
     Not thread-safe: call from the event loop only.
     """
 

@@ -4,16 +4,7 @@ At startup only names are read; a module is imported on first use. A broken plug
 """
 
 from core.plugins.backends import backend, can_isolate, imported, is_there, isolate
-from core.plugins.calls import (
-    ask,
-    ask_each,
-    flags,
-    hooks,
-    listens,
-    load_hooks,
-    tell,
-    teller_of,
-)
+from core.plugins.calls import ask, ask_each, flags, hooks, listens, load_hooks, tell, teller_of
 from core.plugins.extras import extras, install_hint
 from core.plugins.formats import formats
 from core.plugins.installed import (

@@ -53,8 +53,7 @@ class Plugin:
     def load(self) -> Any:
         """Return the plugin's object; import its module on first use.
 
-        Raises CoreError(INVALID) if two distributions have the name, CoreError(INTERNAL) if the import
-        fails.
+        Raises CoreError(INVALID) if two distributions have the name, INTERNAL if the import fails.
         """
         kind = _KINDS.get(self.group, self.group)
         if len(self.entries) > 1:

@@ -59,7 +59,7 @@ class Input:
 
     @property
     def in_place(self) -> int:
-        """The address of the only part if the engine can read it on the device without a copy, else 0."""
+        """Return the address of the only part, if there is only one and it is aligned to 256 bytes; else 0."""
         if len(self.parts) != 1 or self.parts[0].address % _ALIGNMENT:
             return 0
         return self.parts[0].address

@@ -162,7 +162,11 @@ class Run:
         return child
 
     def _answer(self, branch: Branch) -> None:
-        """Send a branch's response, once, if each wanted output exists or is absent and one is its own."""
+        """Send a branch's response, once, as soon as each wanted output exists or is known to be absent.
+
+        A branch of another one sends nothing unless it made one of the outputs. If all outputs are absent, a
+        decoupled ensemble sends nothing; another one ends with an error.
+        """
         if branch.answered or self.reply.finished:
             return
         plan = self._plan

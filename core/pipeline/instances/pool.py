@@ -28,9 +28,8 @@ from core.pipeline.instances.specs import InstanceSpec
 class Pool(RunnerOwner):
     """The open instances of one model version.
 
-    An instance is added in two steps: `open` creates it beside those that serve, `admit` puts it into
-    service. It is removed in two steps: after `retire` it gets no new batch, and it closes when its batches
-    have ended.
+    An instance is added in two steps: `open` creates it, `admit` puts it into service. It is removed in two
+    steps: `retire` lets it get no new batch; it closes when its batches have ended.
     Not thread-safe: call from the event loop only.
 
     context    shared state of the deliveries

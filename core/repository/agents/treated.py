@@ -12,13 +12,7 @@ from core.errors import CoreError, internal
 from core.repository.agents.agent import AgentModel, RepositoryAgent
 from core.repository.folder import FolderRepository
 from core.repository.reading import fill_from
-from core.repository.source import (
-    ModelDirectory,
-    ModelSource,
-    digest_of,
-    is_flat,
-    version_stamps,
-)
+from core.repository.source import ModelDirectory, ModelSource, digest_of, is_flat, version_stamps
 
 logger = logging.getLogger("core")
 

@@ -161,10 +161,7 @@ CACHE = [
     Entry(name, "counter", text, VERSION, _CACHED, instances=True)
     for name, text in (
         ("nv_cache_num_hits_per_model", "Number of cache hits per model"),
-        (
-            "nv_cache_hit_duration_per_model",
-            "Total cache hit duration per model, in microseconds",
-        ),
+        ("nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds"),
         ("nv_cache_num_misses_per_model", "Number of cache misses per model"),
         (
             "nv_cache_miss_duration_per_model",
@@ -181,10 +178,7 @@ CACHE = [
             ("num_misses", "Number of cache misses in response cache"),
             ("num_lookups", "Number of cache lookups in response cache"),
             ("num_evictions", "Number of cache evictions in response cache"),
-            (
-                "lookup_duration",
-                "Total cache lookup duration (hit and miss), in microseconds",
-            ),
+            ("lookup_duration", "Total cache lookup duration (hit and miss), in microseconds"),
             ("insertion_duration", "Total cache insertion duration, in microseconds"),
         )
     ),
@@ -215,7 +209,7 @@ MACHINE = [
             ("memory_total_bytes", "CPU total memory (RAM), in bytes"),
             ("memory_used_bytes", "CPU used memory (RAM), in bytes"),
         )
-    ),
+    )
 ]
 
 OWN = [

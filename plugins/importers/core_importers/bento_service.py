@@ -229,9 +229,11 @@ def _unclear(file: PythonFile, api: Method, what: str) -> CoreError:
 def _batched(
     inputs: list[Field], output: Field, options: dict[str, Any], draft: Draft
 ) -> tuple[list[Field], Field]:
-    """Let the server batch, and return the fields without their first dimension, which is the batch.
+    """Let the server batch a batchable API, without delay, and return its fields for one row.
 
-    If a field cannot be batched (JSON, another batch_dim), add a note and return the fields unchanged.
+    Each field loses its first dimension, which is the batch; one that had no other gets [1].
+    If a field is not a list or array of numbers or strings, or `batch_dim` is not 0: add a note, set no
+    batching, and return the fields unchanged.
     options   of @bentoml.api
     """
     fields = [*inputs, output]

@@ -135,7 +135,11 @@ class Interpreter:
         return found
 
     def _variables(self) -> dict[str, str]:
-        """Return the environment variables without those that lead to the server's own packages."""
+        """Return a copy of this process's environment variables that leads to no other interpreter.
+
+        It has no variables that choose an interpreter or environment, such as PYTHONHOME and VIRTUAL_ENV.
+        PYTHONPATH has no folders of the server's own packages.
+        """
         variables = dict(os.environ)
         for name in ("PYTHONHOME", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"):
             variables.pop(name, None)
