@@ -110,7 +110,7 @@ class ModelIndex:
             yield from (model.versions[number] for number in sorted(model.versions))
 
     def all_ready(self) -> bool:
-        """Return whether each wanted model has versions, and each version not unloaded can serve (Chain.ready)."""
+        """Return whether each wanted model has versions, and all but unloaded versions can serve."""
         return all(
             not (model.wanted and not model.versions) and all(map(_fine, model.versions.values()))
             for model in self._models.values()
