@@ -26,12 +26,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="repository, folder of a model, or file"
     )
-    parser.add_argument("--trust", action="store_true", help="as of core serve")
-    parser.add_argument("--backend-directory", default="", help="as of core serve")
-    parser.add_argument("--repoagent-directory", default="", help="as of core serve")
-    parser.add_argument("--model-config-name", default="", help="as of core serve")
+    parser.add_argument("--trust", action="store_true", help="as for core serve")
+    parser.add_argument("--backend-directory", default="", help="as for core serve")
+    parser.add_argument("--repoagent-directory", default="", help="as for core serve")
+    parser.add_argument("--model-config-name", default="", help="as for core serve")
     parser.add_argument(
-        "--disable-auto-complete-config", action="store_true", help="as of core serve"
+        "--disable-auto-complete-config", action="store_true", help="as for core serve"
     )
     parser.epilog = "The exit status is 1 if a model fails, or if there is none."
 

@@ -25,10 +25,10 @@ class ModelCommand:
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, metavar="MODEL_DIR", help="folder of one model")
         parser.add_argument("--version", type=int, help="of the model; else the newest wanted one")
-        parser.add_argument("--backend-directory", default="", help="as of core-serve")
-        parser.add_argument("--repoagent-directory", default="", help="as of core-serve")
+        parser.add_argument("--backend-directory", default="", help="as for core serve")
+        parser.add_argument("--repoagent-directory", default="", help="as for core serve")
         parser.add_argument(
-            "--disable-auto-complete-config", action="store_true", help="as of core-serve"
+            "--disable-auto-complete-config", action="store_true", help="as for core serve"
         )
 
     def run(self, namespace: argparse.Namespace) -> int:

@@ -19,6 +19,10 @@ _EVERYWHERE = ("", "0.0.0.0", "::", "[::]")
 
 _MOST_NAMES = 10
 
+_FAILED = ("UNAVAILABLE", "Not loaded")
+_UNLOADED = "UNAVAILABLE: unloaded"
+"""Beginnings of a status in ModelIndex.table, and the one of a version that somebody has unloaded."""
+
 
 def summary(server: InferenceServer, ports: Mapping[str, int]) -> str:
     """Return what the line "ready: " says: number of models, first address, names of models that failed.
@@ -35,10 +39,13 @@ def summary(server: InferenceServer, ports: Mapping[str, int]) -> str:
 
 
 def places(options: Options, ports: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return ("gRPC", address) and ("metrics", URL), each only if its port is known; [] if neither is."""
+    """Return ("gRPC", address) and ("metrics", URL), each only if its port is known; [] if neither is.
+
+    gRPC is left out if it is the first address (`first_address`), which is shown before these.
+    """
     listening = listeners(options, ports)
     found = []
-    if (grpc := listening.get("grpc")) is not None:
+    if (grpc := listening.get("grpc")) is not None and "http" in listening:
         found.append(("gRPC", address(grpc)))
     if (metrics := listening.get("metrics")) is not None:
         found.append(("metrics", f"{url(metrics)}/metrics"))
@@ -66,10 +73,16 @@ def first_address(options: Options, ports: Mapping[str, int]) -> list[str]:
 
 
 def models(server: InferenceServer) -> tuple[list[str], list[str]]:
-    """Return (names of the models with a version that is ready, names of all others in the table)."""
+    """Return (names of the models with a version that is ready, names of other ones that failed to load).
+
+    A model that is unloaded, or still loads, is in neither.
+    """
     rows = server.manager.table()
     serving = {name for name, _, status in rows if status == "READY"}
-    return sorted(serving), sorted({name for name, *_ in rows} - serving)
+    failed = {
+        name for name, _, status in rows if status.startswith(_FAILED) and status != _UNLOADED
+    }
+    return sorted(serving), sorted(failed - serving)
 
 
 def listeners(options: Options, ports: Mapping[str, int]) -> dict[str, Listener]:

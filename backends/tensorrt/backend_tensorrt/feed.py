@@ -59,7 +59,7 @@ class Input:
 
     @property
     def in_place(self) -> int:
-        """Return the address of the only part, if there is only one and it is aligned to 256 bytes; else 0."""
+        """Return the address of the part if it is the only one and aligned to 256 bytes, else 0."""
         if len(self.parts) != 1 or self.parts[0].address % _ALIGNMENT:
             return 0
         return self.parts[0].address

@@ -163,7 +163,8 @@ class Draft:
     def finish(self) -> Path:
         """Write config.pbtxt and move the model into the repository; return its folder.
 
-        Raises CoreError(INVALID) for an invalid name, or a model of that name without `force`.
+        Raises CoreError(INVALID) for an invalid name, or a model of that name without `force`. Raises OSError
+        if the folder cannot be moved; a model that was to be replaced stays.
         """
         self.name = (self.wishes.name or self.name).strip()
         if not is_folder_name(self.name) or ".." in self.name:
@@ -177,9 +178,16 @@ class Draft:
             self._environment()
         (self.folder / "config.pbtxt").write_text(f"# {self.kind}\n{_text(self.config)}", "utf-8")
         self._repository.mkdir(parents=True, exist_ok=True)
+        old = self._staging / "old"
         if target.exists():
-            shutil.move(target, self._staging / "old")
-        shutil.move(self.folder, target)
+            shutil.move(target, old)
+        try:
+            shutil.move(self.folder, target)
+        except OSError:
+            if old.exists():  # else it would go with the staging folder
+                shutil.rmtree(target, ignore_errors=True)
+                shutil.move(old, target)
+            raise
         self.folder, self.version = target, target / "1"
         return target
 

@@ -1,5 +1,8 @@
 """Sources, names and targets: what the command says about those that do not fit."""
 
+import shutil
+from pathlib import Path
+
 import import_sources as archives
 import pytest
 
@@ -67,3 +70,23 @@ def test_a_repository_that_is_a_file_or_a_model(refused, tmp_path, repository):
 @pytest.mark.parametrize("text", ["x", "x:FP31", "x:FP32[0]", "x:FP32[a]", ":FP32"])
 def test_a_tensor_of_another_form(refused, tmp_path, text):
     assert f"'{text}'" in refused(archives.words(tmp_path / "words.mar"), "--input", text)
+
+
+def test_a_model_that_cannot_be_replaced_stays(
+    imported, refused, tmp_path, repository, monkeypatch
+):
+    source = archives.words(tmp_path / "words.mar")
+    imported(source)
+    (repository / "words" / "mine").write_text("")
+    move = shutil.move
+
+    def full(what, where):
+        if Path(where) == repository / "words" and Path(what).name != "old":
+            Path(where).mkdir()  # as far as a full disk let it come
+            raise OSError("no space left on device")
+        return move(what, where)
+
+    monkeypatch.setattr(shutil, "move", full)
+
+    assert "no space left on device" in refused(source, "--force")
+    assert (repository / "words" / "mine").exists()
