@@ -24,8 +24,8 @@ class Histogram:
 class QuantileSketch:
     """Sketch of recent durations that gives any quantile within 1 %.
 
-    It counts durations in cells, each at most 1/64 of its durations wide (64 ns below 4 µs), for five periods:
-    the current one and four before it. A period takes 8 KiB from its first duration on.
+    It counts durations in cells, each at most 1/64 of its durations wide (64 ns below 4 µs), for five
+    periods: the current one and four before it. A period takes 8 KiB from its first duration on.
     Not thread-safe: call from the event loop only.
 
     count, sum_ns   number of all durations ever observed, and their sum in nanoseconds

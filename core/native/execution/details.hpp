@@ -7,7 +7,7 @@
 
 namespace core_native {
 
-// A core_details that owns its memory. The caller sets the strings and then calls `finish`, as the last change.
+// A core_details that owns its memory. The caller sets the strings, and calls `finish` as the last change.
 struct Details : core_details {
   std::string id_, correlation_;
   std::vector<std::string> names_, texts_, outputs_;

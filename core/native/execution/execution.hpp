@@ -1,7 +1,7 @@
 // Execution: one batch as a native backend sees it (core_batch), and its answers. It uses no Python.
 //
-// For each batch, the caller calls begin, writes each tensor of each request, calls gather and run, and reads the
-// answers until the next begin. Not thread-safe: one thread at a time.
+// For each batch, the caller calls begin, writes each tensor of each request, calls gather and run, and reads
+// the answers until the next begin. Not thread-safe: one thread at a time.
 #pragma once
 #include <time.h>
 
@@ -68,7 +68,7 @@ class Execution : public core_batch {
     return made;
   }
 
-  // Set the inputs of the whole batch, with copies if needed. Return false, with the reason in `why`, on failure.
+  // Set the inputs of the whole batch, with copies if needed. On failure return false, and set `why`.
   //
   // ragged   for each input, whether requests may differ in its shape
   // copied   whether to copy an input of several requests into one buffer; otherwise its data is null

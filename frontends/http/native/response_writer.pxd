@@ -7,10 +7,10 @@ from frontends.http.native.connection_memory cimport ConnectionMemory
 
 
 cdef class ResponseWriter(ResponseSink):
-    """How the answers of one connection leave: what a FastConnection is beside a reader. Loop thread only.
+    """The part of a FastConnection that writes responses, and waits for slow clients. Loop thread only.
 
-    Answers are in one place at a time: in the queue, until it is their turn; in `_ready`, until they are written;
-    in `_outgoing`, if they are large; with the transport.
+    A response is in one place at a time: in `_queue` until all before it are ready, in `_ready` until the
+    next write, in `_outgoing` if memory is counted for it, in the transport.
     """
 
     cdef ListenerContext _context
