@@ -13,7 +13,7 @@ X = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 
 def config(dtype: str, dims: Sequence[int]) -> str:
-    """Return a config.pbtxt of an identity of one tensor; `dims` without the batch dimension."""
+    """Return the text of a config.pbtxt for identity with one tensor; `dims` without the batch dimension."""
     shape = ", ".join(map(str, dims))
     return (
         'backend: "identity" max_batch_size: 8\n'

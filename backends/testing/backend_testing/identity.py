@@ -16,9 +16,9 @@ Pair = tuple[str, str, int, list[int], bool]
 
 
 class Identity(core.Model):
-    """One model version.
+    """One model version of the backend identity. `load` checks its configuration.
 
-    pairs   inputs and outputs, for native.Identity
+    pairs   pairs of inputs and outputs, for native.Identity
     """
 
     def load(self) -> None:
