@@ -8,7 +8,7 @@ class Mapping(_Buffer):  # type: ignore[misc, unused-ignore]
     is then True forever.
 
     file        descriptor, open for reading and writing; it may be closed afterwards
-    offset      in bytes, a multiple of the page size
+    offset      start of the part in the file in bytes, a multiple of the page size
     byte_size   length of the part, more than 0; the part should lie within the file
     Raise OSError if the mapping fails, MemoryError without memory to register it.
     """

@@ -7,9 +7,9 @@ COPIED_BYTES: int  # largest total size of tensors that are copied into a respon
 def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | list[Buffer] | None:
     """Return the encoded ModelInferResponse of `answer`, as bytes or as a list of consecutive buffers.
 
-    If the tensors have more than COPIED_BYTES in all, each is a buffer of its own, without a copy. Shared
-    memory of the request is always copied, since the client may change it before it is sent. Returns None if
-    the encoder with protobuf must write the response, or raise its error.
+    If the tensors have more than COPIED_BYTES in all, each is a buffer of its own, without a copy. If the
+    request uses shared memory, which the client may change, all are copied; outputs that the request places
+    there have no bytes. Returns None if the encoder with protobuf must write the response or raise its error.
     """
 
 def stream_response(

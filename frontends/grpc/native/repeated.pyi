@@ -2,8 +2,8 @@
 
 Loop thread only; for compiled code only.
 
-Clients often repeat a request with other bytes in its tensors, and responses repeat likewise. The other bytes
-are compared with a kept message instead of parsing or writing them again.
+Clients often repeat a request with other bytes in its tensors, and responses repeat likewise. If all bytes
+outside of the tensors equal those of a kept message, they are not parsed or written again.
 """
 
 from core.request import InferenceRequest

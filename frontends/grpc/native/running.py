@@ -49,7 +49,7 @@ async def run_unary(
 
 
 async def pack_answer(handle: Handle, message: Message) -> None:
-    """Compress the response of a unary call and send it; send it uncompressed if that is smaller."""
+    """Compress the response of a unary call and send it; send it uncompressed if it gets no smaller."""
     handle.answer(*await pack(message, handle.response_encoding, handle.port.compression_level))
 
 

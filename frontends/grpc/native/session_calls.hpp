@@ -11,7 +11,7 @@ constexpr size_t CALL_BYTES = 2048;
 // Memory of a message of a stream in addition to its bytes, until the host consumes it.
 constexpr size_t MESSAGE_BYTES = 128;
 constexpr int64_t SLOWEST_BYTES_PER_S = 64 * 1024;  // for which a message's time grows
-constexpr int64_t LOOK_INTERVAL_NS = 1'000'000'000;  // between two looks at incomplete messages
+constexpr int64_t LOOK_INTERVAL_NS = 1'000'000'000;  // between two checks of incomplete messages
 constexpr int64_t BEGINS_ANEW = -1;  // in the place of a time: with the next look
 constexpr int64_t LAST_BYTES_NS = 1'000'000'000;     // to send a complete response after its deadline
 
@@ -120,7 +120,7 @@ inline void Session::refuse_http(Stream* stream, int http, const char* text) {
 }
 
 inline void Session::data(Stream* stream, const char* data, size_t count) {
-  if (stream->ignored) return;  // its window stays as it is: a call that was refused sends no more
+  if (stream->ignored) return;  // its window does not open again: a refused call sends no more
   if (!this->count(stream, count)) return fail(stream, RESOURCE_EXHAUSTED, why_.c_str());
   stream->withheld += count;
   while (count != 0) {

@@ -13,7 +13,7 @@ from frontends.http.native.listener_context cimport ListenerContext
 
 @cython.final
 cdef class AiohttpFallback:
-    """Passes bytes to aiohttp's protocol, in parts without bytes of two requests."""
+    """Passes bytes to aiohttp's protocol, in parts that normally have no bytes of two requests."""
 
     cdef come(self, ListenerContext context, transport, share):
         """Begin to pass bytes to aiohttp, at the start of a request; the first call creates its protocol."""

@@ -163,7 +163,9 @@ cdef class FastConnection(ConnectionLifetime):
         return self._context.interceptors is None or request_head.lets_in(self._context, self._transport)
 
     cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1:
-        """Return whether the fast path serves a request with a new head; keep a head of its form."""
+        """Keep a new head if it has the form of the fast path. Return whether the fast path serves its
+        request: the interceptors may still refuse it.
+        """
         if head.verdict != Infer or not self._context.takes(head):
             return False
         self._request_head = head_of(data[at : at + <Py_ssize_t>head.size], self._request_head)

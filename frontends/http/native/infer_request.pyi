@@ -7,7 +7,7 @@ from frontends.shared.memory import SharedMemoryRegions
 COPIED_BYTES: int  # a binary tensor of more is a view into the body
 
 class OutputForm:
-    """The form of each output in a response: in JSON, in binary after it, or in shared memory.
+    """The form of each output in a response: JSON, base64 in JSON, binary after the JSON, or shared memory.
 
     default   whether outputs that are not in `listed` are binary
     listed    output → whether it is binary

@@ -45,7 +45,7 @@ cdef list _names = [None] * NAMES  # str or None at each place
 
 
 cdef class OutputForm:
-    """The form of each output in a response: in JSON, in binary after it, or in shared memory."""
+    """The form of each output in a response: JSON, base64 in JSON, binary, or shared memory."""
 
     def __init__(self, default=False, listed=None, placed=None, encoded=None):
         self.default = default

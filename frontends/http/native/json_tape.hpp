@@ -134,7 +134,7 @@ class Tape {
     Item item;
     item.kind = ItemKind::kObject;
     if (!add(item, kHasObject)) return false;
-    // What is in an object is no leaf of the array that it is in.
+    // Values in an object are not leaves of the array around the object.
     Summary inner;
     Summary* const outer = summary_;
     if (outer != nullptr) summary_ = &inner;

@@ -2,8 +2,7 @@
 //
 // The product of the digits with a power of ten of 128 bits determines how to round for all numbers but those
 // next to the middle between two doubles: the way of Lemire, "Number parsing at a gigabyte per second",
-// Software: Practice and Experience 51 (2021). The C++ library, which looks at the text again, reads the
-// others.
+// Software: Practice and Experience 51 (2021). The C++ library parses the text of the others.
 #pragma once
 
 #include <charconv>

@@ -17,7 +17,7 @@
 namespace http_json {
 
 // Take nested lists, up to kMostDepth levels: call `element()`, which takes one element, for each element
-// that is no list. Return whether the lists are valid and each call has returned true.
+// that is not a list. Return whether the lists are valid and each call has returned true.
 template <class Element>
 bool each_leaf(Cursor& cursor, Element element) {
   int depth = 0;

@@ -1,7 +1,7 @@
 from collections.abc import Buffer as _Buffer  # type: ignore[attr-defined, unused-ignore]
 
 def bytes_for(slots: int, workers: int) -> int:
-    """Return the size of the memory of Buckets in bytes, for so many slots and workers."""
+    """Return the size in bytes of the memory that Buckets needs for these numbers of slots and workers."""
 
 class Buckets:
     """Counters for the rate and concurrency limits of callers, in memory that several processes may share.

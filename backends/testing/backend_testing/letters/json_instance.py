@@ -1,4 +1,4 @@
-"""json_instance: a small document that is valid for a JSON schema."""
+"""json_instance: creates a small document for a JSON schema."""
 
 from __future__ import annotations
 
