@@ -1,4 +1,4 @@
-"""core_abi.h for backends in Cython: declarations only. What they mean is written there."""
+"""Cython declarations of core_abi.h, for native backends in Cython. The comments are in core_abi.h."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 

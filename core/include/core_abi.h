@@ -40,11 +40,11 @@ extern "C" {
 #define CORE_INSTANCE_CAPSULE "core.instance"
 #define CORE_MOST_DIMENSIONS 32 /* of an output */
 
-/* Whether a struct with a struct_size is long enough for a member. */
+/* Whether the struct behind a pointer contains a member, according to its struct_size. */
 #define CORE_HAS(object, member) \
   ((const char *)(&(object)->member + 1) - (const char *)(object) <= (ptrdiff_t)(object)->struct_size)
 
-/* Result of a call. All other values, also negative ones, count as CORE_INTERNAL. */
+/* Status that a call returns, and kind of an error. Core treats any other value as CORE_INTERNAL. */
 enum core_status {
   CORE_OK = 0,
   CORE_INTERNAL = 1,
@@ -113,7 +113,7 @@ typedef struct core_request {
   uint32_t reserved;
 } core_request;
 
-/* Further properties of a request, which few backends need. */
+/* Properties of a request besides its inputs: id, sequence, priority, parameters, requested outputs. */
 typedef struct core_details {
   uint32_t struct_size;
   int32_t parameter_count;
@@ -128,7 +128,7 @@ typedef struct core_details {
   const char *const *outputs; /* names */
 } core_details;
 
-typedef struct core_answer core_answer; /* outputs or an error, for all requests of a batch or for one */
+typedef struct core_answer core_answer; /* response: outputs or an error, for a whole batch or one request */
 typedef struct core_metric core_metric;
 typedef struct core_calls core_calls;
 
@@ -155,17 +155,17 @@ enum core_instance_flags {
   CORE_NOT_GATHERED = 1 /* core does not concatenate the inputs of several requests: `data` is NULL */
 };
 
-/* An instance of a backend. The backend sets its memory to 0 first, and keeps it as long as the capsule. */
+/* An instance of a model. The backend zeroes the struct, fills it, and keeps it as long as the capsule. */
 typedef struct core_instance {
   uint32_t abi_version; /* CORE_ABI_VERSION */
   uint32_t struct_size; /* sizeof(core_instance) */
   uint64_t flags;       /* of core_instance_flags */
   void *self;           /* first argument of each call */
   /* Answer the requests of a batch. CORE_OK: each request without its own answer gets its part of
-   * batch->all; a request without any answer gets an error. Other values: the requests without their own
-   * answer get an error of that kind. Its text is the text that execute has written to `error` (error_size
-   * bytes, filled with zeros before; core adds a missing end), else the reason why core refused an output,
-   * else a default text. Calls for one instance never overlap. Must not throw. */
+   * batch->all; if that is empty, it gets an error, or no response from a decoupled model. Other values: the
+   * requests without a final response get an error of that kind, also those of `later` and `reschedule`. Its
+   * text is what execute has written to `error` (error_size bytes, filled with zeros before), else the reason
+   * why core refused an output, else a default text. Calls for one instance never overlap. Must not throw. */
   int32_t (*execute)(void *self, core_batch *batch, char *error, size_t error_size);
   /* Called once, before the first batch, on the thread that opens the instance; may be NULL. The caller
    * holds the GIL. `core` is valid for the lifetime of the process. */
@@ -175,7 +175,8 @@ typedef struct core_instance {
 enum core_metric_kind { CORE_COUNTER = 1, CORE_GAUGE = 2, CORE_HISTOGRAM = 3 };
 enum core_log_level { CORE_LOG_VERBOSE = 1, CORE_LOG_INFO = 2, CORE_LOG_WARNING = 3, CORE_LOG_ERROR = 4 };
 
-/* Functions of core for a backend. They refuse a NULL answer or batch. */
+/* Functions of core that a backend calls. For a NULL answer or batch they return NULL or CORE_INVALID;
+ * has_room returns 1, is_cancelled 0. */
 struct core_calls {
   uint32_t abi_version;
   uint32_t struct_size;
@@ -189,9 +190,9 @@ struct core_calls {
   void *(*output)(core_answer *answer, const char *name, int32_t dtype, const int64_t *shape,
                   int32_t dimensions, uint64_t byte_size);
 
-  /* Add an output in memory of the backend. Core reads the memory until it calls release(argument): once,
-   * on any thread, without the GIL, also if it refuses the output (not CORE_OK). With release NULL core
-   * copies the bytes before the call returns. */
+  /* Add an output whose bytes are in memory of the backend. Core reads the memory until it calls
+   * release(argument): once, on any thread, without the GIL, also if it refuses the output (not CORE_OK).
+   * With release NULL core copies the bytes before the call returns. */
   int32_t (*give)(core_answer *answer, const char *name, int32_t dtype, const int64_t *shape,
                   int32_t dimensions, const void *data, uint64_t byte_size,
                   void (*release)(void *argument), void *argument);
@@ -203,12 +204,13 @@ struct core_calls {
   int32_t (*fail)(core_answer *answer, int32_t kind, const char *text);
 
   /* Return the answer to one request, which replaces its part of batch->all. Core sends it when execute has
-   * returned. Each call returns the same answer; NULL if there is no such request, or it has a `later`. */
+   * returned. Each call returns the same answer; NULL without such a request, or after `later` or
+   * `reschedule` for it. */
   core_answer *(*one)(core_batch *batch, int32_t request);
 
   /* Return the object for the answers to one request, which `send` sends during execute or after it, several
-   * for a decoupled model. The backend must release it. NULL if there is no such request, or it has a `one`
-   * or a `later`. Takes the GIL. */
+   * for a decoupled model. The backend must release it. NULL if there is no such request, or after `one`,
+   * `later` or `reschedule` for it. Takes the GIL. */
   core_answer *(*later)(core_batch *batch, int32_t request);
 
   /* Send the content of an answer of `later`: outputs and parameters, or the error. It is empty afterwards,
@@ -220,12 +222,13 @@ struct core_calls {
    * are no more answers, for another model it is an error. Takes the GIL. */
   void (*release)(core_answer *answer);
 
-  /* Whether the client keeps up with the answers (0: it is behind; wait before sending more), and whether the
-   * request is cancelled; for an answer of `later`. */
+  /* For an answer of `later`: has_room is 0 while the client is behind (wait before sending more), else 1;
+   * is_cancelled is 1 if the request is cancelled, else 0. */
   int32_t (*has_room)(const core_answer *answer);
   int32_t (*is_cancelled)(const core_answer *answer);
 
-  /* Put the request back into the queue: it comes again in a later batch. */
+  /* Put the request back into the queue after execute, for a later batch. CORE_INVALID if there is no such
+   * request, or after `one`, `later` or `reschedule` for it. */
   int32_t (*reschedule)(core_batch *batch, int32_t request);
 
   /* Return id, parameters, wanted outputs and more; NULL if there is no such request. The first call for each
@@ -248,21 +251,21 @@ struct core_calls {
   void (*metric_release)(core_metric *metric);
 };
 
-/* Return the input of that name, or NULL. */
+/* Return the input of that name from batch->inputs; NULL if the batch has none. */
 static inline const core_tensor *core_input(const core_batch *batch, const char *name) {
   for (int32_t i = 0; i < batch->input_count; i++)
     if (!strcmp(batch->inputs[i].name, name)) return &batch->inputs[i];
   return NULL;
 }
 
-/* Return the bytes of one element; 0 for CORE_BYTES and for an unknown datatype. */
+/* Return the size of one element in bytes; 0 for CORE_BYTES and for an unknown datatype. */
 static inline uint64_t core_element_size(int32_t dtype) {
   static const uint8_t sizes[15] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 0, 2};
   return dtype > 0 && dtype < 15 ? sizes[dtype] : 0;
 }
 
 /* Find the next element of a BYTES tensor. *at starts at the tensor's data and moves past the element;
- * *element and *size describe the element. Return 0 at the end, and if the rest is no complete element. */
+ * *element and *size describe the element, without a copy. Return 1, or 0 if no complete element is left. */
 static inline int core_next_bytes(const char **at, const char *end, const char **element, uint32_t *size) {
   const uint8_t *head = (const uint8_t *)*at;
   if (end - *at < 4) return 0;

@@ -1,4 +1,4 @@
-"""Compiled modules. One guard, so that a source tree that was never built says so plainly."""
+"""Compiled modules of core. If they are not built, the import fails with the commands that build them."""
 
 try:
     from core.native import (  # noqa: F401  they have no uncompiled form

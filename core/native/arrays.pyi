@@ -5,22 +5,22 @@ import numpy as np
 from core.tensor import Buffer
 
 def view(raw: Buffer, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of `shape` over the elements in `raw`, without a copy. It keeps `raw` alive.
+    """Return an array of `shape` and `dtype` over the bytes of `raw`, without a copy. It keeps `raw` alive.
 
-    It is read-only if `raw` is. Raise ValueError if the sizes differ.
+    It is read-only if `raw` is. Raise ValueError unless `raw` has exactly the bytes of such an array.
     """
 
 def has_dtype(value: object, dtype: np.dtype) -> TypeGuard[np.ndarray]:
-    """Return whether a value is an np.ndarray, not of a subclass, whose dtype is the same object."""
+    """Return whether a value is an np.ndarray (no subclass), whose dtype is the object `dtype` itself."""
 
 def shape_of(array: np.ndarray) -> tuple[int, ...]:
     """Return `array.shape`."""
 
 def flat(array: np.ndarray, dtype: np.dtype) -> bytes | memoryview:
-    """Return the bytes of an array as `dtype`, row-major: a copy if they are few, else a read-only view."""
+    """Return an array, converted to `dtype`, as row-major bytes: a small copy, else a read-only view."""
 
 def length(raw: Buffer) -> int:
-    """Return the size in bytes of an array, or of a contiguous object with the buffer protocol."""
+    """Return the size in bytes of an array, or of another contiguous object with the buffer protocol."""
 
 def joined(parts: list[Buffer], alignment: int) -> bytes:
     """Return a copy of all parts, each at the next multiple of `alignment`, with zeros between.
@@ -30,7 +30,7 @@ def joined(parts: list[Buffer], alignment: int) -> bytes:
     """
 
 def part(raw: Buffer, start: int, size: int) -> bytes | memoryview:
-    """Return `size` bytes of a flat buffer from `start` on: a copy of `bytes`, else a view.
+    """Return `size` bytes of a flat buffer from `start` on: a copy if `raw` is `bytes`, else a memoryview.
 
-    Raise ValueError if `raw` has fewer bytes.
+    Raise ValueError if `raw` is `bytes` and has fewer bytes; a memoryview is shorter then.
     """

@@ -33,7 +33,7 @@ cdef object _contiguous = numpy.ascontiguousarray
 
 
 cpdef object view(object raw, object dtype, tuple shape):
-    """Return an array over the elements in `raw`, without a copy. Raise ValueError if the sizes differ."""
+    """Return an array over the bytes of `raw`, without a copy. Raise ValueError if the sizes differ."""
     cdef Py_buffer buffer
     cdef np.npy_intp dims[MOST_DIMENSIONS]
     cdef Py_ssize_t n = len(shape), i, left
@@ -72,7 +72,7 @@ cpdef object view(object raw, object dtype, tuple shape):
 
 
 cpdef bint has_dtype(object value, object dtype) noexcept:
-    """Return whether a value is an np.ndarray, not of a subclass, whose dtype is the same object."""
+    """Return whether a value is an np.ndarray (no subclass), whose dtype is the object `dtype` itself."""
     return type(value) is np.ndarray and <object>np.PyArray_DESCR(<np.ndarray>value) is dtype
 
 
@@ -89,7 +89,7 @@ cpdef tuple shape_of(object array):
 
 
 cpdef object flat(object array, object dtype):
-    """Return the bytes of an array of `dtype`, row-major: a copy if they are few, else a read-only view."""
+    """Return an array, converted to `dtype`, as row-major bytes: a small copy, else a read-only view."""
     cdef np.ndarray source
     cdef np.npy_intp size
     cdef np.ndarray octets
@@ -122,7 +122,7 @@ cpdef Py_ssize_t length(object raw) except -1:
 
 
 cdef Py_ssize_t fill(char* to, Py_ssize_t room, object raw) except -1:
-    """Copy the bytes of `raw`, row-major; return their number. Raise ValueError for more than `room`."""
+    """Copy the bytes of `raw`, row-major, to `to`; return their number. Raise ValueError if over `room`."""
     cdef Py_buffer buffer
     cdef Py_ssize_t size
     if type(raw) is bytes:
@@ -176,7 +176,7 @@ cdef inline Py_ssize_t _gap(Py_ssize_t size, Py_ssize_t alignment) noexcept:
 
 
 cpdef object part(object raw, Py_ssize_t start, Py_ssize_t size):
-    """Return `size` bytes of a flat buffer from `start` on: a copy if it is `bytes`, else a view."""
+    """Return `size` bytes of a flat buffer from `start` on: a copy of `bytes`, a view of other buffers."""
     if type(raw) is not bytes:
         return PyMemoryView_FromObject(raw)[start : start + size]
     if start < 0 or size < 0 or start > PyBytes_GET_SIZE(raw) - size:

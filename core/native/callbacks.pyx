@@ -2,7 +2,7 @@
 # cython: boundscheck=False, wraparound=False
 """Creates executors of native instances, and implements the functions that backends call.
 
-Each function takes the GIL, and logs exceptions instead of raising them.
+Each function takes the GIL, and raises nothing: it logs exceptions or returns an error status.
 """
 
 cimport cython
@@ -39,7 +39,7 @@ cdef dict _METRICS = {CORE_COUNTER: "counter", CORE_GAUGE: "gauge", CORE_HISTOGR
 
 
 def new_executor(instance):
-    """Return a callable that executes batches on a native instance. Raise CoreError if that is wrong."""
+    """Return a NativeExecutor of `instance`. Raise CoreError(INTERNAL) if its capsule cannot be used."""
     cdef core_instance* native
     capsule = instance.native
     name = type(instance).__module__
@@ -82,9 +82,9 @@ cdef bint _has_attach(core_instance* native) noexcept:
 
 @cython.final
 cdef class DeferredResponse:
-    """Sends responses to one request after execute has returned (`later` in core_abi.h). Needs the GIL.
+    """Sends responses to one request, during or after execute (`later` in core_abi.h). Needs the GIL.
 
-    It keeps the batch and its inputs until the backend calls `release`; `later` takes the backend's reference.
+    The batch and its inputs stay in memory until the backend, which holds a reference, calls `release`.
     """
 
     cdef NativeCall call
@@ -104,7 +104,7 @@ cdef class DeferredResponse:
         return 0
 
     cdef _end(self):
-        """End the responses without a last one: with an error, unless the model is decoupled."""
+        """End the request without another response; a model that is not decoupled gives an error."""
         if self.call.contract.decoupled:
             self.call.batch.finish(self.request)
         else:
@@ -201,7 +201,7 @@ cdef const core_details* _details(core_batch* batch, int32_t request) noexcept w
 
 @cython.final
 cdef class DetailsOwner:
-    """Owner of the core_details of one request."""
+    """Owns the memory of the core_details of one request."""
 
     cdef Details* details
     cdef const core_details* finished
@@ -252,7 +252,7 @@ cdef void _log(int32_t level, const char* text) noexcept with gil:
 
 @cython.final
 cdef class BackendMetric:
-    """A metric that a backend has created, and that owns one reference to it."""
+    """A metric that a native backend has created; the backend holds one reference to it."""
 
     cdef object family
     cdef object metric

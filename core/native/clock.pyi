@@ -1,12 +1,12 @@
 from collections.abc import Callable
 
 def wall_ms() -> int:
-    """Return milliseconds since the epoch, as of the kernel's last tick: a few milliseconds old."""
+    """Return the milliseconds since the Unix epoch; on Linux as of the last kernel tick, a few ms ago."""
 
 class Clock:
-    """Monotonic clock in nanoseconds: time.monotonic_ns, or the clock of a test. Thread-safe.
+    """Monotonic clock: the object and `now_ns` return nanoseconds. Thread-safe if `source` is.
 
-    Compiled code reads it without creating an object.
+    source   time.monotonic_ns, or the clock of a test, in nanoseconds too
     """
 
     def __init__(self, source: Callable[[], int] = ...) -> None: ...

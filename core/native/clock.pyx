@@ -10,13 +10,13 @@ cdef bint _SAME = sys.platform in ("linux", "darwin")
 
 
 cpdef long long wall_ms() noexcept:
-    """Return milliseconds since the epoch, as of the kernel's last tick."""
+    """Return the milliseconds since the Unix epoch; on Linux as of the last kernel tick."""
     return core_wall_ms()
 
 
 @cython.final
 cdef class Clock:
-    """Monotonic clock in nanoseconds: time.monotonic_ns, or the clock of a test. Thread-safe."""
+    """Monotonic clock in nanoseconds. It reads `source`: time.monotonic_ns, or the clock of a test."""
 
     def __init__(self, source=time.monotonic_ns):
         self._source = None if _SAME and source is time.monotonic_ns else source
@@ -25,7 +25,7 @@ cdef class Clock:
         return self.now_ns()
 
     cdef bint is_real(self) noexcept:
-        """Return whether this clock is time.monotonic_ns."""
+        """Return whether it reads the system clock directly; False for any `source` but time.monotonic_ns."""
         return self._source is None
 
     cpdef long long now_ns(self) except? -1:

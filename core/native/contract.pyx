@@ -10,7 +10,7 @@ from core.config.signature cimport Signature
 
 @cython.final
 cdef class ModelContract:
-    """Inputs and outputs of a model, for Cython code and for the C++ code that calls its backend."""
+    """Inputs and outputs of a model, copied from its Signature for Cython code and for C++ code."""
 
     def __init__(self, Signature signature not None):
         cdef Contract* contract

@@ -1,13 +1,14 @@
 from collections.abc import Sequence
 
 def middle_of(cell: int) -> float:
-    """Return the duration in ns that represents a cell of a QuantileSketch."""
+    """Return the middle of a cell of a QuantileSketch, in nanoseconds."""
 
 class Histogram:
     """Histogram of durations. Not thread-safe: call from the event loop only.
 
-    bounds    upper bounds of the buckets, ascending, in units of `unit_ns`; a last bucket has no bound
-    sum_ns    sum of all durations
+    bounds    upper bounds of buckets, inclusive, ascending, in units of `unit_ns` nanoseconds; one more
+              bucket has no bound
+    sum_ns    sum of all durations in nanoseconds
     """
 
     bounds: tuple[float, ...]
@@ -15,7 +16,7 @@ class Histogram:
     sum_ns: int
     def __init__(self, bounds: Sequence[float], unit_ns: int) -> None: ...
     def observe(self, ns: int) -> None:
-        """Count a duration into the first bucket whose bound is not below it."""
+        """Count a duration in the first bucket whose bound is at least the duration."""
 
     def counts(self) -> list[int]:
         """Return the count of each bucket, not cumulated; the last bucket has no bound."""
@@ -23,25 +24,24 @@ class Histogram:
 class QuantileSketch:
     """Sketch of recent durations that gives any quantile within 1 %.
 
-    It counts durations in cells, each at most 1/64 of its durations wide (64 ns below 4 µs), separately for
-    five periods: `turn` begins a new period and drops the oldest. A period takes 8 KiB from its first
-    duration on.
+    It counts durations in cells, each at most 1/64 of its durations wide (64 ns below 4 µs), for five
+    periods: the current one and four before it. A period takes 8 KiB from its first duration on.
     Not thread-safe: call from the event loop only.
 
-    count, sum_ns   count and sum of all durations ever observed
+    count, sum_ns   number of all durations ever observed, and their sum in nanoseconds
     """
 
     count: int
     sum_ns: int
     def observe(self, ns: int) -> int:
-        """Count a duration. Raise MemoryError."""
+        """Count a duration in the current period; return 0. Raise MemoryError if a period gets no memory."""
 
     def turn(self) -> None:
-        """Begin a new period."""
+        """Begin a new period, and drop the oldest one."""
 
     def recent(self) -> tuple[int, int, dict[int, int]]:
-        """Return the shortest and longest recent duration, and the counts of the cells by number.
+        """Return the shortest and longest duration of the periods in ns, and cell → count for filled cells.
 
-        Cells are numbered from short to long, alike in every QuantileSketch, so counts of several sketches
-        add up. Without durations there are no cells, and the other two are 0.
+        Cells are numbered from short to long, the same in every QuantileSketch, so counts of several sketches
+        can be added. Without durations the result is (0, 0, {}).
         """

@@ -34,7 +34,7 @@ cdef int cell_of(long long ns) noexcept nogil:
 
 
 cpdef double middle_of(int cell) noexcept:
-    """Return the duration in ns that represents a cell of a QuantileSketch."""
+    """Return the middle of a cell of a QuantileSketch, in nanoseconds."""
     cdef int shift
     if cell < SPLIT:
         return (cell + 0.5) * (1 << UNIT_BITS)

@@ -49,7 +49,7 @@ cdef const char* NAME = "dltensor"  # of a capsule that is not consumed
 
 
 def array_info(capsule):
-    """Return (kind, shape, steps, address, device) of the array in a capsule, without consuming it."""
+    """Return (kind, shape, strides, address, device) of the array in a capsule, without consuming it."""
     if not PyCapsule_IsValid(<PyObject*>capsule, NAME):
         raise ValueError("not a DLPack capsule, or one that was taken before")
     cdef Tensor* tensor = &(<Managed*>PyCapsule_GetPointer(<PyObject*>capsule, NAME)).tensor
@@ -66,7 +66,7 @@ def array_info(capsule):
 
 
 def lend(uintptr_t address, kind, tuple shape, device, owner):
-    """Return a capsule for memory in C order, which `owner` keeps."""
+    """Return a DLPack capsule for an array in C order, whose memory `owner` keeps alive."""
     cdef Py_ssize_t n = len(shape), i
     cdef int64_t step = 1
     if n > MOST_DIMENSIONS:
@@ -105,7 +105,7 @@ def lend(uintptr_t address, kind, tuple shape, device, owner):
 
 
 cdef void _delete(Managed* managed) noexcept with gil:
-    """Release the owner and the description; the consumer calls it, or `_destroy` without a consumer."""
+    """Drop the reference to the owner and free the structure. Called by the consumer, or by `_destroy`."""
     cdef PyObject* kind
     cdef PyObject* value
     cdef PyObject* traceback
@@ -117,6 +117,6 @@ cdef void _delete(Managed* managed) noexcept with gil:
 
 
 cdef void _destroy(PyObject* capsule) noexcept:
-    """Release an unconsumed capsule. A consumer has renamed the capsules that it has consumed."""
+    """Free the array if no consumer has taken it. A consumer renames the capsule, and frees the array."""
     if PyCapsule_IsValid(capsule, NAME):
         _delete(<Managed*>PyCapsule_GetPointer(capsule, NAME))

@@ -89,17 +89,17 @@ cdef class NativeExecutor:
 
 
 cdef int64_t _between(int64_t least, int64_t wanted, int64_t most) noexcept:
-    """Return `wanted`, a time that a backend has given, if it lies between the others, else `most`."""
+    """Return `wanted`, a time from a backend, if it is from `least` to `most`; else `most`. All in ns."""
     return wanted if least <= wanted <= most else most
 
 
 @cython.final
 cdef class NativeCall:
-    """One batch that a backend executes, until all of its responses are sent.
+    """One batch that a native backend executes, until all of its responses are sent.
 
     Only the thread of the instance uses it while it executes; afterwards every access needs the GIL. Invariants:
     1. `buffers` are held from fill until clear: as long as a backend may read the memory.
-    2. The object is used again once it neither executes nor has `senders` (responses that are sent later).
+    2. It takes another batch only when it neither executes nor has `senders` (objects that respond later).
     """
 
     def __dealloc__(self):
@@ -118,7 +118,7 @@ cdef class NativeCall:
         self.details = None
 
     cdef int fill(self, Batch batch) except -1:
-        """Write the batch into `execution`, which the backend reads, and hold the buffers of its tensors."""
+        """Write the batch into `execution`, which the backend reads; acquire the buffers of its inputs."""
         cdef list requests = batch.requests
         cdef Py_ssize_t n = len(requests), needed
         cdef InferenceRequest request = requests[0]
@@ -192,7 +192,7 @@ cdef class NativeCall:
         return 0
 
     def _fill_targets(self, int32_t i, InferenceRequest request):
-        """Register the client's host memory, into which the backend writes outputs of request `i` itself."""
+        """Register the client's host memory for outputs of request `i`: the backend may write into it."""
         cdef RequestedOutput output
         cdef Target target
         cdef Py_buffer buffer
@@ -213,7 +213,7 @@ cdef class NativeCall:
             self.execution.targets.push_back(target)
 
     cdef deliver(self):
-        """Give the batch what the backend has left: responses, requests to reschedule, ends of responses."""
+        """Pass the results of the backend to the batch: responses, rescheduled requests, ends of streams."""
         cdef Execution* execution = self.execution
         cdef Answer* answer
         cdef int32_t i, n = <int32_t>len(self.batch.requests)
@@ -242,7 +242,7 @@ cdef class NativeCall:
                     self.batch.finish(i)
 
     cdef _split(self):
-        """Return for each request a list of tensors: its rows of the outputs in batch->all."""
+        """Return, for each request, a list of tensors: its rows of the outputs in batch->all."""
         cdef Answer* answer = &self.execution.together()
         cdef list requests = self.batch.requests, found
         cdef Py_ssize_t n = len(requests), i
@@ -284,7 +284,7 @@ cdef class NativeCall:
         )
 
     cdef list tensors(self, Answer* answer, int32_t request):
-        """Return the outputs of the response to one request. Raise CoreError(INTERNAL) for invalid BYTES."""
+        """Return the tensors of the outputs in `answer`. Raise CoreError(INTERNAL) for invalid BYTES."""
         cdef Output* output
         cdef list found = []
         cdef size_t o
@@ -312,7 +312,7 @@ cdef class NativeCall:
         return memory(output.block.release(), None, output.data, output.size)
 
     cdef respond(self, Answer* answer, int32_t request, bint final):
-        """Send a response, or its error, to one request, and free what it holds."""
+        """Pass the outputs or the error in `answer` to the batch, for one request; then clear `answer`."""
         if not answer.failed:
             try:
                 self.batch.respond(

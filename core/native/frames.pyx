@@ -29,7 +29,7 @@ cdef enum:
 
 
 def message(kind, number, released, list parts):
-    """Return the bytes of a message. Raise ValueError or OverflowError for sizes out of range."""
+    """Return a message as bytes. Raise ValueError if it is too large, OverflowError for invalid numbers."""
     cdef Header header
     cdef Py_ssize_t size = 0, count = len(released)
     cdef uint64_t value
@@ -76,7 +76,7 @@ cdef class Frame:
 
 @cython.final
 cdef class Reader:
-    """Reads frames from a socket. Not thread-safe: one thread at a time."""
+    """Receives bytes from a socket and splits them into frames. Not thread-safe."""
 
     cdef object _socket  # the caller keeps it open
     cdef int _fd
@@ -99,7 +99,7 @@ cdef class Reader:
         PyMem_RawFree(self._buffer)
 
     def receive(self):
-        """Wait for bytes, and receive once. Return False if the other side has closed the connection."""
+        """Receive bytes once. Return False if the other side has closed the connection."""
         cdef Py_ssize_t count
         cdef char* to
         if self._start == self._end:
@@ -119,7 +119,7 @@ cdef class Reader:
         return count > 0
 
     def next(self):
-        """Return the next message, None until it is complete. Raise ValueError for an invalid header."""
+        """Return the next message; None if it is incomplete. Raise ValueError if it is too large."""
         cdef Header header
         cdef Py_ssize_t start = self._start + <Py_ssize_t>sizeof(Header)
         if self._end < start:
@@ -139,7 +139,7 @@ cdef class Reader:
         return frame
 
     cdef int _make_room(self) except -1:
-        """Free space in a full buffer with a partial message: move the message to the front, or grow."""
+        """Free space in a full buffer: move unread bytes to the front; double it if they fill over half."""
         cdef Py_ssize_t kept = self._end - self._start
         cdef Py_ssize_t capacity = self._capacity
         cdef char* grown

@@ -7,13 +7,13 @@ def gather(parts: list[Buffer], out: Buffer, offset: int = 0, alignment: int = 1
     out     a writable contiguous buffer; the caller owns it
     alignment   each part begins at a multiple of it, counted from the offset; gaps are not written
     Return the number of bytes from the offset to the end of the last part. Large copies release the GIL.
-    Raise ValueError if the parts do not fit. A buffer that is not contiguous raises the error of its owner
-    (numpy: ValueError, memoryview: BufferError).
+    Raise ValueError, before copying, if the parts do not fit or the alignment is below 1. A non-contiguous
+    buffer raises the error of its owner (numpy: ValueError, memoryview: BufferError).
     """
 
 def joined(parts: list[Buffer]) -> bytes:
-    """Return `parts` one after another.
+    """Return a copy of `parts`, one after another, as one bytes object.
 
     parts   contiguous buffers of any length; the caller owns them
-    Large copies release the GIL; `bytes` and `b"".join` do that for `bytes` only.
+    Copies from 64 KiB release the GIL; `b"".join` does that only for parts that are `bytes`.
     """

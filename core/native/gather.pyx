@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Copy many buffers into one, without the GIL."""
+"""Copies many buffers into one; large copies release the GIL."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -12,7 +12,7 @@ cdef enum:
 
 
 cdef class _Sources:
-    """Buffers that are released with this object."""
+    """Buffers of Python objects: acquired once by `take`, released when this object is freed."""
 
     cdef Py_buffer* views
     cdef Py_ssize_t held
@@ -63,7 +63,7 @@ def gather(list parts, out, Py_ssize_t offset=0, Py_ssize_t alignment=1):
 
 
 def joined(list parts):
-    """Return `parts` one after another, as bytes."""
+    """Return a copy of `parts`, one after another, as one bytes object."""
     cdef _Sources sources = _Sources.__new__(_Sources)
     cdef Py_ssize_t total = sources.take(parts, 1)
     cdef bytes found = PyBytes_FromStringAndSize(NULL, total)
@@ -80,5 +80,5 @@ cdef void _copy(Py_buffer* sources, Py_ssize_t n, char* to, Py_ssize_t alignment
 
 
 cdef inline Py_ssize_t _up(Py_ssize_t size, Py_ssize_t alignment) noexcept nogil:
-    """Return `size` if it is a multiple of the alignment, else the next multiple."""
+    """Return the smallest multiple of the alignment that is at least `size`."""
     return size + (alignment - size % alignment) % alignment

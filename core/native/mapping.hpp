@@ -21,7 +21,7 @@
 
 namespace core_memory {
 
-// One mapping. Invariants:
+// Addresses of one mapping, and whether pages of it were lost. Invariants:
 //   1. `turn` is odd while begin and end are written; readers check it before and after.
 //   2. A range does not change while it is read: the reader keeps the mapping.
 struct Range {
@@ -55,7 +55,8 @@ struct Guard {
 
 inline Guard guard;
 
-// Map zeros from the page of `at` to the end of the range; for larger pages to the whole range.
+// Map private zeros from the page of `at` to the end of the range, or, if that fails as with larger pages, to
+// the whole range. Mark the range as lost; return false if both fail.
 inline bool replace(Range& range, uintptr_t begin, uintptr_t end, uintptr_t at) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE;
   const uintptr_t page = at & ~(static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) - 1);
@@ -82,7 +83,7 @@ inline bool answered(uintptr_t at) noexcept {
   return false;
 }
 
-// SIGBUS of other memory goes to the previous handler; without one it ends the process.
+// Pass a SIGBUS of other memory to the previous handler; without one let it end the process.
 inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   const struct sigaction& before = guard.before;
   const bool once_more = guard.passing_on.exchange(true);
@@ -113,7 +114,7 @@ inline void install() noexcept {
   if (sigaction(SIGBUS, &action, &guard.before) == 0) guard.installed.store(true);
 }
 
-// Returns the guarded range of a mapping; nullptr if there is no memory.
+// Guard a mapping until `release`. Return its range; nullptr if there is no memory.
 inline Range* keep(void* data, size_t size) noexcept {
   const std::lock_guard<std::mutex> lock(guard.changing);
   if (!guard.installed.load()) install();

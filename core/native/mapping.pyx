@@ -25,7 +25,7 @@ cdef extern from "mapping.hpp" namespace "core_memory" nogil:
 
 
 cdef class Mapping:
-    """Shared mapping of a part of a file, with the buffer protocol. Raise OSError if it fails."""
+    """Shared, writable mapping of a part of a file, with the buffer protocol. Raise OSError if mmap fails."""
 
     cdef void* _data
     cdef size_t _size

@@ -50,14 +50,14 @@ cdef str _text_of(const string& text, str model):
 
 
 cdef error_of(int32_t status, const string& text, str model):
-    """Return the CoreError for a core_status other than CORE_OK."""
+    """Return the CoreError for a core_status other than CORE_OK; Fatal, a CoreError, for CORE_FATAL."""
     if status == CORE_FATAL:
         return Fatal(_text_of(text, model))
     return CoreError(_KINDS[status], _text_of(text, model))
 
 
 cdef dict parameters_of(vector[Parameter]& parameters):
-    """Return the parameters of a response; None if it has none."""
+    """Return the parameters of a response by name; None if it has none."""
     cdef Parameter* each
     cdef size_t i
     if parameters.empty():

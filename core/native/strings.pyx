@@ -14,7 +14,7 @@ cdef inline uint32_t _length(const uint8_t* at) noexcept nogil:
 
 
 def count(data):
-    """Return (complete elements in `data`, bytes left after them)."""
+    """Return (number of complete elements in `data`, number of bytes after them)."""
     cdef Py_buffer view
     cdef Py_ssize_t at = 0, found = 0
     cdef const uint8_t* base
@@ -33,7 +33,7 @@ def count(data):
 
 
 def decode(data, Py_ssize_t n):
-    """Return the elements of `data` as object[n] of `bytes`. Raise ValueError unless it has just `n`."""
+    """Return the elements of `data` as object[n] of `bytes`. Raise ValueError unless it has exactly `n`."""
     cdef Py_buffer view
     cdef Py_ssize_t at = 0, i
     cdef const uint8_t* base

@@ -10,7 +10,7 @@ class ThreadQueue:
     semaphore and one eventfd(2) for all queues of a loop; elsewhere queue.SimpleQueue and the loop's
     call_soon_threadsafe.
 
-    loop   on which `call_on_loop` calls
+    loop   the event loop that runs the calls of `call_on_loop`
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None: ...
@@ -18,16 +18,16 @@ class ThreadQueue:
         """Add work for the thread. Thread-safe."""
 
     def take(self) -> Any:
-        """Wake the loop if it has calls to make, then wait for the next work and return it.
+        """Wake the loop if `call_on_loop` was used, then wait for the next work and return it.
 
-        Thread of the queue.
+        Call it on the thread of the queue only.
         """
 
     def call_on_loop(self, function: Callable[[Any, Any], object], work: Any, error: Any) -> None:
-        """Let the loop call `function(work, error)` after the next `take` has begun. Thread of the queue.
+        """Schedule `function(work, error)` on the loop; it may run only after the next `take` has begun.
 
-        An exception of the function is logged.
+        Call it on the thread of the queue only. An exception of the function is logged.
         """
 
     def close(self) -> None:
-        """Release the queue after the thread has ended. A second call does nothing. Event loop only."""
+        """Stop using the loop, after the thread has ended. A second call does nothing. Event loop only."""

@@ -29,7 +29,7 @@ _wakers = WeakKeyDictionary()
 
 @cython.final
 cdef class LoopWaker:
-    """Wakes an event loop to make the calls of threads. All queues of a loop share one."""
+    """Runs calls of threads on an event loop, which its eventfd wakes. All queues of a loop share one."""
 
     cdef int descriptor
     cdef int users
@@ -45,7 +45,7 @@ cdef class LoopWaker:
             waker_close(self.descriptor)
 
     def run_calls(self):
-        """Make the waiting calls, and log what they raise. Called on the event loop."""
+        """Run all waiting calls, and log their exceptions. The event loop calls it."""
         waker_clear(self.descriptor)
         calls = self.calls
         while calls:
@@ -58,7 +58,7 @@ cdef class LoopWaker:
 
 
 cdef LoopWaker waker_of(loop):
-    """Return the waker of a loop, with one more user; None if the system or the loop cannot have one."""
+    """Return the waker of a loop, and count one more user of it; None if there can be none."""
     cdef LoopWaker waker = _wakers.get(loop)
     if waker is None:
         waker = LoopWaker()

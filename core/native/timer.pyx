@@ -15,7 +15,7 @@ cdef extern from "system/timer.h":
 
 @cython.final
 cdef class LoopTimer:
-    """Timer that calls `callback` on the event loop. Not thread-safe: call from the event loop only."""
+    """Timer that calls `callback` on the event loop once per `set`. Call from the event loop only."""
 
     def __init__(self, loop, Clock clock, callback):
         self._loop = loop
@@ -59,14 +59,14 @@ cdef class LoopTimer:
             self._uses_loop = True
 
     def _fired(self):
-        """Handle that the kernel's timer has run out: call `_due`, unless `set` has cleared the time."""
+        """Handle that the kernel's timer has expired: call `_due`, unless `set` has cleared the time."""
         timer_clear(self._descriptor)
         self._armed_ns = 0
         if self._at_ns:
             self._due()
 
     def _due(self):
-        """Call `callback` if it is time, else wait again: the timer was moved, or the loop rounds times."""
+        """Call `callback` if its time has come. Else set the timer again: it was postponed, or is early."""
         cdef long long at_ns = self._at_ns
         if self._clock.is_real() and self._clock.now_ns() < at_ns:
             self._at_ns = 0

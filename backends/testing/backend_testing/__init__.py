@@ -5,7 +5,7 @@ repeat     sends one answer for each element of IN, with delays (decoupled)
 square     sends IN answers (decoupled)
 
 C++ code (*.hpp) behind core's native interface executes them. The Python modules check configurations.
-`backend_testing.letters` is a language model that costs nothing, in Python.
+`backend_testing.letters` is a language model without computation, in Python.
 """
 
 from backend_testing.identity import identity

@@ -1,4 +1,4 @@
-"""What the three backends share: checks of configurations, and instances of native code."""
+"""Shared code of identity, repeat and square: checks of configurations, and the base of their instances."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def invalid(config: ModelConfig, text: str) -> core.CoreError:
 
 
 def whole_number(model: core.Model, name: str) -> int:
-    """Return the number in a parameter; 0 if it is not set or is no whole number of 0 or more."""
+    """Return a parameter of the model as int; 0 if it is missing, or has other characters than digits."""
     text = model.parameter(name)
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
 class NativeInstance(core.ModelInstance):
-    """An instance that core executes without Python. A subclass calls `run` in its `open`."""
+    """An instance that core executes in native code. A subclass calls `run` in its `open`."""
 
     def run(self, instance: Identity | Repeat | Square) -> None:
         self._instance = instance

@@ -1,4 +1,4 @@
-"""Examples of the three backends with their expected answers: python -m core_testing identity"""
+"""Conformance tests of identity, repeat and square. Run them with: python -m core_testing identity"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ X = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 
 def config(dtype: str, dims: Sequence[int]) -> str:
-    """Return a config.pbtxt of an identity of one tensor; `dims` without the batch dimension."""
+    """Return the text of a config.pbtxt for identity with one tensor; `dims` without the batch dimension."""
     shape = ", ".join(map(str, dims))
     return (
         'backend: "identity" max_batch_size: 8\n'
@@ -83,7 +83,7 @@ class TestRepeat(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        """A request with one answer, which most tests need."""
+        """Return an example with one answer: most tests do not read streams."""
         return Example(
             repeat,
             tmp_path,
@@ -116,7 +116,7 @@ class TestSquare(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        """A request with one answer, which most tests need."""
+        """Return an example with one answer: most tests do not read streams."""
         one = np.array([1], np.int32)
         return Example(
             square,

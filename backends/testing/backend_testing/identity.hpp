@@ -32,7 +32,8 @@ class Identity {
     native.attach = attach;
   }
 
-  // Release the metric. Call it after the last execution, without a lock for which a thread with the GIL may wait.
+  // Release the metric. Call it after the last execution, and not with a lock that a thread with the GIL may
+  // wait for.
   void close() {
     if (counter_) core_->metric_release(counter_);
     counter_ = nullptr;
@@ -94,7 +95,7 @@ class Identity {
     return to != nullptr;
   }
 
-  // Write the output of a missing optional input: zeros, or empty text.
+  // Write the output of a missing optional input: zeros, or empty strings. Return false if core refuses it.
   static bool zeros(core_batch* batch, const Pair& pair) {
     std::vector<int64_t> shape = pair.dims;
     if (batch->has_rows) shape.insert(shape.begin(), batch->rows);

@@ -16,9 +16,9 @@ Pair = tuple[str, str, int, list[int], bool]
 
 
 class Identity(core.Model):
-    """One model version.
+    """One model version of the backend identity. `load` checks its configuration.
 
-    pairs   inputs and outputs, for native.Identity
+    pairs   pairs of inputs and outputs, for native.Identity
     """
 
     def load(self) -> None:
@@ -29,8 +29,8 @@ class Identity(core.Model):
     def delay_ms(self) -> int:
         """Return the delay of each execution of the next instance, in milliseconds.
 
-        It is the parameter execute_delay_ms, multiplied by instance_wise_delay_multiplier and the number of
-        the instance if their product is above 1. Each call counts one instance, from 0.
+        It is the parameter execute_delay_ms times max(1, i * instance_wise_delay_multiplier), where i is the
+        index of the instance, from 0: each call counts one instance.
         """
         number = next(self._numbers)
         multiplier = whole_number(self, "instance_wise_delay_multiplier") * number

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: freethreading_compatible=True
-"""The native instances and their capsules; native.pyi documents them."""
+"""Native instances of the backends identity, repeat and square, and their capsules."""
 
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int32_t, int64_t

@@ -26,7 +26,8 @@ void wait(int64_t milliseconds, Condition ends_early) {
   if (milliseconds > 0) wait_for(std::chrono::milliseconds(milliseconds), ends_early);
 }
 
-// Send an answer once its client has room. Returns false if the request is cancelled.
+// Wait until the client has room, then send an answer. Return false, without sending, if the request is
+// cancelled.
 inline bool send(const core_calls* core, core_answer* answer) {
   while (!core->has_room(answer) && !core->is_cancelled(answer))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -40,7 +41,7 @@ class Threads {
  public:
   ~Threads() { join(); }
 
-  // Call `work` on a new thread. Returns false if no thread can be started.
+  // Call `work` on a new thread. Return false if no thread can be started.
   template <typename Work>
   bool run(Work work) {
     {
@@ -61,7 +62,7 @@ class Threads {
     }
   }
 
-  // Wait until no thread runs. Do not hold the GIL, because the threads need it to answer.
+  // Wait until no thread runs. Call it without the GIL, which the threads take when they send answers.
   void join() {
     std::unique_lock<std::mutex> hold(lock_);
     none_.wait(hold, [this] { return !running_; });

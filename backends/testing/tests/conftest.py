@@ -1,4 +1,4 @@
-"""serve(backend, config): serve a model with this configuration."""
+"""The fixture `serve`: serve(backend, config) serves a model `example` until the end of the test."""
 
 from contextlib import ExitStack
 

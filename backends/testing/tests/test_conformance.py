@@ -1,4 +1,4 @@
-"""The contract of all backends, for each of them, and that of engines for letters."""
+"""Runs the conformance tests of backends for all backends here, and those of engines for letters."""
 
 from backend_testing.conformance import TestIdentity as TestIdentity
 from backend_testing.conformance import TestRepeat as TestRepeat

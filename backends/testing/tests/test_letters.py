@@ -1,4 +1,4 @@
-"""letters: what it generates is known, so that tests of other parts can expect it."""
+"""Tests of letters: its output is known exactly, so that tests of other parts can rely on it."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from core.errors import CoreError
 
 @pytest.fixture
 def generate():
-    """generate(prompt, **sampling): the events of an engine that has the settings of `generate.settings`."""
+    """Return run(prompt, settings, **sampling), which generates with a new engine and records its events."""
     engines = []
 
     def run(prompt="abc", settings=None, **sampling):

@@ -13,7 +13,7 @@ namespace core_native {
 
 constexpr size_t kLongestText = 4096;  // of an error, or of a quoted name
 
-// The model's configuration, for all batches of an instance.
+// Name, batch dimension and outputs of a model, which the answers of its backend are checked against.
 struct Contract {
   struct Output {
     std::string name;
@@ -31,7 +31,7 @@ struct Contract {
   }
 };
 
-// Memory of a client for an output of one request.
+// Memory of a client, into which the backend may write an output of one request. The request keeps it.
 struct Target {
   int32_t request;
   int32_t output;  // index in the contract
@@ -71,7 +71,7 @@ inline std::string shape_text(const int64_t* shape, int32_t dimensions) {
 
 inline std::string bounded(const char* text) { return {text, strnlen(text, kLongestText)}; }
 
-// Number of elements, or -1 for an invalid shape or one that exceeds memory.
+// Return the number of elements of a shape; -1 if a dimension is negative or the number exceeds 2**56.
 inline int64_t elements(const int64_t* shape, int32_t dimensions) {
   int64_t count = 1;
   bool none = false;
@@ -84,7 +84,7 @@ inline int64_t elements(const int64_t* shape, int32_t dimensions) {
   return none ? 0 : count;
 }
 
-// Bytes of the first `count` elements of a BYTES tensor, or -1 if they do not lie within `size`.
+// Return the size of the first `count` elements of a BYTES tensor in bytes; -1 if `data` has fewer.
 inline int64_t bytes_of(const char* data, uint64_t size, int64_t count) {
   const char *at = data, *end = data + size, *element;
   uint32_t length;
@@ -95,7 +95,7 @@ inline int64_t bytes_of(const char* data, uint64_t size, int64_t count) {
 
 }  // namespace core_native
 
-// The ABI's opaque type. `request` is -1 for batch->all.
+// The opaque type of core_abi.h: outputs or an error, and parameters, for a batch or for one request.
 struct core_answer {
   const core_native::Contract* contract = nullptr;
   std::shared_ptr<core_native::Pool> pool;
@@ -130,7 +130,7 @@ struct core_answer {
     return failed;
   }
 
-  // An output that passed every check, without memory; nullptr if it was refused.
+  // Check an output and add it, without memory. Return nullptr if it is refused: the answer is an error then.
   core_native::Output* declare(const char* name, int32_t dtype, const int64_t* shape, int32_t dimensions,
                                uint64_t byte_size) {
     using namespace core_native;
@@ -181,7 +181,7 @@ struct core_answer {
     return nullptr;
   }
 
-  // Memory for a declared output; nullptr without memory: then the response is an error.
+  // Give memory to the output declared last: the client's, or a block. nullptr without memory: an error then.
   void* allocate(core_native::Output* output) {
     using namespace core_native;
     // After a cancellation, the client may use its memory for something else.

@@ -104,7 +104,7 @@ inline int64_t now_ns() {
   return core_monotonic_ns();
 }
 
-// Returns the table without the functions that need Python; callbacks.pyx adds those.
+// Return the table of functions, in which those that need Python are missing; callbacks.pyx adds them.
 inline core_calls calls_without_python() {
   core_calls calls = {};
   calls.abi_version = CORE_ABI_VERSION;

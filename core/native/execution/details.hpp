@@ -1,4 +1,4 @@
-// Fields of a request other than its inputs, for backends that ask. It uses no Python.
+// Properties of a request besides its inputs, for backends that ask for them. It uses no Python.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace core_native {
 
-// The caller writes the strings and then calls `finish`; afterwards they must not change.
+// A core_details that owns its memory. The caller sets the strings, and calls `finish` as the last change.
 struct Details : core_details {
   std::string id_, correlation_;
   std::vector<std::string> names_, texts_, outputs_;

@@ -1,7 +1,7 @@
-// One batch as a native backend sees it, and the responses. It uses no Python.
+// Execution: one batch as a native backend sees it (core_batch), and its answers. It uses no Python.
 //
-// The caller calls begin, writes each tensor of each request, calls gather and run, and reads the responses until the
-// next begin. Not thread-safe: one thread at a time.
+// For each batch, the caller calls begin, writes each tensor of each request, calls gather and run, and reads
+// the answers until the next begin. Not thread-safe: one thread at a time.
 #pragma once
 #include <time.h>
 
@@ -56,7 +56,7 @@ class Execution : public core_batch {
     return tensors_[size_t(input_count) * (size_t(i) + 1) + size_t(k)];
   }
 
-  // Memory for the shape of one tensor, as long as the batch lasts.
+  // Return memory for the shape of one tensor, valid until the next `begin`.
   int64_t* shape(int32_t dimensions) {
     const size_t needed = size_t(dimensions);
     if (used_ + needed > shapes_.size()) {
@@ -68,17 +68,17 @@ class Execution : public core_batch {
     return made;
   }
 
-  // Copy the inputs of all requests together. Return false, with the reason in `why`, if they do not fit.
+  // Set the inputs of the whole batch, with copies if needed. On failure return false, and set `why`.
   //
   // ragged   for each input, whether requests may differ in its shape
-  // copied   whether inputs of several requests must be contiguous
+  // copied   whether to copy an input of several requests into one buffer; otherwise its data is null
   bool gather(const std::vector<char>& ragged, bool copied, std::string* why) {
     for (int32_t k = 0; k < input_count; k++)
       if (!gather(k, ragged[size_t(k)], copied, why)) return false;
     return true;
   }
 
-  // Call the backend, and return its status; `text` is its error text.
+  // Call the backend. Return its status, or that of a failed batch->all; set `text` to the error text.
   int32_t run(const core_instance& instance, std::string* text) {
     char error[kErrorSize] = {0};
     together_.rows = rows;
@@ -94,10 +94,10 @@ class Execution : public core_batch {
 
   core_answer& together() { return together_; }
 
-  // The response to request `i` alone; nullptr if the backend has not asked for one.
+  // The answer to request `i` alone, or the marker of `later` and `reschedule`; nullptr if there is none.
   core_answer* own(int32_t i) { return answers_[size_t(i)].get(); }
 
-  // A new response to request `i` alone; nullptr if there is no such request or it has one.
+  // The answer to request `i` alone, created once; nullptr without such a request, or if it has a marker.
   core_answer* one(int32_t i) {
     if (i < 0 || i >= request_count) return nullptr;
     std::unique_ptr<core_answer>& place = answers_[size_t(i)];
@@ -108,7 +108,8 @@ class Execution : public core_batch {
     return place->is_later ? nullptr : place.get();
   }
 
-  // A response that outlives the batch and that the caller owns. The batch keeps a marker.
+  // A new answer that outlives the batch and that the caller owns; the batch keeps a marker. nullptr without
+  // such a request, or if it has an answer or a marker.
   core_answer* later(int32_t i) {
     if (i < 0 || i >= request_count || answers_[size_t(i)]) return nullptr;
     std::unique_ptr<core_answer> made(new core_answer(answer(i)));
@@ -128,7 +129,7 @@ class Execution : public core_batch {
 
   const std::vector<int32_t>& rescheduled() const { return rescheduled_; }
 
-  // Offsets of the parts of the requests in a common output: request_count + 1 numbers.
+  // Set `found` to the byte offsets of the requests' parts in a common output: request_count + 1 numbers.
   // Return false for a BYTES output whose elements do not fit its shape.
   bool offsets(const Output& output, std::vector<uint64_t>* found) const {
     found->assign(1, 0);

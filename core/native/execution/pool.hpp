@@ -17,7 +17,7 @@ constexpr size_t kPooledFrom = 64 * 1024;            // below, malloc is as fast
 constexpr size_t kKept = size_t{64} * 1024 * 1024;   // bytes that wait in a pool, at most
 constexpr int kClasses = 64;                         // of sizes: powers of two
 
-// Thread-safe. It lives as long as one of its blocks.
+// Freed memory by size, at most kKept bytes, for later blocks. Thread-safe. Blocks share the ownership.
 class Pool {
  public:
   ~Pool() {
@@ -25,7 +25,7 @@ class Pool {
       for (void* memory : kept) free(memory);
   }
 
-  // Memory of 2**level bytes or nullptr.
+  // Return memory of 2**level bytes, kept or new; nullptr if malloc fails.
   void* take(int level) {
     {
       std::lock_guard<std::mutex> hold(lock_);
@@ -66,7 +66,7 @@ class Pool {
   size_t bytes_ = 0;
 };
 
-// The bytes of one tensor: of a pool, of malloc, or of a backend, whose `release` is called at the end.
+// Owner of the bytes of one tensor. At its end they return to the pool or to malloc, or `release` is called.
 class Block {
  public:
   char* data = nullptr;
@@ -75,7 +75,7 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  // Memory of `size` bytes, aligned; nullptr if there is none.
+  // Return a block of `size` bytes, aligned to kAlignment; nullptr if there is no memory.
   static std::unique_ptr<Block> of(const std::shared_ptr<Pool>& pool, uint64_t size) {
     std::unique_ptr<Block> block(new (std::nothrow) Block);
     if (!block || size > (uint64_t{1} << 62)) return nullptr;
@@ -98,7 +98,7 @@ class Block {
     return block;
   }
 
-  // Memory of a backend that is returned by `release`; nullptr (without a call) if there is no memory.
+  // Return a block over memory of a backend, without a copy; nullptr, without calling `release`, on failure.
   static std::unique_ptr<Block> borrowed(const void* data, void (*release)(void*), void* argument) {
     std::unique_ptr<Block> block(new (std::nothrow) Block);
     if (!block) return nullptr;

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds of the clock of Python's time.monotonic. */
+/* Return the time of the clock behind Python's time.monotonic, in nanoseconds. */
 static inline int64_t core_monotonic_ns(void) {
   struct timespec now;
 #ifdef __APPLE__
@@ -15,7 +15,7 @@ static inline int64_t core_monotonic_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Milliseconds since the epoch, on Linux as of the kernel's last tick. */
+/* Return the milliseconds since the Unix epoch, on Linux as of the last kernel tick. */
 static inline int64_t core_wall_ms(void) {
   struct timespec now;
 #if defined(__linux__) && !defined(CORE_PORTABLE)

@@ -1,4 +1,4 @@
-/* Whether CORE_PORTABLE=1 forbids what only Linux has. core/system/platform.py reads the same variable. */
+/* CORE_PORTABLE, unless "" or "0", forbids what only Linux has. core/system/platform.py reads it too. */
 #pragma once
 
 #include <stdlib.h>

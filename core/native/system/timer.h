@@ -1,4 +1,4 @@
-/* Timers that are descriptors. Portable: none; the event loop's own timers are used. */
+/* Kernel timers as file descriptors. timer_open returns -1 if there is none: LoopTimer then uses the loop. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* Wakers of event loops and signals to threads. Portable: none; Python's queues are used. */
+/* Wakers of event loops (eventfd), signals to threads (semaphores). -1: ThreadQueue uses Python's queues. */
 #pragma once
 
 #if defined(__linux__) && !defined(CORE_PORTABLE)

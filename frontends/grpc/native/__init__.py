@@ -1,1 +1,1 @@
-"""Compiled modules of the gRPC frontend: the path of every request."""
+"""Compiled modules of the gRPC frontend: HTTP/2 connections, calls, and the codec of inference messages."""

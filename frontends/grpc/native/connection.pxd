@@ -11,7 +11,7 @@ cdef class Connection:
     cdef object transport, timer
     cdef readonly object share  # of the server's account of memory
     cdef int64_t timer_ns
-    # busy: events are handled or bytes written, and who does it writes the rest too, if there is `more`
+    # busy: `proceed` or a callback of the session is running; with `more`, `proceed` sends the new output too
     cdef bint busy, more, scheduled, paused, closing
 
     cdef proceed(self)

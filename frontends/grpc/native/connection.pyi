@@ -3,9 +3,9 @@ import asyncio
 from frontends.grpc.native.engine_context import EngineContext
 
 class Connection:
-    """One HTTP/2 connection: the buffered protocol of an asyncio transport. Loop thread only.
+    """One HTTP/2 connection with gRPC calls: the buffered protocol of an asyncio transport. Loop thread only.
 
-    Subclasses for an event loop also derive from asyncio.BufferedProtocol.
+    Its subclasses also derive from asyncio.BufferedProtocol, which asyncio requires.
     """
 
     def __init__(self, port: EngineContext) -> None: ...

@@ -34,7 +34,7 @@ cdef PythonMemory memory
 
 
 cdef class Connection:
-    """One connection: a protocol of asyncio for buffered reading. Loop thread only."""
+    """One HTTP/2 connection with gRPC calls: the protocol of an asyncio transport. Loop thread only."""
 
     def __init__(self, EngineContext port):
         self.port = port
@@ -99,7 +99,9 @@ cdef class Connection:
     # Input and output -----------------------------------------------------------
 
     cdef proceed(self):
-        """Handle the events of the session, and send its output."""
+        """Handle the events of the session, and write its output; then close it if it is over, else set its
+        timer.
+        """
         if self.session == NULL or self.closing:
             return
         self.busy = True
@@ -133,7 +135,7 @@ cdef class Connection:
             self.transport.writelines(pieces)
 
     cdef soon(self):
-        """Send the output of the session at the end of this iteration of the loop."""
+        """Schedule `proceed` for the next iteration of the loop; do nothing while the transport is paused."""
         if self.busy:
             self.more = True
         elif not (self.scheduled or self.paused):
@@ -259,7 +261,9 @@ cdef class Connection:
         return handle
 
     cdef keep(self, object call):
-        """Register a Handle at the session, which reports the end of its client to it."""
+        """Register a Handle with the session, which reports the loss of its client to it. If the call is gone
+        already, end the Handle.
+        """
         cdef Handle handle = <Handle>call
         # The call may have ended while its method began.
         if self.session != NULL and self.session.set_tag(handle.id, <void*>handle):
@@ -270,7 +274,9 @@ cdef class Connection:
     # Callback of the session -------------------------------------------------------
 
     cdef bint admit(self, int32_t id, int32_t method):
-        """Check a call after its headers. Return whether it may continue; a refused call gets its status."""
+        """Call `enter` of the method, after the headers of a call. Return False if it has refused the call,
+        which then has its status.
+        """
         cdef Handle handle = <Handle>self.new_handle(id, method)
         cdef bint was_busy = self.busy
         self.busy = True  # the session is still handling its input

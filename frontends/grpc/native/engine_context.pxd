@@ -4,7 +4,7 @@ from frontends.grpc.native.session cimport Methods, Settings, Wire
 
 
 cdef class MethodRoute:
-    """A method, and what the way to it needs of it."""
+    """A method, with copies of the attributes that every call needs."""
 
     cdef object method, begin, enter, received
     cdef bint streams, compresses

@@ -7,12 +7,13 @@ from frontends.grpc.native.connection import Connection
 from frontends.grpc.options import GrpcOptions
 
 class EngineContext:
-    """The state that all connections of one listener share. Loop thread only.
+    """Methods, settings, limits and the read buffer of all connections of one listener. Loop thread only.
 
     methods              path → method
-    compression_level    level of zlib for responses of methods that compress; 0 disables compression
-    most_message_bytes   largest response message
-    most_request_bytes   largest request message, also after decompression
+    account              the server's memory account
+    compression_level    zlib's level for responses of methods that compress; 0 disables compression
+    most_message_bytes   largest response message in bytes
+    most_request_bytes   largest request message in bytes, also after decompression
     connections          open connections
     """
 
@@ -31,11 +32,11 @@ class EngineContext:
         account: MemoryAccount,
     ) -> None: ...
     def close(self, on_empty: Callable[[], None]) -> None:
-        """Refuse new calls and connections; each connection ends with its last call.
+        """Refuse new calls and connections, and return; each connection closes after its last call.
 
-        `on_empty` is called when no connection is left, maybe within this call, and maybe more than once.
+        `on_empty` is called when no connection is left: maybe within this call, and maybe more than once.
         """
     def cut_off(self) -> None:
-        """End every call with UNAVAILABLE, and then every connection."""
+        """End every call with the status UNAVAILABLE, and close every connection after its last bytes."""
     def abort(self) -> None:
-        """Abort the transport of every connection."""
+        """Abort the transport of every connection: unsent bytes are lost."""

@@ -16,7 +16,7 @@ cdef enum:
 
 
 cdef class MethodRoute:
-    """A method, with its attributes that each call needs."""
+    """A method, with copies of the attributes that every call needs."""
 
     def __init__(self, method, bint compresses):
         self.method = method
@@ -52,7 +52,7 @@ cdef class EngineContext:
         self.age_ms = options.grpc_max_connection_age
 
     cdef Settings settings_of_one(self) except *:
-        """Return the settings of a new connection."""
+        """Return the settings of a new connection, with its own greatest age."""
         cdef Settings settings = self.settings
         if self.age_ms:
             # Vary the age by 10 %, so that simultaneous clients do not reconnect simultaneously.
@@ -68,12 +68,12 @@ cdef class EngineContext:
         self.forget(None)
 
     def cut_off(self):
-        """End every call with UNAVAILABLE, and then every connection."""
+        """End every call with the status UNAVAILABLE, and close every connection after its last bytes."""
         for connection in list(self.connections):
             connection.cut_off()
 
     def abort(self):
-        """Abort the transport of every connection."""
+        """Abort the transport of every connection: unsent bytes are lost."""
         for connection in list(self.connections):
             connection.abort()
 

@@ -27,7 +27,7 @@ struct EntryField {
   size_t type = 0;       // index of the message
 };
 
-// The message types of a message, by index; their fields, by number.
+// The fields of a message type and of its nested types: types by index, fields by number.
 class Schema {
  public:
   static constexpr size_t kMostFields = 32;  // all field numbers are smaller
@@ -53,7 +53,8 @@ struct EntryBounds {
 
 enum class Entries { kWithin, kMalformed, kTooManyOfField, kTooManyParts, kTooManyElements };
 
-// One count of a message. After kTooManyOfField, `type` and `number` identify the field.
+// Counts the entries of one message, against the limits of EntryBounds; used once. After kTooManyOfField,
+// `type` and `number` identify the field.
 class EntryCounter {
  public:
   EntryCounter(const Schema& schema, const EntryBounds& bounds) : schema_(schema), bounds_(bounds) {}

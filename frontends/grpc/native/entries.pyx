@@ -1,6 +1,6 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
 # distutils: language = c++
-"""Counts the entries of an encoded message before protobuf creates objects (entries.hpp has the rules)."""
+"""MessageShape: counts the entries of an encoded message, before protobuf creates an object for each."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t
@@ -56,7 +56,7 @@ cdef bint _is_repeated(field) except *:
 
 
 cdef class MessageShape:
-    """The fields of a message type and of its nested types, in a C++ schema."""
+    """The fields of a protobuf message type and of its nested types, in a C++ Schema."""
 
     cdef Schema schema
     cdef dict types  # full name → index

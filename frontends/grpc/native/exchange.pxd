@@ -1,4 +1,4 @@
-"""Between Python's objects and the session: options, memory, buffers, metadata, the time."""
+"""Inline conversions between Python objects and the C++ session: options, memory, buffers, metadata, time."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_GET_BUFFER
@@ -11,7 +11,7 @@ from frontends.grpc.native.session cimport NEVER, External, RequestHead, Setting
 
 
 cdef inline int64_t now_ns() noexcept nogil:
-    """The time of time.monotonic_ns()."""
+    """Return the current time in ns, like time.monotonic_ns()."""
     return core_monotonic_ns()
 
 
@@ -20,7 +20,7 @@ cdef inline int64_t from_ms(value):
 
 
 cdef inline set_bounds(Settings& settings, options, int64_t most_request_bytes):
-    """The bounds and times of connections as the options have them; their age is each one's own."""
+    """Set limits and times from the options. `age_ns` becomes NEVER: EngineContext sets it per connection."""
     cdef Times* times = &settings.times
     settings.most_message_bytes = most_request_bytes
     settings.most_streams = options.grpc_max_concurrent_streams
@@ -35,7 +35,7 @@ cdef inline set_bounds(Settings& settings, options, int64_t most_request_bytes):
     times.age_grace_ns = from_ms(options.grpc_max_connection_age_grace) or NEVER
 
 
-# What a PythonHost calls with the Share of its connection.
+# Functions that a PythonHost calls with the Share of its connection.
 
 cdef inline int take(void* share, size_t size, string* why) noexcept:
     try:
@@ -55,7 +55,7 @@ cdef inline void give_unpaid(void* share, size_t size) noexcept:
 
 
 cdef inline tuple metadata_of(const RequestHead* head):
-    """The metadata of a request: text, and bytes where the name ends in -bin."""
+    """Return the metadata of a request as pairs: (name, str), or (name, bytes) if the name ends in -bin."""
     cdef const char* at = head.metadata.data()
     cdef const char* end = at + head.metadata.size()
     cdef uint32_t sizes[2]
@@ -76,7 +76,7 @@ cdef inline tuple metadata_of(const RequestHead* head):
 
 
 cdef inline str peer_of(transport):
-    """The other end of a connection, as gRPC writes it."""
+    """Return the address of the client, as in `ipv4:127.0.0.1:5000`, `ipv6:[::1]:5000` or `unix:`."""
     name = transport.get_extra_info("peername")
     if not isinstance(name, tuple):  # of a Unix domain socket, whose other end has no name
         return "unix:"
@@ -84,7 +84,7 @@ cdef inline str peer_of(transport):
 
 
 cdef inline object flat(buffer):
-    """`buffer` as bytes or as a memoryview of bytes."""
+    """Return `buffer` itself if it is bytes, else a flat memoryview of its bytes; b"" if it is empty."""
     if PyBytes_CheckExact(buffer):
         return buffer
     view = memoryview(buffer)
@@ -94,14 +94,16 @@ cdef inline object flat(buffer):
 
 
 cdef inline const char* first_byte(object part) except NULL:
-    """Of what `flat` gave."""
+    """Return the address of the first byte of a result of `flat`."""
     if PyBytes_CheckExact(part):
         return PyBytes_AS_STRING(part)
     return <const char*>PyMemoryView_GET_BUFFER(part).buf
 
 
 cdef inline list wire_pieces(Wire* wire):
-    """What is on the wire, in order; large pieces are views of their owners."""
+    """Return the bytes and external pieces of a Wire in order. External pieces are their owners, or views of
+    them; the rest is copied.
+    """
     cdef External* each
     cdef size_t position = 0, i, offset
     pieces = []

@@ -11,8 +11,8 @@ cdef class Handle:
     cdef Connection connection
     cdef int32_t id
     cdef MethodRoute route
-    # call: what the method sees; worker: the task or the StreamRun that answers, None without one.
-    # Both lead back here and are forgotten with the end, so that no call waits for a collection.
+    # call: what the method sees; worker: the task or the StreamRun of the method, None without one.
+    # Both refer to this object, and are dropped at the end, so that no reference cycle remains.
     cdef GrpcCall call
     cdef object worker
     cdef readonly bint over

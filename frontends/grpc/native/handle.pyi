@@ -6,9 +6,10 @@ from frontends.grpc.native.engine_context import EngineContext
 class Handle:
     """Sends the responses and the status of one call. Created by the connection; loop thread only.
 
-    over                whether the call has its status, or its client has disconnected
-    request_encoding    compression of the client's compressed messages: 1 gzip, 2 deflate, else 0
-    response_encoding   compression for the responses, 0 for none
+    over                whether the call has its status, or its client has cancelled it or disconnected
+    port                the listener's EngineContext
+    request_encoding    compression of the client's compressed messages: 1 gzip, 2 deflate, 0 none
+    response_encoding   compression of the responses, the same numbers; 0 also if the method does not compress
     """
 
     over: bool
@@ -19,27 +20,32 @@ class Handle:
     @property
     def response_encoding(self) -> int: ...
     def __call__(self, result: Message | CoreError) -> None:
-        """Complete a unary call with a response or an error, as `done` of its method; once only."""
+        """Complete a unary call with its response, compressed if needed, or an error. Ignored if over."""
     def answer(self, message: Message, compressed: bool) -> None:
-        """Send the only message of the response, already compressed or not, and the status OK."""
-    def send(self, message: Message, compressed: bool) -> bool | None:
-        """Send one message; its buffers stay in use until they are sent.
+        """Send the only message of a unary response and the status OK.
 
-        Returns False if the method should wait before it sends more, None if the call is over or the message
-        is not sent.
+        compressed   whether `message` is compressed already, with `response_encoding`
+        """
+    def send(self, message: Message, compressed: bool) -> bool | None:
+        """Send one message. Do not change its buffers: they are read until they are sent.
+
+        compressed   whether `message` is compressed already, with `response_encoding`
+        Returns True if the method may send more now, False if it should wait for room. Returns None if the
+        message is not sent: the call is over, or ends now because the message is too large or the memory
+        account refuses it.
         """
     def finish(self, code: int, text: str) -> None:
         """End the call with a gRPC status. A second call does nothing."""
     def taken(self, size: int) -> None:
-        """Permit the client to send more, after the method consumed a message of `size` received bytes."""
+        """Permit the client to send more: the method has consumed a message of `size` bytes as received."""
     def hold(self, size: int, what: str) -> None:
         """Count `size` bytes of `what` until the call is over. Raises MemoryExhausted."""
     def release(self, size: int) -> None:
         """Release `size` bytes of those that `hold` has counted."""
     def hold_unpaid(self, size: int, what: str) -> None:
-        """Count `size` decompressed bytes of `what` beyond the limit that the compressed size permits, until
-        the call is over. Raises MemoryExhausted."""
+        """Count `size` bytes that the decompression of `what` takes beyond what its compressed size pays for,
+        until the call is over. Raises MemoryExhausted."""
     def release_unpaid(self, size: int) -> None:
         """Release `size` bytes of those that `hold_unpaid` has counted."""
     def metadata(self) -> Metadata:
-        """Return the metadata of the client; empty after the end of the call."""
+        """Return the client's metadata as (name, value) pairs; () after the end of the call."""

@@ -23,7 +23,7 @@ from frontends.grpc.status import code_of, details
 @cython.final
 @cython.freelist(32)
 cdef class Handle:
-    """Sends the responses and the status of one call; the `done` of a unary method."""
+    """Sends the responses and the status of one call; a unary method calls it with its result."""
 
     def __call__(self, result):
         if self.over or self.connection.session == NULL:
@@ -40,12 +40,12 @@ cdef class Handle:
             self.answer(result, False)
 
     cpdef answer(self, message, bint compressed):
-        """Send the only message of the response, and the status OK."""
+        """Send the only message of a unary response, and then the status OK unless the call has ended."""
         if self.send(message, compressed) is not None:
             self.finish(OK, "")
 
     cpdef send(self, message, bint compressed):
-        """Send one message; return whether to send more at once, None if the message is not sent."""
+        """Send one message; return whether the method may send more now, None if the message is not sent."""
         cdef Session* session = self.connection.session
         if self.over or session == NULL or not session.is_open(self.id):
             return None
@@ -93,7 +93,7 @@ cdef class Handle:
             Py_DECREF(<Handle>tag)
 
     def taken(self, size_t size):
-        """Permit the client to send more, after a message of `size` received bytes was consumed."""
+        """Permit the client to send more: the method has consumed a message of `size` bytes as received."""
         if self.connection.session != NULL:
             self.connection.session.taken(self.id, size)
             self.connection.soon()
@@ -110,7 +110,7 @@ cdef class Handle:
             self.connection.session.release(self.id, size)
 
     def hold_unpaid(self, size_t size, what):
-        """Count `size` decompressed bytes beyond the permitted limit. Raises MemoryExhausted."""
+        """Count `size` bytes of decompression until the call is over. Raises MemoryExhausted."""
         cdef Session* session = self.connection.session
         if session != NULL:
             self.connection.share.take_unpaid(size, what)
@@ -123,12 +123,12 @@ cdef class Handle:
             self.connection.session.pay(self.id, size)
 
     def metadata(self):
-        """Return the metadata of the client; empty after the end of the call."""
+        """Return the client's metadata as (name, value) pairs; () after the end of the call."""
         head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
         return () if head == NULL else metadata_of(head)
 
     def peer(self):
-        """Return the address of the client in the form of GrpcCall.peer."""
+        """Return the address of the client, as in `ipv4:127.0.0.1:5000`, `ipv6:[::1]:5000` or `unix:`."""
         return peer_of(self.connection.transport)
 
     @property
@@ -138,7 +138,7 @@ cdef class Handle:
 
     @property
     def response_encoding(self):
-        """gzip, or else deflate, if the client accepts it and the method compresses responses; else 0."""
+        """GZIP, or else DEFLATE, if the client accepts it and the method compresses; else IDENTITY (0)."""
         head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
         if head == NULL or not self.route.compresses:
             return <int>IDENTITY

@@ -12,7 +12,7 @@ namespace core_grpc {
 
 constexpr int64_t NEVER = std::numeric_limits<int64_t>::max();
 
-// Compression of messages. A set has the bits 1 << encoding.
+// Compression of messages. A set of encodings is a number with the bits 1 << encoding.
 enum Encoding : uint8_t { IDENTITY = 0, GZIP = 1, DEFLATE = 2, UNKNOWN_ENCODING = 3 };
 
 inline bool same_word(std::string_view text, std::string_view lower) {
@@ -38,7 +38,8 @@ inline bool is_grpc_content(std::string_view type) {
   return type.size() == name.size() || type[name.size()] == '+' || type[name.size()] == ';';
 }
 
-// Return the nanoseconds of a grpc-timeout: one to eight digits and a unit H M S m u n; -1 for other text.
+// Return a grpc-timeout (one to eight digits and a unit H, M, S, m, u or n) in nanoseconds; -1 for other
+// text.
 inline int64_t timeout_ns(std::string_view text) {
   if (text.size() < 2 || text.size() > 9) return -1;
   int64_t amount = 0;
@@ -68,7 +69,7 @@ inline Encoding encoding_of(std::string_view name) {
   return UNKNOWN_ENCODING;
 }
 
-// Return the set of the known encodings in a grpc-accept-encoding.
+// Return the set of the known encodings in a grpc-accept-encoding, and IDENTITY.
 inline uint8_t accepted_encodings(std::string_view list) {
   uint8_t found = 1 << IDENTITY;
   while (!list.empty()) {
@@ -81,7 +82,8 @@ inline uint8_t accepted_encodings(std::string_view list) {
   return found;
 }
 
-// Append decoded base64, with or without padding, to `out`. False, with `out` unchanged, for invalid text.
+// Decode base64, with or without padding, and append the bytes to `out`. False for invalid text, with `out`
+// unchanged.
 inline bool append_base64(std::string_view text, std::string& out) {
   const size_t before = out.size();
   if (text.size() % 4 == 0) {
@@ -111,8 +113,8 @@ inline bool append_base64(std::string_view text, std::string& out) {
   return true;
 }
 
-// Encode a grpc-message: percent signs and bytes that are not printable ASCII become %XX. So do spaces at the
-// ends, which HTTP does not permit.
+// Return a text as grpc-message: percent signs, bytes that are not printable ASCII, and a first and last
+// space become %XX.
 inline std::string percent_encoded(std::string_view text) {
   static const char digits[] = "0123456789ABCDEF";
   std::string found;

@@ -7,28 +7,31 @@
 
 namespace core_grpc {
 
-// The owner of a Session. Loop thread only. No function may call receive, send or next_event of the session.
+// Interface of the owner of a Session, for calls from the session. Loop thread only. No function may call
+// receive, send or next_event of the session.
 class Host {
  public:
   virtual ~Host() = default;
-  // Admit a guarded call, after its headers and before its message. False: the host has refused it with
-  // Session::finish.
+  // Decide about a guarded call, after its headers and before its message. Return true to admit it; false if
+  // the host has refused it with Session::finish.
   virtual bool admit(int32_t id, int32_t method) = 0;
-  // Take `size` more bytes from the memory account. False, with the text `why` for the client, if refused.
+  // Take `size` more bytes from the memory account. If it refuses them, return false and set `why`, for the
+  // client.
   virtual bool take(size_t size, std::string& why) = 0;
   // Return bytes to the memory account.
   virtual void give(size_t size) = 0;
-  // Return bytes from decompression, see Session::owe.
+  // Return bytes of decompression, which Session::owe has counted, to the memory account.
   virtual void give_unpaid(size_t size) = 0;
 };
 
-// The memory of the calls of one connection. It takes from the host only large steps.
+// Counts the memory of the calls of one connection. It takes bytes from the host in large steps only, and the
+// first UNCOUNTED bytes not at all.
 class Holdings {
  public:
   static constexpr size_t UNCOUNTED = 64 * 1024;  // of a connection; equal in core.system.account
   static constexpr size_t STEP = 256 * 1024;      // least amount of one step
 
-  // Count `size` more bytes. False, with the reason, if the host refuses them.
+  // Count `size` more bytes. If the host refuses them, count nothing, return false and set `why`.
   bool take(size_t size, Host& host, std::string& why) {
     if (size > room_) {
       const size_t more = size - room_ > STEP ? size - room_ : STEP;
@@ -40,7 +43,7 @@ class Holdings {
     return true;
   }
 
-  // Count `size` bytes less. Keeps some bytes of the account for the next messages.
+  // Count `size` bytes less. Some bytes stay taken from the host, for the next messages.
   void give(size_t size, Host& host) {
     room_ += size;
     if (taken_ != 0 && room_ > 3 * STEP) settle(room_ - STEP, host);

@@ -11,7 +11,7 @@
 
 namespace infer {
 
-// Numbers as in core.dtypes.ALL.
+// The datatypes of the v2 protocol: indexes in core.dtypes.ALL.
 enum DataType : int {
   kNoDataType = -1,
   kBool,
@@ -67,7 +67,7 @@ enum ContentsField : uint32_t {
   kBytesContents = 8,
 };
 
-// Whether elements of a datatype may come in that field; FP16 and BF16 have none.
+// Whether `field` of InferTensorContents may have elements of a datatype; never for FP16 and BF16.
 inline bool takes(uint32_t field, DataType type) {
   switch (type) {
     case kBool:
@@ -95,7 +95,7 @@ inline bool takes(uint32_t field, DataType type) {
   }
 }
 
-// The size in bytes of an element of fixed size.
+// Return the size in bytes of an element of a datatype other than BYTES, FP16 and BF16.
 inline size_t width_of(DataType type) {
   switch (type) {
     case kBool:
@@ -114,7 +114,7 @@ inline size_t width_of(DataType type) {
   }
 }
 
-// One piece of a repeated field: a packed one, or fields with one element each, without a gap.
+// One piece of a repeated field: the content of a packed field, or consecutive fields with one element each.
 struct Run {
   Span bytes;
   bool packed;
@@ -134,13 +134,15 @@ struct Contents {
   }
 };
 
-// Reads one InferTensorContents message. Several messages of one input are merged.
+// Reads InferTensorContents messages of one input into `contents`, merged, and appends their pieces to
+// `runs`.
 class ContentsReader {
  public:
   ContentsReader(Contents& contents, std::vector<Run>& runs, size_t most_runs)
       : contents_(contents), runs_(runs), most_runs_(most_runs) {}
 
-  // False for a malformed message, for too many pieces, and for elements in more than one field.
+  // Read one message. Return false for a malformed one, for too many pieces, and for elements in several
+  // fields.
   bool read(Span message) {
     contents_.present = true;
     Cursor cursor(message);
@@ -168,7 +170,7 @@ class ContentsReader {
                                      : kVarint;
   }
 
-  // For protobuf, a field with the wrong wire type is an unknown field.
+  // Whether a tag is of a field with elements. For protobuf, one with the wrong wire type is unknown.
   static bool known(uint32_t tag) {
     const uint32_t field = tag >> 3;
     return field <= kBytesContents && ((tag & 7) == element_type(field) || (tag & 7) == kLength);
@@ -242,7 +244,7 @@ class ContentsReader {
   const size_t most_runs_;
 };
 
-// Writes the elements of one input. It does not repeat the checks of the reader.
+// Writes the elements of one input, which ContentsReader has checked, in wire form.
 class ContentsWriter {
  public:
   // to   memory for contents.size_as(type) bytes

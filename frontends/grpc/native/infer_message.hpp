@@ -47,7 +47,7 @@ struct Parameter {
   }
 };
 
-// One input. Its shape is dimensions[first_dimension .. first_dimension + dimension_count).
+// One input. Its shape is Request::dimensions[first_dimension .. first_dimension + dimension_count).
 struct Input {
   Span name;
   DataType type = kNoDataType;
@@ -62,7 +62,8 @@ struct Output {
   int64_t class_count = 0;
 };
 
-// One message. Reuse it, so that its vectors keep their memory.
+// A parsed ModelInferRequest, with views of its bytes. Reuse the object, so that its vectors keep their
+// memory.
 struct Request {
   Span model_name;
   Span id;
@@ -134,7 +135,7 @@ class RequestReader {
     }
   }
 
-  // The usual form of a version: empty, or digits without a leading zero.
+  // Read a version in its usual form: empty, or up to 18 digits without a leading zero. Else return false.
   bool read_version(Span text) {
     if (text.size == 0) return true;
     if (text.size > 18 || (text.data[0] == '0' && text.size > 1)) return false;
@@ -147,7 +148,8 @@ class RequestReader {
     return true;
   }
 
-  // Assign the raw contents to the inputs in their order; a message with raw contents has no typed ones.
+  // Assign the raw contents to the inputs in their order. Return false if an input has none, or if there are
+  // raw and typed contents.
   bool find_data() {
     const std::vector<Span>& raws = request_.raw_contents;
     size_t next = 0;
@@ -165,7 +167,7 @@ class RequestReader {
     return true;
   }
 
-  // An entry of map<string, InferParameter>.
+  // Read an entry of map<string, InferParameter>.
   bool read_entry(Span message, Parameter& parameter) {
     Cursor cursor(message);
     Span value;
@@ -186,7 +188,7 @@ class RequestReader {
     return true;
   }
 
-  // InferParameter: a oneof, whose last field wins.
+  // Read an InferParameter: a oneof, whose last field wins.
   bool read_value(Span message, Parameter& parameter) {
     Cursor cursor(message);
     uint32_t tag;
@@ -264,7 +266,8 @@ class RequestReader {
     return true;
   }
 
-  // The only parameters of an input are those of shared memory; others are ignored.
+  // Check a parameter of an input: false for shared memory, which protobuf's decoder reads; others are
+  // ignored.
   bool read_input_parameter(Span message) {
     Parameter parameter;
     return read_entry(message, parameter) && !parameter.key.starts_with("shared_memory_");
@@ -300,7 +303,7 @@ class RequestReader {
     return true;
   }
 
-  // The tag of the next field. For too many fields the caller uses protobuf's reader, which raises an error.
+  // Read the tag of the next field. False also for too many fields: protobuf's decoder then raises the error.
   bool next(Cursor& cursor, uint32_t& tag) {
     fields_ += 1 + cursor.skipped_in_groups();
     return fields_ <= kMostParts && cursor.tag(tag);
@@ -310,7 +313,8 @@ class RequestReader {
   size_t fields_ = 0;
 };
 
-// The slot of a name among `count` (a power of two) slots; equal names have equal slots.
+// Return the slot of a name, 0 to count - 1, in a cache of `count` slots, a power of two. Equal names have
+// equal slots.
 inline size_t place_of(Span name, size_t count) {
   uint64_t first = 0, last = 0;
   const size_t n = name.size < 8 ? name.size : 8;

@@ -104,7 +104,7 @@ cdef class RequestReader(MessageReader):
         self._names = [None] * NAMES
 
     cdef read_anew(self, bytes data, ledger):
-        """Return the request in `data`, or None if the decoder with protobuf must read it."""
+        """Return the request in `data`; None if protobuf's decoder must read it. Raises MemoryExhausted."""
         cdef Span span
         cdef Request* message = &self._message
         span.data = PyBytes_AS_STRING(data)
@@ -132,7 +132,7 @@ cdef class RequestReader(MessageReader):
         return request
 
     cdef list _starts(self, bytes data):
-        """Return the position of the bytes of each input; None for an input that is not raw."""
+        """Return the position in `data` of the bytes of each input; None if it is empty or not raw."""
         cdef list starts = []
         cdef Input* entry
         cdef size_t i
@@ -145,7 +145,7 @@ cdef class RequestReader(MessageReader):
         return starts
 
     cdef str _name(self, Span span):
-        """Return the str of a name: from the cache of names if possible."""
+        """Return the str of a name. Names up to LONGEST_NAME bytes come from a cache if possible."""
         if span.size == 0 or span.size > LONGEST_NAME:
             return text_of(span.data, span.size)
         return name_of(self._names, place_of(span, NAMES), span.data, span.size)
@@ -196,7 +196,9 @@ cdef class RequestReader(MessageReader):
         return tuple(outputs) if <size_t>len(names) == count else None
 
     cdef bint _set_parameters(self, InferenceRequest request) except -1:
-        """Set the parameters; return False for a wrong type. Of equal names the last one wins."""
+        """Set the parameters of `request`. Return False if protobuf's decoder must read them, as for a wrong
+        type. Of equal names the last one wins.
+        """
         cdef size_t i
         for i in range(self._message.parameters.size()):
             if not self._set_parameter(request, &self._message.parameters[i]):

@@ -18,7 +18,7 @@ inline size_t varint_size(uint64_t value) {
   return size;
 }
 
-// Write `value` to memory for ten bytes; return the end.
+// Write `value` as a varint to `to`, memory for ten bytes; return the position after it.
 inline char* put_varint(char* to, uint64_t value) {
   for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>((value & 0x7F) | 0x80);
   *to++ = static_cast<char>(value);
@@ -29,13 +29,13 @@ constexpr size_t kLongestPrefix = 11;  // a tag of one byte and a length
 constexpr char kRawOutputContents = tag_of(6, kLength);
 constexpr char kInferResponse = tag_of(2, kLength);  // of ModelStreamInferResponse
 
-// Write tag and length of a field to memory for kLongestPrefix bytes; return the end.
+// Write tag and length of a field to `to`, memory for kLongestPrefix bytes; return the position after them.
 inline char* put_prefix(char* to, char tag, uint64_t size) {
   *to = tag;
   return put_varint(to + 1, size);
 }
 
-// A growing buffer, without an allocation for few bytes.
+// A growing buffer, which allocates nothing for up to 512 bytes.
 class Buffer {
  public:
   Buffer() = default;
@@ -48,7 +48,8 @@ class Buffer {
   const char* data() const { return data_; }
   size_t size() const { return size_; }
 
-  // Return memory for `most` more bytes; the caller then passes their actual end to `end`.
+  // Return memory for `most` more bytes, valid until the next call. The caller then passes the end of what it
+  // has written to `end`.
   char* room(size_t most) {
     if (most > capacity_ - size_) grow(most);
     return data_ + size_;
@@ -77,7 +78,7 @@ class ResponseWriter {
   const char* data() const { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
 
-  // Fields 1 to 3: model_name, model_version, id. Empty text is omitted.
+  // Write model_name, model_version or id: field 1, 2 or 3. Empty text is omitted.
   void text(uint32_t field, Span value) {
     if (value.size != 0) span(static_cast<char>(tag_of(field, kLength)), value);
   }
@@ -88,7 +89,7 @@ class ResponseWriter {
     text(2, {digits, static_cast<size_t>(end - digits)});
   }
 
-  // parameters: entries of a map, each a key and an InferParameter.
+  // Write one entry of `parameters`: a key and an InferParameter.
   void parameter_bool(Span key, bool value) {
     entry(key, 2);
     varint_field(tag_of(1, kVarint), value);
@@ -112,7 +113,7 @@ class ResponseWriter {
     bytes_.end(to + 9);
   }
 
-  // One of `outputs`: name, datatype and shape.
+  // Write one entry of `outputs`: name, datatype and shape.
   void output(Span name, Span datatype, const int64_t* shape, size_t dimensions) {
     size_t packed = 0;
     for (size_t i = 0; i < dimensions; ++i) packed += varint_size(static_cast<uint64_t>(shape[i]));
@@ -144,7 +145,7 @@ class ResponseWriter {
     bytes_.end(to + value.size);
   }
 
-  // The entry up to its value, which follows with `value_size` bytes.
+  // Write a map entry up to its value, which the caller writes next with `value_size` bytes.
   void entry(Span key, size_t value_size) {
     const size_t key_size = 1 + varint_size(key.size) + key.size;
     prefix(tag_of(4, kLength), key_size + 1 + varint_size(value_size) + value_size);

@@ -5,16 +5,18 @@ from core.tensor import Buffer
 COPIED_BYTES: int  # largest total size of tensors that are copied into a response
 
 def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | list[Buffer] | None:
-    """Return the encoded ModelInferResponse of `answer`, as one object or as consecutive parts.
+    """Return the encoded ModelInferResponse of `answer`, as bytes or as a list of consecutive buffers.
 
-    A large tensor is a part without a copy, unless the request uses shared memory, which the client may
-    change before the part is sent. None if the encoder with protobuf must write it, or raise its error.
+    If the tensors have more than COPIED_BYTES in all, each is a buffer of its own, without a copy. If the
+    request uses shared memory, which the client may change, all are copied; outputs that the request places
+    there have no bytes. Returns None if the encoder with protobuf must write the response or raise its error.
     """
 
 def stream_response(
     answer: InferenceResponse, request: InferenceRequest, final: bool
 ) -> bytes | None:
-    """Return the encoded ModelStreamInferResponse of `answer` as one object; None as for `response`.
+    """Return the encoded ModelStreamInferResponse of `answer` as bytes, with copies of its tensors.
 
-    final   whether it is the last response to its request; a parameter of the message says so
+    final   whether it is the last response to its request: the parameter `triton_final_response`
+    Returns None if the encoder with protobuf must write the response, or raise its error.
     """

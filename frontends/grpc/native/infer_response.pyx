@@ -49,7 +49,7 @@ cdef str _FINAL = "triton_final_response"
 
 
 cdef inline Span _span(object text) except *:
-    """Return the UTF-8 of a str, which owns it. Raises UnicodeEncodeError for lone surrogates."""
+    """Return a view of a str in UTF-8, valid as long as the str. Raises UnicodeEncodeError for surrogates."""
     cdef Py_ssize_t size = 0
     cdef Span span
     span.data = PyUnicode_AsUTF8AndSize(text, &size)
@@ -58,7 +58,7 @@ cdef inline Span _span(object text) except *:
 
 
 cpdef response(InferenceResponse answer, InferenceRequest request):
-    """Return the ModelInferResponse of `answer`, or None if the encoder with protobuf must write it."""
+    """Return the encoded ModelInferResponse of `answer`; None if the encoder with protobuf must write it."""
     cdef bytes again
     try:
         again = None if request.shared else answered_again(answer)
@@ -70,7 +70,7 @@ cpdef response(InferenceResponse answer, InferenceRequest request):
 def stream_response(
     InferenceResponse answer not None, InferenceRequest request not None, bint final
 ):
-    """Return the ModelStreamInferResponse of `answer`, or None if the encoder with protobuf must write it."""
+    """Return the encoded ModelStreamInferResponse; None if the encoder with protobuf must write it."""
     try:
         return _response(answer, request, final, True)
     except Exception:
@@ -78,7 +78,11 @@ def stream_response(
 
 
 cdef _response(InferenceResponse answer, InferenceRequest request, final, bint streamed):
-    """Encode a response. final: value of its parameter triton_final_response; None for no parameter."""
+    """Return an encoded response: bytes, or a list of buffers.
+
+    final      value of the parameter triton_final_response; None to omit it
+    streamed   return a ModelStreamInferResponse, always as bytes
+    """
     cdef ResponseWriter head
     cdef list raws = []
     cdef vector[size_t] sizes

@@ -10,7 +10,8 @@
 
 namespace core_grpc {
 
-// Times in nanoseconds; NEVER for none. grpcio's channel arguments define their meanings.
+// Times and limits of pings of a connection. Times are in nanoseconds, NEVER for none. They mean the same as
+// grpcio's channel arguments.
 struct Times {
   int64_t keepalive_ns = NEVER;
   int64_t keepalive_timeout_ns = NEVER;
@@ -39,7 +40,7 @@ class Lifetime {
         ping_at_(later(now_ns, times.keepalive_ns)),
         announce_at_(later(now_ns, times.age_ns)) {}
 
-  // Return the time of the next call to `due`.
+  // Return the time at which `due` must be called; NEVER if there is no timeout.
   int64_t wake_ns() const {
     return std::min({settle_by_, ping_at_, answer_by_, announce_at_, end_at_, cut_at_});
   }
@@ -56,7 +57,8 @@ class Lifetime {
     last_client_ping_ = -1;
   }
 
-  // Count a ping of the client. False for too many pings.
+  // Count a ping of the client. False if there were too many early ones.
+  // calls   whether the connection has calls
   bool on_client_ping(int64_t now_ns, bool calls) {
     int64_t interval = calls || times_.keepalive_without_calls
                            ? times_.least_ping_interval_ns
@@ -67,14 +69,15 @@ class Lifetime {
     return !early || times_.most_ping_strikes == 0 || strikes_ <= times_.most_ping_strikes;
   }
 
-  // Handle the client's reply to the ping of a shutdown. True if the last GOAWAY is due.
+  // Note the client's reply to the ping after `announce_end`. True if the last GOAWAY is due now.
   bool on_announcement_seen() {
     bool wanted = end_at_ != NEVER;
     end_at_ = NEVER;
     return wanted;
   }
 
-  // Return the action that is due; call it again until it returns none.
+  // Return one action that is due, and take it off; call again until it returns none.
+  // calls   whether the connection has calls
   Action due(int64_t now_ns, bool calls) {
     if (now_ns >= settle_by_ || now_ns >= answer_by_) {
       settle_by_ = answer_by_ = NEVER;
@@ -120,13 +123,13 @@ class Lifetime {
   int64_t pings_without_data_ = 0, strikes_ = 0, last_client_ping_ = -1;
 };
 
-// A budget for frames of a client: `burst` at once, then `per_second`, and more for completed work.
+// A budget that limits frames of a client: `burst` units at once, then `per_second`, and more by `earn`.
 class Budget {
  public:
   Budget(double burst, double per_second, int64_t now_ns)
       : burst_(burst), rate_(per_second / 1e9), left_(burst), filled_ns_(now_ns) {}
 
-  // Use one unit. False if the budget is empty.
+  // Use one unit. False, and nothing is used, if the budget is empty.
   bool spend(int64_t now_ns) {
     if (left_ < 1) {
       left_ = std::min(burst_, left_ + static_cast<double>(now_ns - filled_ns_) * rate_);

@@ -11,20 +11,22 @@
 
 namespace core_grpc {
 
-// Allocates messages, and keeps outgoing buffers alive. Not owned by the session; loop thread only.
+// Allocates messages, and keeps outgoing buffers alive. The session does not own it. Loop thread only.
 class Memory {
  public:
   virtual ~Memory() = default;
-  // Return a new block of `size` bytes; nullptr without memory. `data` is set to its first byte.
+  // Return a new block of `size` bytes, and set `data` to its first byte; nullptr without memory. The caller
+  // owns the block, until `release`.
   virtual void* make(size_t size, char** data) = 0;
-  // Resize and maybe move a block. Without memory it frees the block and returns nullptr.
+  // Resize a block; return it, maybe moved, and set `data`. Without memory, free the block and return
+  // nullptr.
   virtual void* resize(void* block, size_t size, char** data) = 0;
   virtual void retain(void* owner) = 0;
   virtual void release(void* owner) = 0;
 };
 
-// Limit of the bytes that incomplete messages of one connection reserve before they arrive. Reserved bytes
-// take address space, but no memory until they are written.
+// How many bytes the incomplete messages of one connection may still reserve before they arrive. Reserved
+// bytes take address space, but no memory until they are written.
 struct Reserve {
   size_t left;
 };
@@ -36,7 +38,7 @@ constexpr size_t MESSAGE_PREFIX = 5;  // bytes on the wire before each message
 
 enum class Progress { more, complete, too_large, no_memory, bad_flag };
 
-// The incomplete message of a stream.
+// The incomplete message of one stream: its received bytes, in a block of Memory.
 class Assembly {
  public:
   bool compressed() const { return prefix_[0] != 0; }
@@ -45,8 +47,9 @@ class Assembly {
   // Whether no byte of the next message has arrived.
   bool idle() const { return prefix_bytes_ == 0; }
 
-  // Take bytes off the front of data[0:count] until a message is complete or they are used up.
-  // most   largest size of a message
+  // Take bytes from the front of data[0:count], until one message is complete or they are used up; move
+  // `data` and `count`. On complete, call `take`. The others are errors, except `more`.
+  // most   largest size of a message in bytes
   Progress feed(const char*& data, size_t& count, size_t most, Memory& memory, Reserve& reserve) {
     while (prefix_bytes_ < sizeof prefix_) {
       if (count == 0) return Progress::more;
@@ -70,7 +73,7 @@ class Assembly {
     return received_ == size_ ? Progress::complete : Progress::more;
   }
 
-  // Return the complete message, which the caller then owns, and begin the next one.
+  // Return the block of the complete message, which the caller then owns, and begin the next message.
   void* take(Reserve& reserve) {
     void* found = block_;
     block_ = nullptr;

@@ -17,7 +17,7 @@ namespace core_grpc {
 // Pieces of at least this size are not copied; smaller ones are cheaper to copy.
 constexpr size_t EXTERNAL_FROM = 16 * 1024;
 
-// A piece of an external buffer in a Wire, before byte `at` of its own bytes.
+// A piece of an external buffer in a Wire: it goes before byte `at` of Wire::bytes.
 struct External {
   size_t at;
   const char* data;
@@ -25,7 +25,7 @@ struct External {
   void* owner;  // retained for the piece
 };
 
-// The bytes and pieces of one write to the transport.
+// The output of one write to the transport: its own bytes, and pieces of external buffers between them.
 class Wire {
  public:
   std::string bytes;
@@ -53,14 +53,15 @@ class Wire {
   size_t external_bytes_ = 0;
 };
 
-// The unsent bytes of one stream: messages with their prefixes, in parts.
+// The unsent output of one stream: messages with their prefixes, in parts, each with a reference to its
+// owner.
 class Outgoing {
  public:
   size_t size() const { return size_; }
   // Whether a message is partially sent.
   bool broken() const { return offset_ != 0 || (size_ != 0 && parts_[first_].owner != nullptr); }
 
-  // Append the prefix of a message of `size` bytes.
+  // Append the prefix of a message of `size` bytes, whose parts follow.
   void begin_message(bool compressed, size_t size) {
     Part part{nullptr, 5, nullptr, {}};
     part.prefix[0] = compressed ? 1 : 0;

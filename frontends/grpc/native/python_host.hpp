@@ -9,7 +9,8 @@ namespace core_grpc {
 
 class PythonHost : public Host {
  public:
-  // The functions raise nothing; `connection` and `share` outlive this object.
+  // Set the functions that the methods call. They must raise nothing; `connection` and `share` are borrowed,
+  // and must outlive this object.
   void connect(void* connection, int (*admit)(void*, int32_t, int32_t), void* share,
                int (*take)(void*, size_t, std::string*), void (*give)(void*, size_t),
                void (*give_unpaid)(void*, size_t)) {

@@ -16,7 +16,7 @@ cdef class MessageReader:
 
 @cython.final
 cdef class RepeatedMessage:
-    """Written once; a message with the request in it, and where its tensors are, in bytes."""
+    """A parsed message, which does not change: bytes, request, and positions and sizes of the tensors."""
 
     cdef bytes _data
     cdef InferenceRequest _request
@@ -28,7 +28,7 @@ cdef class RepeatedMessage:
 
 @cython.final
 cdef class RepeatedResponseMessage:
-    """Written once; a message with the answer that it was made of, and where its tensors are."""
+    """A written message, which does not change: bytes, model, and positions and sizes of the tensors."""
 
     cdef bytes _data
     cdef str _model

@@ -2,19 +2,19 @@
 
 Loop thread only; for compiled code only.
 
-Clients often repeat a request with other bytes in its tensors, and responses repeat likewise. The other bytes
-are compared with a kept message instead of parsing or writing them again.
+Clients often repeat a request with other bytes in its tensors, and responses repeat likewise. If all bytes
+outside of the tensors equal those of a kept message, they are not parsed or written again.
 """
 
 from core.request import InferenceRequest
 
 class MessageReader:
-    """Parses messages; keeps some earlier messages, in slots by their sizes."""
+    """Base of RequestReader: parses messages, and keeps some of them, up to 8 KiB, for similar later ones."""
 
     def read(self, data: bytes) -> InferenceRequest | None: ...
 
 class RepeatedMessage:
-    """A parsed message, for messages with other bytes in their tensors."""
+    """A parsed message, kept to parse messages that differ only in the bytes of their tensors."""
 
 class RepeatedResponseMessage:
-    """A written message, for responses whose tensors have the same names, types and shapes."""
+    """A written message, kept to write responses that differ only in the bytes of their tensors."""

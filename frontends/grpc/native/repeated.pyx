@@ -25,7 +25,10 @@ cdef unsigned int _missed = 0
 
 
 cdef class MessageReader:
-    """Parses messages; keeps some earlier messages, in slots by their sizes."""
+    """Base of RequestReader: parses messages, and keeps some of them for similar later ones.
+
+    A kept message has a slot by its size. A subclass defines `read_anew`, which parses any message.
+    """
 
     def __cinit__(self):
         self._kept = [None] * PLACES
@@ -43,7 +46,8 @@ cdef class MessageReader:
         raise NotImplementedError
 
     cdef keep(self, bytes data, InferenceRequest request, list starts):
-        """Keep a message for comparison with later ones.
+        """Keep one of EACH messages for comparison with later ones; no large message, nor one with parameters
+        or an input without raw bytes.
 
         starts   position of the bytes of each input, in order; None for an input without raw bytes
         """
@@ -72,7 +76,7 @@ cdef class MessageReader:
 
 @cython.final
 cdef class RepeatedMessage:
-    """A parsed message, for messages with other bytes in their tensors."""
+    """A parsed message, kept to parse messages that differ only in the bytes of their tensors."""
 
     cdef bint is_like(self, bytes data):
         """Return whether a message differs only in the bytes of its tensors."""
@@ -89,7 +93,7 @@ cdef class RepeatedMessage:
         return not memcmp(ours + at, theirs + at, end - at)
 
     cdef InferenceRequest again(self, bytes data):
-        """Return the request in a similar message."""
+        """Return the request in a message for which `is_like` is True; its tensors are copies."""
         cdef const char* begin = PyBytes_AS_STRING(data)
         cdef dict inputs = {}
         cdef Tensor like
@@ -106,7 +110,7 @@ cdef class RepeatedMessage:
 
 @cython.final
 cdef class RepeatedResponseMessage:
-    """A written message, for responses whose tensors have the same names, types and shapes."""
+    """A written message, kept to write responses that differ only in the bytes of their tensors."""
 
     cdef bytes again(self, InferenceResponse response):
         """Return the message of a response that differs only in the bytes of its tensors, else None."""
@@ -142,14 +146,14 @@ cdef class RepeatedResponseMessage:
 
 
 cdef inline object _bytes_of(Tensor tensor):
-    """Return the array of a tensor if it has the bytes of the tensor, else tensor.raw."""
+    """Return the object with the bytes of a tensor: its array if that has its dtype, else tensor.raw."""
     if tensor._raw is None and has_dtype(tensor._array, tensor.dtype.numpy):
         return tensor._array
     return tensor._as_raw()
 
 
 cdef inline Py_ssize_t _place(str model) noexcept:
-    """Return the slot for responses of a model, from the address of its name, which is one object."""
+    """Return the slot for responses of a model, from the address of its name: each model has one str."""
     return <Py_ssize_t>((<uintptr_t><void*>model >> 4) % PLACES)
 
 
@@ -160,9 +164,10 @@ cdef bytes answered_again(InferenceResponse response):
 
 
 cdef keep_answer(InferenceResponse response, bytes message, list raws):
-    """Keep a message for comparison with later responses.
+    """Keep one of EACH messages for comparison with later responses; no large message, nor one with an id,
+    parameters or a BYTES output.
 
-    raws   the bytes of its tensors; the message has each after its size, and ends with the last
+    raws   bytes of its tensors; in the message each follows its size, and the last one ends the message
     """
     cdef RepeatedResponseMessage kept
     cdef Tensor tensor

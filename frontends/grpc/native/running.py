@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 async def run_unary(
     method: UnaryMethod, request: bytes, compressed: bool, call: GrpcCall, handle: Handle
 ) -> None:
-    """Pass a request to a method, and answer `handle` with its response or error.
+    """Pass the request of a unary call to its method, and answer `handle` with the response or error.
 
     compressed   whether `request` must be decompressed first
-    A method with `begin` answers the handle itself, perhaps later. If this task is cancelled, as when the
-    client disconnects, cancel the call.
+    A method with `begin` answers the handle itself, perhaps later. If this task is cancelled, for example
+    because the client disconnects, the call is cancelled too. Errors of the method are not raised here.
     """
     try:
         if compressed:
@@ -49,15 +49,15 @@ async def run_unary(
 
 
 async def pack_answer(handle: Handle, message: Message) -> None:
-    """Compress a message, and answer `handle` with the result; with `message` if that is not smaller."""
+    """Compress the response of a unary call and send it; send it uncompressed if it gets no smaller."""
     handle.answer(*await pack(message, handle.response_encoding, handle.port.compression_level))
 
 
 class StreamRun:
     """A streaming call: runs its method in a task, and queues the messages of the client. Loop thread only.
 
-    The method iterates over this object to take the messages, decompressed. The client may send only a
-    bounded number of bytes that the method has not taken. The end of the method ends the call.
+    The method iterates over this object to take the messages, decompressed. The connection stops reading a
+    client that is too far ahead of the method. The end of the method, or its error, ends the call.
     """
 
     def __init__(

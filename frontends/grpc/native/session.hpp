@@ -53,24 +53,25 @@ struct Event {
 
 class Session {
  public:
-  // All referenced objects outlive the session.
+  // The caller owns methods, memory and host, which must outlive the session.
   Session(const Settings& settings, const Methods& methods, Memory& memory, Host& host,
           int64_t now_ns);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Process bytes of the client. False if the connection must end after the output of `send`.
+  // Process bytes of the client at this time. False if the connection must be closed after the output of
+  // `send`.
   bool receive(const char* data, size_t count, int64_t now_ns);
-  // Process timeouts at this time; see wake_ns. False if the connection must end after the output of `send`.
+  // Process timeouts at this time. False if the connection must be closed after the output of `send`.
   bool tick(int64_t now_ns);
-  // The time of the next call to `tick`; NEVER for none.
+  // Return the time at which `tick` must be called; NEVER if there is no timeout.
   int64_t wake_ns() const;
-  // Write about `most` bytes of output to the wire. True if more output is left.
+  // Add output to the wire, until it has about `most` bytes. True if more output may be left.
   bool send(Wire& wire, size_t most);
-  // Get the next event, in order. False if there is none.
+  // Set `event` to the next event, in order. False if there is none. The host owns its `object`.
   bool next_event(Event& event);
-  // Whether the connection has no further input and output.
+  // Whether the connection must be closed: it is broken, or has no further input and output.
   bool over() const;
   // Number of calls without a status.
   size_t calls() const { return unfinished_; }
@@ -80,34 +81,38 @@ class Session {
   const RequestHead* head(int32_t id) const;
   int64_t deadline_ns(int32_t id) const;  // 0 for none
   void* tag(int32_t id) const;
-  // The stream takes over the reference, and returns it to the host in an event `gone`, or by untag.
+  // The stream takes over the reference to `tag`, and returns it in an event `gone` or by untag.
   bool set_tag(int32_t id, void* tag);  // false if the stream is closed: the host keeps the reference
   void* untag(int32_t id);
-  // Set the compression of the call's compressed messages, before the first one.
+  // Set the compression of the response's compressed messages; no effect after the first message.
   void set_packing(int32_t id, Encoding packing);
-  // Begin a message of `size` bytes; calls to `part` follow. False if the stream is closed.
+  // Begin a message of `size` bytes; calls to `part` follow. False if the call is over, or ends now because
+  // the memory account refuses the message.
   bool message(int32_t id, size_t size, bool compressed);
   void part(int32_t id, const char* data, size_t size, void* owner);  // takes a reference to owner
-  // End a message, after its parts. False if the host should wait for the event `room`.
+  // Submit a message, after its parts. False if the host should wait for the event `room` before the next
+  // one.
   bool push(int32_t id);
-  // End the call; `text` is UTF-8. The host takes back the tag before.
+  // End the call with a gRPC status; `text` is UTF-8. The host must take back the tag before, with untag.
   void finish(int32_t id, int status, const char* text, size_t text_size);
-  // Record that the host has consumed a message of `size` bytes, which the host counts from now on.
+  // Note that the host has consumed a message of `size` bytes: its bytes are no longer counted for the call,
+  // and the client may send more.
   void taken(int32_t id, size_t size);
   // Count `size` bytes that the host keeps for a call, until `release` or the end of the call. False, with
   // the reason in why_not(), if the account refuses them; true for a call that is gone.
   bool hold(int32_t id, size_t size);
   void release(int32_t id, size_t size);
   const std::string& why_not() const { return why_; }
-  // Add `size` bytes from decompression to the call; its end returns them with Host::give_unpaid. False if
-  // the call is gone: then the host keeps them.
+  // Count `size` bytes of decompression, which the host has taken from the memory account, for the call: its
+  // end, or `pay`, returns them with Host::give_unpaid. False if the call is gone: then the host returns them
+  // itself.
   bool owe(int32_t id, size_t size);
   void pay(int32_t id, size_t size);
 
   // The connection -----------------------------------------------------------
-  // Refuse new calls; `over` becomes true after the last call.
+  // Refuse new calls with a GOAWAY; `over` becomes true after the last call.
   void refuse_calls();
-  // End all calls with a status, now.
+  // End all calls with a status, and the connection after the output of `send`.
   void cut_off(int status, const char* text);
   // Handle the loss of the connection: an event `gone` for each call, and no output.
   void abandon();

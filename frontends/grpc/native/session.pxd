@@ -1,4 +1,4 @@
-"""The C++ session, as Cython sees it; session.hpp and its neighbours say what it means."""
+"""Cython declarations of the C++ session: session.hpp and the headers that it includes."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libcpp cimport bool

@@ -71,7 +71,7 @@ inline bool Session::push(int32_t id) {
   return !stream->wants_room;
 }
 
-// Send the headers of the response, if they are not sent, and what follows them.
+// Submit the headers of the response, once, and let nghttp2 take the output of the stream.
 inline void Session::respond(Stream* stream) {
   if (stream->responded) {
     if (stream->deferred) {
@@ -111,8 +111,8 @@ inline void Session::fail(Stream* stream, int status, const char* text) {
   end(stream, status, text, std::strlen(text));
 }
 
-// End a call that is not the method's to end, whatever the client has read of it. The client gets the
-// status unless it waits within a message: what it lacks of that one would stand before the status.
+// End a call from outside its method, and drop its unsent output. The client gets the status, unless a
+// message is partially sent: then the stream is reset.
 inline void Session::stop(Stream* stream, int status, const char* text) {
   const bool whole = stream->outgoing.size() == 0 || !(wire_full_ || stream->outgoing.broken());
   if (!stream->finished && whole) {
@@ -139,7 +139,7 @@ inline void Session::end(Stream* stream, int status, const char* text, size_t te
   }
 }
 
-// Send the status: after the response, or without one.
+// Submit the status: as trailers after the response, or as the whole response.
 inline void Session::submit_trailers(Stream* stream) {
   nghttp2_nv pairs[] = {
       literal(":status", "200"),

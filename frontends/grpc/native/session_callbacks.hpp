@@ -9,7 +9,7 @@ extern "C" __attribute__((weak)) void nghttp2_option_set_stream_reset_rate_limit
 
 namespace core_grpc {
 
-// A literal name and value, which nghttp2 need not copy.
+// Return a header with a literal name and value, which nghttp2 does not copy.
 inline nghttp2_nv literal(const char* name, const char* value) {
   auto bytes = [](const char* text) {
     return reinterpret_cast<uint8_t*>(const_cast<char*>(text));
@@ -18,7 +18,7 @@ inline nghttp2_nv literal(const char* name, const char* value) {
           NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
 }
 
-// A literal name with a value that nghttp2 copies.
+// Return a header with a literal name, and a value that nghttp2 copies.
 inline nghttp2_nv copied(const char* name, const std::string& value) {
   nghttp2_nv pair = literal(name, "");
   pair.value = reinterpret_cast<uint8_t*>(const_cast<char*>(value.data()));
@@ -40,7 +40,7 @@ struct Callbacks {
     return frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
   }
 
-  // Everything that costs work and brings no call forward is paid for here, before it is read.
+  // Called before a frame is read: charge a frame that makes no progress to the budget `chatter_`.
   static int begin_frame(nghttp2_session*, const nghttp2_frame_hd* frame, void* user) {
     Session* s = self(user);
     if (frame->type == NGHTTP2_CONTINUATION) {
@@ -56,7 +56,7 @@ struct Callbacks {
     return s->dead_ ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
   }
 
-  // Frames of unknown types: `begin_frame` makes the client pay, and their content is skipped.
+  // Skip the content of frames of unknown types; `begin_frame` charges them.
   static int unpack_extension(nghttp2_session*, void**, const nghttp2_frame_hd*, void*) {
     return NGHTTP2_ERR_CANCEL;
   }
@@ -158,7 +158,7 @@ struct Callbacks {
     return static_cast<ssize_t>(std::max<int64_t>(size, 1));
   }
 
-  // How much of a stream the next DATA frame carries; the bytes themselves go by `send_data`.
+  // Return how many bytes of a stream the next DATA frame has; `send_data` writes the bytes.
   static ssize_t read(nghttp2_session*, int32_t, uint8_t*, size_t most, uint32_t* flags,
                       nghttp2_data_source* source, void* user) {
     Stream* stream = static_cast<Stream*>(source->ptr);

@@ -11,9 +11,9 @@ constexpr size_t CALL_BYTES = 2048;
 // Memory of a message of a stream in addition to its bytes, until the host consumes it.
 constexpr size_t MESSAGE_BYTES = 128;
 constexpr int64_t SLOWEST_BYTES_PER_S = 64 * 1024;  // for which a message's time grows
-constexpr int64_t LOOK_INTERVAL_NS = 1'000'000'000;  // between two looks at incomplete messages
+constexpr int64_t LOOK_INTERVAL_NS = 1'000'000'000;  // between two checks of incomplete messages
 constexpr int64_t BEGINS_ANEW = -1;  // in the place of a time: with the next look
-constexpr int64_t LAST_BYTES_NS = 1'000'000'000;     // for an answer that is late and complete
+constexpr int64_t LAST_BYTES_NS = 1'000'000'000;     // to send a complete response after its deadline
 
 // Streams ------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ inline void Session::refuse_http(Stream* stream, int http, const char* text) {
 }
 
 inline void Session::data(Stream* stream, const char* data, size_t count) {
-  if (stream->ignored) return;  // its window stays as it is: a call that was refused sends no more
+  if (stream->ignored) return;  // its window does not open again: a refused call sends no more
   if (!this->count(stream, count)) return fail(stream, RESOURCE_EXHAUSTED, why_.c_str());
   stream->withheld += count;
   while (count != 0) {
@@ -177,7 +177,7 @@ inline void Session::input_ended(Stream* stream) {
   emit(EventKind::request, stream, message, stream->compressed);
 }
 
-// Let the client send more on this stream, unless the host has not taken enough of it.
+// Let the client send more on this stream, unless it has more than most_untaken unconsumed bytes.
 inline void Session::give_window_back(Stream* stream) {
   if (stream->withheld == 0 || stream->untaken > settings_.most_untaken) return;
   nghttp2_session_consume_stream(session_, stream->id, stream->withheld);
@@ -232,7 +232,7 @@ inline void Session::pay(int32_t id, size_t size) {
   host_.give_unpaid(size);
 }
 
-// Free the received bytes of a message that the host will not consume.
+// Free the received message of a stream, which the host will not consume, and stop counting it.
 inline void Session::drop_input(Stream* stream) {
   stream->incoming.clear(memory_, reserve_);
   if (stream->message != nullptr) memory_.release(stream->message);
@@ -273,7 +273,7 @@ inline void Session::expire(int64_t now_ns) {
   }
 }
 
-// Whether the client has to send more before the host can go on.
+// Whether the stream waits for the rest of a message: of any begun one, or, of a unary call, of its request.
 inline bool Session::awaits_message(const Stream* stream) const {
   if (!stream->announced || stream->ignored || stream->finished || stream->begun_ns == 0) return false;
   return methods_.streams(stream->head.method) ? !stream->incoming.idle() : !stream->input_over;
@@ -285,7 +285,8 @@ inline void Session::watch_message(Stream* stream) {
   if (at < messages_at_ns_) messages_at_ns_ = at;
 }
 
-// End calls whose message takes too long: more than the timeout, and what its bytes take at the slowest pace.
+// End calls whose message is not complete in time: the timeout, plus the received bytes at
+// SLOWEST_BYTES_PER_S.
 inline void Session::check_messages(int64_t now_ns) {
   messages_at_ns_ = NEVER;
   for (Stream* each = streams_; each != nullptr; each = each->next) {

@@ -14,7 +14,7 @@
 
 namespace core_grpc {
 
-// The status codes that the transport itself sends.
+// The gRPC status codes that the session itself sends.
 enum Status : int {
   OK = 0,
   CANCELLED = 1,
@@ -26,7 +26,8 @@ enum Status : int {
   UNAVAILABLE = 14,
 };
 
-// The methods: path → index of the method, whether it streams, and whether the host must admit its calls.
+// The methods of a listener: path → index, in the order of `add`; whether each streams; whether the host must
+// admit its calls (guarded).
 class Methods {
  public:
   void add(const std::string& path, bool streams, bool guarded) {
@@ -57,7 +58,7 @@ class Methods {
 constexpr size_t MOST_HEADER_BYTES = 16 * 1024;  // as HTTP/2 counts them: names, values, 32 per header
 constexpr size_t KEPT_BYTES = 4096;              // of metadata, in a stream that is kept for reuse
 
-// The received headers of a request.
+// The parsed headers of a request.
 struct RequestHead {
   int32_t method = -1;
   bool post = false, grpc = false, te_trailers = false, bad_timeout = false, bad_binary = false;
@@ -92,8 +93,8 @@ struct RequestHead {
     }
   }
 
-  // Return why the headers are not a valid call; nullptr if they are. `status` is set to the HTTP status of
-  // the response, or to the gRPC status where the HTTP status is 200.
+  // Return nullptr if the headers are a valid call, else the error text. Then set `http` to the HTTP status
+  // of the response, and `status` to its gRPC status if `http` is 200.
   const char* problem(int& http, int& status) const {
     http = 200;
     status = INTERNAL;
@@ -149,7 +150,7 @@ struct RequestHead {
   }
 };
 
-// One stream, from its headers until it is closed. Kept for reuse afterwards.
+// One stream and its call, from its headers until it is closed; the session may reuse the object afterwards.
 struct Stream {
   int32_t id = 0;
   RequestHead head;

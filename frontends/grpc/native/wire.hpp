@@ -13,11 +13,11 @@
 
 namespace infer {
 
-// Fields of a message and all in it, but elements of tensors: MOST_PARTS of protocol/decode.py, which refuses
-// a message of more.
+// Limit of the fields of a message at all levels, without elements of tensors: MOST_PARTS of
+// protocol/decode.py, which refuses a message with more.
 constexpr size_t kMostParts = 100000;
 
-// A view of bytes.
+// A view of bytes, which it does not own.
 struct Span {
   const char* data = "";
   size_t size = 0;
@@ -84,8 +84,8 @@ inline bool is_utf8(Span text) {
   return true;
 }
 
-// A position in an encoded message. Each function moves it and returns true, or returns false for invalid or
-// doubtful bytes; the position is undefined after that.
+// A position in an encoded message. Each reading function moves it and returns true, or returns false for
+// invalid or doubtful bytes; the position is undefined after that.
 class Cursor {
  public:
   explicit Cursor(Span message)
@@ -94,7 +94,7 @@ class Cursor {
   bool more() const { return at_ != end_; }
   const char* place() const { return reinterpret_cast<const char*>(at_); }
 
-  // At most ten bytes; the tenth may hold the one bit that is left.
+  // Read a varint: at most ten bytes, of which the tenth may have only the last bit.
   bool varint(uint64_t& value) {
     if (at_ == end_) return false;
     uint64_t byte = *at_++;
@@ -108,7 +108,7 @@ class Cursor {
     return true;
   }
 
-  // The tag of the next field: at most five bytes, 32 bits, and no field 0.
+  // Read the tag of the next field: at most five bytes and 32 bits; field 0 is invalid.
   bool tag(uint32_t& value) {
     uint64_t number;
     const uint8_t* const start = at_;
@@ -128,7 +128,7 @@ class Cursor {
 
   bool text(Span& value) { return bytes(value) && is_utf8(value); }
 
-  // Numbers of a fixed width, which are little endian; so are the machines that this runs on.
+  // Read a little-endian number of the width of `value`. The machine must be little endian.
   template <typename Number>
   bool fixed(Number& value) {
     if (left() < sizeof value) return false;
@@ -137,8 +137,8 @@ class Cursor {
     return true;
   }
 
-  // Skip the content of an unknown field. Runtimes permit groups at a depth of a hundred, with the messages
-  // around them.
+  // Skip the content of an unknown field. Groups more than 32 levels deep are refused; runtimes permit a
+  // hundred levels, including the messages around them.
   bool skip(uint32_t tag, int depth = 0) {
     uint64_t number;
     uint32_t half;
@@ -159,7 +159,7 @@ class Cursor {
     }
   }
 
-  // Fields within the groups that were skipped since the last question.
+  // Return the number of fields in skipped groups since the last call.
   size_t skipped_in_groups() { return std::exchange(in_groups_, 0); }
 
  private:

@@ -1,1 +1,1 @@
-"""Compiled modules of the HTTP frontend: the fast path of every request."""
+"""Compiled modules of the HTTP frontend: the fast path of connections, and the codec of v2 JSON."""

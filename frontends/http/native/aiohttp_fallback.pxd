@@ -6,10 +6,10 @@ from frontends.http.native.listener_context cimport ListenerContext
 
 @cython.final
 cdef class AiohttpFallback:
-    """The other engine on the connection of a connection, and which of its bytes are for it.
+    """Passes bytes of a connection to aiohttp's protocol.
 
-    protocol   of aiohttp; None before it is needed, and after the end
-    here       the next byte is aiohttp's
+    protocol   aiohttp's protocol; None before the first use, and after the end of the connection
+    here       the next byte of the connection is for aiohttp
     """
 
     cdef object protocol

@@ -1,4 +1,4 @@
 """The aiohttp path of a connection. Loop thread only; for compiled code only."""
 
 class AiohttpFallback:
-    """Passes the bytes of a connection to aiohttp's protocol, until it has answered all requests in them."""
+    """Passes bytes of a connection to aiohttp's protocol, for requests that the fast path does not serve."""

@@ -13,10 +13,10 @@ from frontends.http.native.listener_context cimport ListenerContext
 
 @cython.final
 cdef class AiohttpFallback:
-    """Passes bytes to aiohttp's protocol, one request at a time."""
+    """Passes bytes to aiohttp's protocol, in parts that normally have no bytes of two requests."""
 
     cdef come(self, ListenerContext context, transport, share):
-        """Begin to pass bytes to aiohttp; the first call creates its protocol."""
+        """Begin to pass bytes to aiohttp, at the start of a request; the first call creates its protocol."""
         if self.protocol is None:
             self.protocol = context.fallback(share)
             self.protocol.connection_made(transport)
@@ -24,13 +24,13 @@ cdef class AiohttpFallback:
         self._framing = Framing.__new__(Framing)
 
     cdef leave(self, exc):
-        """End aiohttp's protocol after the loss of the connection."""
+        """Report the loss of the connection to aiohttp's protocol, if there is one, and drop the protocol."""
         protocol, self.protocol = self.protocol, None
         if protocol is not None:
             protocol.connection_lost(exc)
 
     cdef bint is_done(self) except -1:
-        """Return whether the next byte begins a request, and all requests before it are answered."""
+        """Return whether aiohttp has answered all requests, and the next byte begins a new one."""
         return self._framing.is_at_start() and self.protocol.idle
 
     cdef Py_ssize_t give(self, bytes data, Py_ssize_t at) except -1:

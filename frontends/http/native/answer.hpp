@@ -64,7 +64,8 @@ inline void write_date(char* at, std::time_t seconds) {
   detail::put(at, " GMT", 4);
 }
 
-// Return the current date, updated once a second. Valid until the next call.
+// Return the current date in the format of write_date, without a final zero. Valid until the next call. One
+// thread.
 inline const char* date() {
   static std::time_t written = -1;
   static char text[kDateSize];
@@ -76,12 +77,13 @@ inline const char* date() {
   return text;
 }
 
-// Write a whole head; return its end.
+// Write the head of a response, with its empty line; return the position after it.
 //
 // at          memory for start_size + kMostBytes bytes
 // start       status line and first fields, without the last end of line
-// json_size   appended to `start` if it is not negative: the value of its last field
-// body_size   bytes of the body
+// json_size   appended to `start` as the value of its last field; nothing is appended if it is negative
+// body_size   value of Content-Length
+// date        kDateSize bytes
 inline char* write_head(char* at, const char* start, size_t start_size, int64_t json_size,
                         uint64_t body_size, const char* date) {
   using detail::put;

@@ -21,14 +21,14 @@ from frontends.http.codec.parse import parse
 
 @cython.final
 cdef class BackgroundParse:
-    """Parses one request on another thread, and submits it on the loop thread."""
+    """Parses one request on another thread, and then submits it to its model on the event loop."""
 
     cdef ListenerContext _context
     cdef PendingResponse _pending_response
     cdef object _body, _signature
 
     def parsed(self):
-        """Return (request, OutputForm), or None if the client has disconnected. On another thread."""
+        """Return (request, OutputForm), or None if the client has disconnected. Runs on another thread."""
         cdef RequestHead request_head = self._pending_response.request_head
         if self._pending_response.sink is None:
             return None

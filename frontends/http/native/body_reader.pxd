@@ -5,14 +5,14 @@ from frontends.http.native.response_writer cimport ResponseWriter
 
 
 cdef class BodyReader(ResponseWriter):
-    """How the bodies of one connection come in: what a FastConnection is beside its heads. Loop thread only."""
+    """The part of a FastConnection that receives bodies, within the memory account. Loop thread only."""
 
-    cdef bytearray _body  # with room for what may come; None between requests
+    cdef bytearray _body  # of the current request, with spare capacity; None between requests
     cdef Py_ssize_t _body_size, _received
-    cdef object _receiver  # who receives now; None for this connection itself
-    cdef int64_t _body_held  # bytes that are counted for the body that is being received
-    cdef object _refusal  # why there is no room for more of it
-    cdef bint _refusing  # finishing, for a body is not read to its end
+    cdef object _receiver  # receives in place of this connection; None without
+    cdef int64_t _body_held  # bytes counted for the current body
+    cdef object _refusal  # MemoryExhausted of the last `grow`; None if it was granted
+    cdef bint _refusing  # finishing, after a body was refused
 
     cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1
     cdef _receive_elsewhere(self)

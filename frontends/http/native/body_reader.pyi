@@ -8,6 +8,6 @@ class BodyReader(ResponseWriter):
     def grow(self, size: int) -> bool:
         """Count `size` bytes more for the current body; return False if the memory account refuses them."""
     def refused(self) -> None:
-        """Refuse the request of a BodyReceiver: `grow` has returned False to it."""
+        """Answer the request of a BodyReceiver with an error, after `grow` has returned False to it."""
     def received(self) -> None:
         """Submit the request of a BodyReceiver, which has received the rest of the body."""

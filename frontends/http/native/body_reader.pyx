@@ -35,13 +35,16 @@ cdef class BodyReader(ResponseWriter):
         raise NotImplementedError
 
     cdef _receive_elsewhere(self):
-        """Start a receiver for a large body."""
+        """Start a receiver for the rest of a large body, if that is worth it."""
         raise NotImplementedError
 
     # the body --------------------------------------------------------------------
 
     cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1:
-        """Append bytes to the current body; return the position after them in `data`."""
+        """Append bytes of `data` from `at` on to the current body; return the position after them.
+
+        Submit the request if its body is complete; refuse it if the memory account refuses the body.
+        """
         cdef Py_ssize_t more = min(self._body_size - self._received, PyBytes_GET_SIZE(data) - at)
         cdef Py_ssize_t end = self._received + more, room
         if end > PyByteArray_GET_SIZE(self._body):
@@ -67,7 +70,7 @@ cdef class BodyReader(ResponseWriter):
         return True
 
     def refused(self):
-        """Refuse the request of a BodyReceiver: `grow` has returned False to it."""
+        """Answer the request of a BodyReceiver with an error, after `grow` has returned False to it."""
         self._receiver = None
         if self._transport is not None:
             self._refuse(self._refusal)

@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 
 def append(body: bytearray, piece: bytes, most: int) -> None:
-    """Append `piece` to a body of at most `most` bytes.
+    """Append `piece` to `body`, which gets at most `most` bytes in all.
 
     The capacity doubles when it is full, so that a large body is seldom moved; a bytearray by itself grows by
     an eighth. Unused capacity takes no physical memory.
@@ -17,12 +17,13 @@ def append(body: bytearray, piece: bytes, most: int) -> None:
 class BodyReceiver(asyncio.BufferedProtocol):
     """Receives the rest of a body after its first bytes.
 
-    connection  the FastConnection; gets `received()` or `refused()` at the end, and all other events
+    connection  the FastConnection; gets `received()` when the body is complete, `refused()` if the memory
+                account refuses it, and all other events of the transport
     body        the received bytes; the receiver appends to it
-    there       number of received bytes
-    size        bytes of the whole body
+    there       number of received bytes of the body
+    size        size of the whole body in bytes
 
-    The body grows with the received bytes, not with the length in the head.
+    Memory for the body is allocated as bytes arrive, not for the length in the head.
     """
 
     in_body: bool
@@ -37,11 +38,11 @@ class BodyReceiver(asyncio.BufferedProtocol):
 class RequestReceiver(asyncio.BufferedProtocol):
     """Receives whole requests of a client that repeats the same head.
 
-    connection  the FastConnection; gets `landed()` for each request, `astray()` for other bytes, and all
-                other events
-    head        expected head of the next request
-    body_size   bytes of its body; memory for it is allocated before it arrives
-    json_size   bytes of its JSON; the tensors after the JSON are aligned to a cache line
+    connection  the FastConnection; gets `landed()` for each request, `astray()` for other bytes or if memory
+                is refused, and all other events of the transport
+    head        expected head of each request
+    body_size   size of each body in bytes; memory for it is allocated before it arrives
+    json_size   size of its JSON in bytes; the tensors after the JSON are aligned to a cache line
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class RequestReceiver(asyncio.BufferedProtocol):
         json_size: int,
     ) -> None: ...
     def begin(self) -> None:
-        """Become the protocol of the transport."""
+        """Become the protocol of the transport: all further bytes come to this object."""
 
     def leave(self) -> bytes:
         """Make the FastConnection the protocol again; return the received bytes of the next request."""

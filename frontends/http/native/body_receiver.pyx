@@ -18,7 +18,7 @@ cdef enum:
 
 
 cdef _resize(bytearray body, Py_ssize_t end, Py_ssize_t most):
-    """Set the size of a body to `end`. Doubles its capacity, so that the C library seldom moves its bytes."""
+    """Set the size of a body to `end`. Its capacity doubles up to `most`, so that its bytes seldom move."""
     cdef Py_ssize_t size = PyByteArray_GET_SIZE(body), room = LEAST_ROOM
     while room < end:
         room *= 2
@@ -28,14 +28,14 @@ cdef _resize(bytearray body, Py_ssize_t end, Py_ssize_t most):
 
 
 def append(bytearray body, bytes piece, Py_ssize_t most):
-    """Append a piece to a body of at most `most` bytes."""
+    """Append `piece` to `body`, which gets at most `most` bytes in all."""
     cdef Py_ssize_t size = PyByteArray_GET_SIZE(body)
     _resize(body, size + PyBytes_GET_SIZE(piece), most)
     memcpy(PyByteArray_AS_STRING(body) + size, PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece))
 
 
 cdef class Receiver:
-    """A protocol in place of a FastConnection, to which it passes all events except received bytes."""
+    """Base of protocols that replace a FastConnection; passes it all events except received bytes."""
 
     cdef object _connection, _transport
 
@@ -65,7 +65,7 @@ cdef class Receiver:
 
 
 cdef class BodyBuffer(Receiver):
-    """The implementation of BodyReceiver."""
+    """The implementation of BodyReceiver: receives the rest of one body."""
 
     cdef bytearray _body
     cdef Py_ssize_t _there, _size
@@ -110,7 +110,7 @@ cdef class BodyBuffer(Receiver):
 
 
 cdef class RequestBuffer(Receiver):
-    """The implementation of RequestReceiver."""
+    """The implementation of RequestReceiver: receives whole requests with the same head."""
 
     cdef bytes _head
     cdef bytearray _room  # buffer of the next request; None before its first byte
@@ -170,12 +170,12 @@ cdef class RequestBuffer(Receiver):
 
 
 class BodyReceiver(BodyBuffer, asyncio.BufferedProtocol):
-    """BodyBuffer with the base class by which asyncio recognizes a buffered protocol."""
+    """Receives the rest of a body: BodyBuffer as a BufferedProtocol, as asyncio requires."""
 
     __slots__ = ()
 
 
 class RequestReceiver(RequestBuffer, asyncio.BufferedProtocol):
-    """RequestBuffer with the base class by which asyncio recognizes a buffered protocol."""
+    """Receives whole requests: RequestBuffer as a BufferedProtocol, as asyncio requires."""
 
     __slots__ = ()

@@ -6,15 +6,15 @@ cdef enum:
 
 
 cdef class ConnectionLifetime(BodyReader):
-    """When one connection ends: idle for too long, too slow with a request, or because the server stops. Loop
-    thread only.
+    """The part of a FastConnection that closes the connection: if it is idle for too long, if a request is
+    too slow, after a refusal, or because the server stops. Loop thread only.
 
-    Bytes are in one place at a time: `_pending` (not looked at, or the beginning of a head), `_body`
-    (of the request that is being received), with the fallback, or in a pending response.
+    Received bytes are in one place at a time: `_pending` (not parsed yet, or the beginning of a head),
+    `_body` (of the request that is being received), the fallback, or a pending response.
     """
 
     cdef bytes _pending
-    cdef int _going_on  # _pending waits until there are no more pending responses than this; UNKNOWN: it does not
+    cdef int _going_on  # _pending waits until at most so many responses are pending; UNKNOWN: no wait
     cdef bint _reading_paused
     cdef AiohttpFallback _fallback
     cdef object _timer

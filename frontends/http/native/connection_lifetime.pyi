@@ -10,12 +10,12 @@ class ConnectionLifetime(BodyReader):
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """Return the transport; None after the end."""
+        """The transport; None before and after the connection."""
     def unfinished(self) -> UnfinishedRequest | None:
-        """Return the incomplete request that the server waits for; None without one."""
+        """Return the request whose head or body is incomplete and still expected; None if there is none."""
     def give_up(self) -> None:
-        """Close the connection of a slow client; send an error first if no response is pending."""
+        """Close the connection of a slow client; write the error TOO_SLOW first if no response is pending."""
     def finish(self) -> None:
-        """Close after the responses to all begun requests; now, if there are none."""
+        """Close the connection after the responses to all begun requests; now, if there are none."""
     def look(self) -> None:
-        """Close the connection if it has been idle for `keep_alive_s`; else check again later."""
+        """Close the connection if it has been idle for `keep_alive_s` seconds; else set the timer again."""

@@ -51,7 +51,7 @@ cdef class ConnectionLifetime(BodyReader):
     # the end --------------------------------------------------------------------------
 
     def finish(self):
-        """Close after the responses to all begun requests; now, if there are none."""
+        """Close the connection after the responses to all begun requests; now, if there are none."""
         self._finishing = True
         if self._receiver is not None and not self._receiver.in_body:
             self._leave_receiver()  # drops an incomplete head
@@ -75,7 +75,9 @@ cdef class ConnectionLifetime(BodyReader):
             self._transport.close()
 
     cdef _linger(self):
-        """Close the sending side now and the connection later: with unread bytes a close would reset it."""
+        """Close the sending side now, and the connection after _LINGER_S: with unread bytes, closing it now
+        would reset it, and the client could lose the response.
+        """
         if self._lingering:
             return
         self._lingering = True
@@ -87,7 +89,7 @@ cdef class ConnectionLifetime(BodyReader):
         self._timer = self._context.loop.call_later(seconds, self.look)
 
     def look(self):
-        """Close the connection if it has been idle for `keep_alive_s`; else check again later."""
+        """Close the connection if it has been idle for `keep_alive_s` seconds; else set the timer again."""
         if self._transport is None:
             return
         cdef double limit = self._context.keep_alive_s, used = self._used

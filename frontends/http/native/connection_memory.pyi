@@ -3,13 +3,13 @@
 from core.request import InferenceRequest
 
 def made_bytes(request: InferenceRequest, has_binary: bool) -> int:
-    """Return the bytes of the tensors that were created for a request, such as tensors in JSON.
+    """Return the size in bytes of the tensors that were created for a request, such as tensors in JSON.
 
     has_binary   whether tensors of the request may be views of its body
     """
 
 class ConnectionMemory:
-    """Counts bytes of bodies, tensors and responses; small amounts do not reach the account.
+    """Counts the bytes of bodies, tensors and responses of one connection.
 
-    For compiled code only.
+    Only bytes beyond a small amount are taken from the memory account. For compiled code only.
     """

@@ -22,7 +22,9 @@ cdef class ConnectionMemory:
     """Counts the bytes of one connection; only bytes beyond UNCOUNTED are taken from the account."""
 
     cdef hold(self, int64_t size, str what):
-        """Count `size` bytes more for `what`; return None, or the MemoryExhausted of the account."""
+        """Count `size` bytes more for `what`; return None. If the account refuses them, count nothing and
+        return its MemoryExhausted.
+        """
         cdef int64_t more = self.held + size - _UNCOUNTED - self._taken
         if more > 0:
             try:

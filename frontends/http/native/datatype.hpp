@@ -1,4 +1,4 @@
-// The datatypes of the v2 protocol, in the order of core.dtypes.ALL.
+// The datatypes of the v2 protocol, in the order of core.dtypes.ALL; kNone is no datatype.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ enum class DataType : int {
   kBf16, kNone,
 };
 
-// Bytes of one element on the wire; 0 for BYTES, whose elements have no fixed size.
+// Size of one element in wire form in bytes; 0 for BYTES, whose elements have no fixed size.
 constexpr size_t kElementSizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 0, 2, 0};
 
 inline size_t element_size(DataType type) { return kElementSizes[static_cast<int>(type)]; }

@@ -39,7 +39,7 @@ cdef enum:
 
 
 cdef class FastConnection(ConnectionLifetime):
-    """One connection: the protocol of its transport, and the sink of its pending responses."""
+    """One HTTP/1.1 connection: the protocol of its transport, and the sink of its pending responses."""
 
     # methods of a protocol ------------------------------------------------
 
@@ -104,7 +104,9 @@ cdef class FastConnection(ConnectionLifetime):
     # requests --------------------------------------------------------------------
 
     cdef _process(self, bytes data):
-        """Consume as many bytes as possible; keep the rest in `_pending`."""
+        """Consume as many bytes of `data` as possible: begin requests, receive bodies, or pass bytes to
+        aiohttp. Keep the rest in `_pending`.
+        """
         cdef const char* start = PyBytes_AS_STRING(data)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(data), at = 0
         cdef Head head
@@ -149,7 +151,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._receive_elsewhere()
 
     cdef bint _takes_known(self, const char* data, Py_ssize_t size) except -1:
-        """Return whether the next head repeats the last one except sizes, and the fast path serves it."""
+        """Return whether the next head repeats the last one, sizes aside, and the fast path serves it."""
         cdef RequestHead request_head = self._request_head
         if request_head is None:
             return False
@@ -161,14 +163,19 @@ cdef class FastConnection(ConnectionLifetime):
         return self._context.interceptors is None or request_head.lets_in(self._context, self._transport)
 
     cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1:
-        """Return whether the fast path serves a request with a new head, and keep that head then."""
+        """Keep a new head if it has the form of the fast path. Return whether the fast path serves its
+        request: the interceptors may still refuse it.
+        """
         if head.verdict != Infer or not self._context.takes(head):
             return False
         self._request_head = head_of(data[at : at + <Py_ssize_t>head.size], self._request_head)
         return self._context.interceptors is None or self._request_head.lets_in(self._context, self._transport)
 
     cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t begin) except -1:
-        """Begin the request whose body is at `begin`; return the position after its bytes in `data`."""
+        """Begin the request whose body starts at `begin`: submit it, or receive the rest of its body.
+
+        Return the position after its bytes in `data`.
+        """
         cdef Py_ssize_t size = self._request_head.head.body_size, there = PyBytes_GET_SIZE(data) - begin
         if size <= there:
             if size <= SMALL:
@@ -186,7 +193,10 @@ cdef class FastConnection(ConnectionLifetime):
         return self._receive(data, begin)
 
     cdef _receive_elsewhere(self):
-        """Start a receiver for the rest of a large body, or for the next of repeated large requests."""
+        """Start a BodyReceiver for the rest of a large body, or a RequestReceiver if large requests repeat.
+
+        Do nothing for other bodies, over TLS, and while reading is paused.
+        """
         cdef RequestHead request_head = self._request_head
         if self._transport is None or self._reading_paused or self._is_encrypted:
             return  # TLS copies decrypted bytes in any case
@@ -208,7 +218,7 @@ cdef class FastConnection(ConnectionLifetime):
             self._receiver.begin()
 
     def landed(self, bytearray room, Py_ssize_t begin, Py_ssize_t there):
-        """Submit the request of a RequestReceiver: `there` bytes of `room` from `begin` on."""
+        """Submit the request that a RequestReceiver has received: `there` bytes of `room` from `begin` on."""
         cdef RequestHead request_head = self._request_head
         cdef Py_ssize_t head_size = request_head.head.size, size = head_size + request_head.head.body_size
         if self._transport is None:
@@ -227,7 +237,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._admit_alone(memoryview(room)[begin + head_size : begin + size])
 
     def astray(self):
-        """Process the bytes of a RequestReceiver, which do not begin with the expected head."""
+        """End the RequestReceiver and process its bytes: its head is different, or memory is refused."""
         self.data_received(self._leave_receiver())
 
     cdef _admit_alone(self, body):
@@ -239,7 +249,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._go_on()
 
     cdef PendingResponse _new_pending(self, body):
-        """Return a new pending response for the request with the current head; queue it."""
+        """Return a new pending response for the request with the current head, at the end of the queue."""
         cdef PendingResponse pending = PendingResponse.__new__(PendingResponse)
         cdef RequestHead request_head = self._request_head
         pending.sink = self
@@ -265,7 +275,7 @@ cdef class FastConnection(ConnectionLifetime):
         pending.held += size
 
     cdef _admit(self, body):
-        """Submit a complete request, with the current head, to its model."""
+        """Submit a complete request, with the current head, to its model. Errors become its response."""
         cdef PendingResponse pending = self._new_pending(body)
         cdef Reply reply
         cdef ListenerContext context = self._context
@@ -298,7 +308,7 @@ cdef class FastConnection(ConnectionLifetime):
     # the aiohttp path ----------------------------------------------------------------
 
     cdef _use_fallback(self):
-        """Pass all further bytes to aiohttp, until it has answered all their requests."""
+        """Begin to pass all further bytes to aiohttp, until it has answered and a new request begins."""
         self._flush()
         self._fallback.come(self._context, self._transport, self._memory.share)
         if self._reading_paused:

@@ -1,17 +1,17 @@
 """Framing: finds the ends of requests in the bytes of a connection. Loop thread only."""
 
 class Framing:
-    """Cuts the bytes for aiohttp into parts, so that no part has bytes of two requests.
+    """Cuts the bytes for aiohttp into parts, so that normally no part has bytes of two requests.
 
-    Each part is one call of aiohttp. If a call has malformed bytes, aiohttp answers no request in it. After a
-    request to upgrade to an unknown protocol, it drops the bytes that follow.
+    Each part is one call of aiohttp: if a call has malformed bytes, aiohttp answers no request in it. After a
+    request to upgrade to an unknown protocol, aiohttp drops the bytes that follow in the call.
     """
 
     def next_part(self, data: bytes, at: int, idle: bool) -> int:
-        """Return the end of the part of `data` that begins at `at`.
+        """Return the end position of the part of `data` that begins at `at`. Call it for each part in order.
 
         idle   whether aiohttp has answered every request that it has received, and waits for the next
         """
 
     def drops_followers(self) -> bool:
-        """Return whether aiohttp may drop the bytes after the last part: it asks for an upgrade."""
+        """Return whether the last part may ask for an upgrade: then aiohttp may drop the bytes after it."""

@@ -21,7 +21,7 @@ cdef bytes _BLANK_LINE = b"\r\n\r\n"
 
 @cython.final
 cdef class Framing:
-    """Cuts the bytes for aiohttp into parts, so that no part has bytes of two requests."""
+    """Cuts the bytes for aiohttp into parts, so that normally no part has bytes of two requests."""
 
     cpdef Py_ssize_t next_part(self, bytes data, Py_ssize_t at, bint idle) except -1:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(data), end = size, found, before = 0

@@ -55,12 +55,13 @@ inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 
 
 inline bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
-// Whether a character may be in the name of a model: unreserved characters of a URI. aiohttp handles others.
+// Whether the parser accepts a character in the name of a model: unreserved characters of a URI only.
 inline bool is_unreserved(char c) {
   return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-// Whether a character may be in a field name. Tokens permit more, but common fields do not use them.
+// Whether the parser accepts a character in a field name. Tokens permit more, but common fields do not use
+// them.
 inline bool is_name(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
 
 inline bool is_value(char c) { return (c >= 0x20 && c < 0x7f) || c == '\t'; }
@@ -82,7 +83,7 @@ inline bool has(Span text, const char* wanted, size_t size) {
   return false;
 }
 
-// Return a number of digits only, at most `most`; -1 for other text.
+// Return the value of a text of 1 to 18 digits; -1 for other text, and for a value above `most`.
 inline int64_t number(Span text, int64_t most) {
   if (text.size == 0 || text.size > 18) return -1;
   int64_t value = 0;
@@ -129,7 +130,7 @@ class Reader {
   }
 
  private:
-  // Each returns the verdict; or More to continue, or at the end of the bytes (`at_` distinguishes the two).
+  // Parse the lines of the head; return the verdict, More if they are incomplete.
   Verdict lines() {
     Span line;
     if (Verdict found = next(line); found != Infer) {
@@ -144,8 +145,8 @@ class Reader {
     }
   }
 
-  // Read the next line without its end. Infer if it is complete, else More; Foreign for an invalid character,
-  // also in an incomplete line.
+  // Set `line` to the next line, without its end. Return Infer if it is complete, else More; Foreign for an
+  // invalid character, also in an incomplete line.
   Verdict next(Span& line) {
     const char* start = at_;
     const char* stop = at_;
@@ -232,8 +233,8 @@ class Reader {
     return true;
   }
 
-  // False for a field that changes the framing, for a repeated field that must be unique, and for an unusual
-  // value.
+  // Process a field. Return false for one that changes the framing, for a repeated one that must be unique,
+  // and for an unusual value: the head is Foreign then.
   bool known(Span name, Span value) {
     switch (name.size) {
       case 4:
@@ -303,7 +304,7 @@ class Reader {
 
 }  // namespace detail
 
-// Parse the head at the start of `data`; the spans of the result point into it.
+// Parse the head at the start of `data`, which may be incomplete; the spans of the result point into it.
 inline Head read(const char* data, size_t size) { return detail::Reader(data, size).read(); }
 
 }  // namespace head

@@ -26,12 +26,15 @@ struct Place {
   uint64_t byte_size = 0;
 };
 
-// dimensions   Request::dimensions[first_dimension] and those after it
-// size         bytes: of `data` in memory, or of the binary tensor
-// memory       handle from Memory for the memory of `data`; null if size is 0
-// numbers      the text of `data` from its bracket to its bracket, if they are numbers; else empty
-// shape        the text of the shape, from its bracket to its bracket
-// binary_size  the digits of `binary_data_size`; empty without
+// One input. `source` says where its elements are: in JSON (`data`), in binary after the JSON, or in shared
+// memory.
+//
+// first_dimension   index of its first dimension in Request::dimensions; it has dimension_count
+// size         size in bytes of `data` in wire form, or of the binary tensor
+// memory       handle from Memory for the bytes of `data`; null for other sources and for empty tensors
+// numbers      text of `data` with its brackets, if it has numbers; else empty
+// shape        text of the shape with its brackets
+// binary_size  digits of `binary_data_size`; empty for other sources
 struct Input {
   Text name;
   DataType type = DataType::kNone;
@@ -54,7 +57,7 @@ struct Output {
   Place place;
 };
 
-// A custom parameter of the client.
+// A parameter of the request that the protocol does not define. Its value is `text`, `integer` or `real`.
 struct Parameter {
   Text key;
   Kind kind = Kind::kText;
@@ -63,7 +66,8 @@ struct Parameter {
   double real = 0;
 };
 
-// Texts are views of the body or of `unescaped`: valid until the end of the body or a call to `clear`.
+// A parsed request. Texts are views of the body or of `unescaped`: valid until the body is freed or `clear`
+// is called.
 struct Request {
   Text id;
   bool sequence_named = false;  // by sequence_name, else by sequence_id

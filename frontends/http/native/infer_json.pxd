@@ -1,4 +1,4 @@
-"""The JSON of a request as C++ reads it: what infer_description.hpp and infer_request.hpp declare, and lease.hpp."""
+"""The parsed JSON of a request: declarations of infer_description.hpp, infer_request.hpp and lease.hpp."""
 
 from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool as boolean

@@ -23,8 +23,9 @@ constexpr uint64_t kLargest = (uint64_t{1} << 63) - 1;  // of an element count
 
 using Take = char* (*)(void* context, size_t size, void** memory);
 
-// The memory for elements of JSON tensors. `take` allocates `size` bytes, which the caller owns, writes their
-// handle to `memory` and returns the first byte; null without memory.
+// Allocates memory for the elements of JSON tensors. `take` gets `context`, allocates `size` bytes, writes
+// their handle to `memory` and returns the first byte; null on failure. The creator of the reader owns the
+// bytes.
 struct Memory {
   Take take;
   void* context;
@@ -32,7 +33,7 @@ struct Memory {
 
 class RequestReader {
  public:
-  // most_bytes   limit of one tensor
+  // most_bytes   largest tensor in JSON, in bytes of its wire form
   RequestReader(const char* json, size_t size, uint64_t most_bytes, Memory memory, Request& request)
       : cursor_(json, json + size), most_bytes_(most_bytes), memory_(memory), request_(request) {}
 
@@ -53,7 +54,7 @@ class RequestReader {
   }
 
  private:
-  // The members of an object so far; true for the first occurrence of a member.
+  // The members of an object so far. A call returns true for the first occurrence of a member.
   struct Once {
     unsigned seen = 0;
     bool operator()(int member) {
@@ -97,7 +98,7 @@ class RequestReader {
                                    : cursor_.take_integer(request_.sequence_id);
   }
 
-  // Python converts tensors and data frames of a content type.
+  // Requests with a content type are refused here: Python converts their tensors.
   bool is_content_type() const { return equals(key_, "content_type"); }
 
   bool read_own() {
@@ -168,7 +169,7 @@ class RequestReader {
     return input.source != Source::kNone;
   }
 
-  // The text since `begin`.
+  // Return the text from `begin` to the current position.
   Text text_from(const char* begin) const {
     return {begin, static_cast<size_t>(cursor_.at() - begin)};
   }
@@ -201,8 +202,8 @@ class RequestReader {
     return form;
   }
 
-  // More than kLargest for more elements than 63 bits count: only `data` is refused then, and `admit` checks the size
-  // of a binary tensor. A dimension of 0 makes any shape empty.
+  // Return the number of elements; kLargest + 1 if it exceeds kLargest. Then `data` is refused, and `admit`
+  // checks the size of a binary tensor. A dimension of 0 makes any shape empty.
   uint64_t element_count(const Input& input) const {
     const int64_t* dims = request_.dimensions.data() + input.first_dimension;
     bool fits = true;
@@ -262,7 +263,7 @@ class RequestReader {
     });
   }
 
-  // A member of input or output parameters that begins with "shared_memory_".
+  // Read a member of input or output parameters that begins with "shared_memory_".
   bool read_place(Once& once, Place& place) {
     if (equals(key_, "shared_memory_region")) return once(8) && take_text(place.region);
     if (equals(key_, "shared_memory_offset")) return once(9) && cursor_.take_integer(place.offset);

@@ -19,8 +19,9 @@ cpdef tuple read(
     str model, int64_t version, object body, Py_ssize_t json_size, uint64_t most_bytes, object regions
 )
 
-# Memory for the elements of a JSON tensor: a bytes object, which the list `context` keeps; null if there is none.
+# Allocate a bytes object of `size` bytes for the elements of a JSON tensor; return its first byte, null on
+# failure. The list `context` keeps the object, and `memory` gets it as a borrowed reference.
 cdef char* take_elements(void* context, size_t size, void** memory) noexcept with gil
 
-# The bytes of a body from `at` on, which it keeps in memory; read-only.
+# Return a read-only view of `size` bytes of a body from `at` on. The view keeps the body alive.
 cdef object part_of_body(object body, Py_ssize_t at, Py_ssize_t size)

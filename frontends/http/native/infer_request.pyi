@@ -7,12 +7,12 @@ from frontends.shared.memory import SharedMemoryRegions
 COPIED_BYTES: int  # a binary tensor of more is a view into the body
 
 class OutputForm:
-    """The form of each output in a response: in JSON, in binary after it, or in shared memory.
+    """The form of each output in a response: JSON, base64 in JSON, binary after the JSON, or shared memory.
 
-    default   whether outputs that are not listed are binary
+    default   whether outputs that are not in `listed` are binary
     listed    output → whether it is binary
     placed    outputs in shared memory: the response only describes them
-    encoded   outputs in base64; None for none
+    encoded   outputs in base64; None if there are none
 
     Do not change a form that `read` returns: several requests may share it. If the request lists its outputs,
     the form is not defined for other outputs.
@@ -31,7 +31,7 @@ class OutputForm:
         encoded: Set[str] | None = None,
     ) -> None: ...
     def binary(self, output: str) -> bool:
-        """Return whether an output is binary."""
+        """Return `listed[output]`, or `default` for another output; True for binary. Ignores `placed`."""
 
 def read(
     model: str,
@@ -41,13 +41,13 @@ def read(
     most_bytes: int,
     regions: SharedMemoryRegions,
 ) -> tuple[InferenceRequest, OutputForm] | None:
-    """Return the request in a body; None if `parse_document` in parse.py must read it.
+    """Return the request in a body, and the form of its outputs; None if `parse_document` must parse it.
 
-    None is the result for every error, and for rare valid JSON: repeated members, more than 100 levels of
-    lists or objects, an integer parameter of more than 64 bits.
+    The result is None for every error, and for valid requests in a rare form, such as repeated members, more
+    than 100 levels of lists or objects, or a content type. `parse_document` then raises or accepts.
 
     body        contiguous; binary tensors of more than COPIED_BYTES are views and keep it alive
-    json_size   bytes of JSON at its start
-    most_bytes  limit of one tensor in JSON; its elements are converted once, into bytes that the tensor owns
+    json_size   size of the JSON at its start in bytes
+    most_bytes  largest tensor in JSON, in bytes of its wire form, which the tensor owns
     Large JSON is read without the GIL; no other thread may write to the body meanwhile.
     """

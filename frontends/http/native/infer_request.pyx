@@ -45,7 +45,7 @@ cdef list _names = [None] * NAMES  # str or None at each place
 
 
 cdef class OutputForm:
-    """The form of each output in a response: in JSON, in binary after it, or in shared memory."""
+    """The form of each output in a response: JSON, base64 in JSON, binary, or shared memory."""
 
     def __init__(self, default=False, listed=None, placed=None, encoded=None):
         self.default = default
@@ -54,7 +54,7 @@ cdef class OutputForm:
         self.encoded = encoded
 
     cpdef bint binary(self, str output):
-        """Return whether an output is binary."""
+        """Return `listed[output]`, or `default` for another output; True for binary."""
         if self.listed:
             return self.listed.get(output, self.default)
         return self.default
@@ -71,7 +71,7 @@ cdef OutputForm _IN_BINARY = OutputForm(True, {}, _NONE)
 cpdef tuple read(
     str model, int64_t version, object body, Py_ssize_t json_size, uint64_t most_bytes, object regions
 ):
-    """Return (request, form of its outputs), or None if `parse_document` must read the body."""
+    """Return (request, form of its outputs); None if `parse_document` must parse the body."""
     cdef Py_buffer view
     cdef Lease[Request] lease
     PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
@@ -126,7 +126,7 @@ cdef tuple _read(
 
 
 cdef size_t _text_bytes(Request* found) noexcept:
-    """Return the number of bytes of all texts that become str."""
+    """Return the size in bytes of all texts of a request that become str: id, names, keys, values."""
     cdef size_t i, size = found.id.size + found.sequence_name.size
     for i in range(found.parameters.size()):
         size += found.parameters[i].key.size + found.parameters[i].text.size
@@ -138,7 +138,7 @@ cdef size_t _text_bytes(Request* found) noexcept:
 
 
 cdef char* take_elements(void* context, size_t size, void** memory) noexcept with gil:
-    """Allocate bytes for the elements of a tensor, and keep them in the list `context`. NULL on failure."""
+    """Allocate `size` bytes for the elements of a tensor, kept by the list `context`. NULL on failure."""
     try:
         elements = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
         (<list>context).append(elements)
@@ -153,7 +153,7 @@ cdef inline str _text(Text text):
 
 
 cdef str _name(Text text):
-    """Return the str of a name: from the cache of names if possible."""
+    """Return the str of a name. Names up to LONGEST_NAME bytes come from a cache if possible."""
     if text.size == 0 or text.size > LONGEST_NAME:
         return _text(text)
     cdef Text ending
@@ -194,7 +194,9 @@ cdef bint _set_inputs(
     InferenceRequest request, object body, Py_buffer* view, Py_ssize_t at, object regions,
     Request* found,
 ) except -1:
-    """Set the inputs. Return False for repeated names, or if binary tensors do not fill the body."""
+    """Set the inputs of `request`. Return False for repeated names, for memory on a device, and if the binary
+    tensors do not exactly fill the body. Raises CoreError for shared memory.
+    """
     cdef dict inputs = {}
     cdef Tensor tensor
     cdef Input* one
@@ -235,7 +237,7 @@ cdef object part_of_body(object body, Py_ssize_t at, Py_ssize_t size):
 
 
 cdef OutputForm _set_outputs(InferenceRequest request, object regions, Request* found):
-    """Set the requested outputs; return their form, None if a name is repeated."""
+    """Set the outputs of `request`; return their form, None for a repeated name. Raises CoreError."""
     cdef size_t i, count = found.outputs.size(), binary = 0
     cdef Output* one
     cdef RequestedOutput output

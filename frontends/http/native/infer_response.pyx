@@ -63,12 +63,12 @@ cdef enum:
 
 
 cpdef tuple write(InferenceResponse response, OutputForm form):
-    """Return (size of the JSON or 0, buffers of the body)."""
+    """Return (size of the JSON, or 0 if no output is binary; buffers of the body)."""
     return _write_answer(response, form, False)
 
 
 cpdef tuple write_at_once(InferenceResponse response, OutputForm form):
-    """Return (size of the JSON or 0, buffers of the body). Raises TakesLong for large outputs."""
+    """Return the result of `write`. Raises TakesLong for large outputs, which another thread must write."""
     return _write_answer(response, form, True)
 
 
@@ -86,7 +86,7 @@ cdef tuple _write_answer(InferenceResponse response, OutputForm form, bint at_on
 
 
 cdef list texts_around_slots(InferenceResponse response, OutputForm form):
-    """Return the texts before, between and after the slots of a response in JSON."""
+    """Return the texts of a response's JSON before, between and after its slots, as bytes."""
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
     cdef list places = [0]
@@ -99,9 +99,11 @@ cdef Py_ssize_t _put_answer(
     Growth* text, InferenceResponse response, OutputForm form, list parts, list tail, list places,
     bint at_once,
 ) except -1:
-    """Write the whole body: large arrays to `parts`, binary tensors to `tail`; return the bytes in `parts`.
+    """Write the JSON to the end of `text`. Return the number of bytes moved to `parts`.
 
-    places   if not None, gets the position of each slot, whose text is omitted then
+    parts    gets large arrays, and the text before each of them
+    tail     gets the binary tensors
+    places   if not None, gets the position of each slot in `text`; the slots are not written then
     at_once  raise TakesLong instead of writing a large array
     """
     cdef Py_ssize_t given = 0
@@ -135,7 +137,7 @@ cdef Py_ssize_t _put_answer(
 cdef Py_ssize_t _put_output(
     Growth* text, Tensor tensor, OutputForm form, list parts, list tail, list places, bint at_once
 ) except -1:
-    """Write one output; return the bytes that are added to `parts`."""
+    """Write one output; arguments and result as in `_put_answer`."""
     cdef Py_ssize_t given = 0
     _put_description(text, tensor, places)
     if form.placed and tensor.name in form.placed:
@@ -166,7 +168,7 @@ cdef Py_ssize_t _put_output(
 
 
 def write_data(Tensor tensor not None):
-    """Return the elements of a tensor as a flat JSON array."""
+    """Return the elements of a tensor as a flat JSON array, in bytes. Raises CoreError and ValueError."""
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
     cdef list parts = []
@@ -177,7 +179,7 @@ def write_data(Tensor tensor not None):
 
 
 cdef bytes _in_base64(Tensor tensor, bint at_once):
-    """Return the list of base64 of an output. Raises TakesLong."""
+    """Return the `data` of an output in base64, a JSON list. Raises TakesLong if large and `at_once`."""
     if at_once and _size(_raw(tensor, at_once)) > LARGE:
         raise TakesLong
     return orjson.dumps(encoded(tensor))
@@ -205,7 +207,9 @@ cdef int _put_integer(Growth* text, int64_t value) except -1:
 
 
 cdef int _put_description(Growth* text, Tensor tensor, list places) except -1:
-    """Write name, datatype and shape of an output, without the last brace. `places` as in `_put_answer`."""
+    """Write name, datatype and shape of an output, without the closing brace. If `places` is not None, add
+    the position of the shape to it instead of writing the shape.
+    """
     cdef const char* comma = "["
     _put(text, '{"name":', 8)
     _put_text(text, tensor.name)
@@ -225,12 +229,14 @@ cdef int _put_description(Growth* text, Tensor tensor, list places) except -1:
 
 
 cdef inline object _raw(Tensor tensor, bint at_once):
-    """Return tensor.raw; a fast path avoids the property if the bytes exist."""
+    """Return the bytes of a tensor, encoded if necessary. With `at_once`, may raise TakesLong."""
     return tensor._raw if tensor._raw is not None else _made(tensor, at_once)
 
 
 cdef object _made(Tensor tensor, bint at_once):
-    """Create tensor.raw; encode many strings in pieces, so that other threads can run. Raises TakesLong."""
+    """Return tensor.raw, created from its array. Many strings are encoded in pieces, so that other threads
+    can run; with `at_once` they raise TakesLong.
+    """
     if tensor.dtype is not BYTES or tensor._array is None or tensor._array.size <= MANY:
         return tensor.raw
     if at_once:
@@ -241,7 +247,7 @@ cdef object _made(Tensor tensor, bint at_once):
 
 
 cdef Py_ssize_t _size(object raw) except -1:
-    """Return the number of bytes of a buffer."""
+    """Return the size of a contiguous buffer in bytes."""
     cdef Py_buffer view
     cdef Py_ssize_t size
     if type(raw) is bytes:
@@ -253,9 +259,10 @@ cdef Py_ssize_t _size(object raw) except -1:
 
 
 cdef Py_ssize_t _put_data(Growth* text, Tensor tensor, list parts, bint at_once) except -1:
-    """Write the elements as a JSON array: to the text, or, after moving the text to `parts`, as a part.
+    """Write the elements as a JSON array to `text`. If they are large, move `text` and the array to `parts`.
 
-    Return the bytes that are added to `parts`.
+    Return the number of bytes added to `parts`. Raises CoreError for FP16 and BF16, ValueError for a wrong
+    size, and TakesLong with `at_once`.
     """
     # The order is the order of http_json::DataType, but the enum of the configuration begins with 1.
     cdef NativeDataType type = <NativeDataType>(tensor.dtype.number - 1)
@@ -303,7 +310,9 @@ cdef bytes _large(Tensor tensor, NativeDataType type, Py_buffer* view, size_t co
 
 
 cdef size_t _room(Tensor tensor, NativeDataType type, Py_buffer* view, size_t count) except 0:
-    """Return an upper bound of the array in bytes. Raises ValueError for another number of elements."""
+    """Return an upper bound of the array's size in bytes. Raises ValueError if the tensor has not `count`
+    elements.
+    """
     cdef size_t room
     cdef bint right
     if type == kBytes:

@@ -9,7 +9,7 @@
 
 namespace http_json {
 
-// Bytes without a special meaning in a string.
+// Return a table: whether a byte is an ASCII character that stands for itself in a string.
 constexpr std::array<bool, 256> plain_bytes() {
   std::array<bool, 256> table{};
   for (size_t i = 0x20; i < 0x80; ++i) table[i] = i != '"' && i != '\\';
@@ -17,8 +17,8 @@ constexpr std::array<bool, 256> plain_bytes() {
 }
 inline constexpr std::array<bool, 256> kPlain = plain_bytes();
 
-// Size of the UTF-8 character at `at`, whose first byte is not ASCII; 0 for invalid UTF-8.
-// Table 3-7 of the Unicode standard lists the well-formed sequences.
+// Return the size in bytes of the UTF-8 character at `at`, whose first byte is not ASCII; 0 for invalid
+// UTF-8. Table 3-7 of the Unicode standard lists the well-formed sequences.
 inline size_t utf8_length(const char* at, const char* end) {
   const auto byte = [at](int i) { return static_cast<unsigned char>(at[i]); };
   const auto follows = [&](int i) { return (byte(i) & 0xC0) == 0x80; };
@@ -40,7 +40,7 @@ inline size_t utf8_length(const char* at, const char* end) {
   return 0;
 }
 
-// Parse four hexadecimal digits; false for other text, then the position is undefined.
+// Parse four hexadecimal digits into `code`; return false for other text, and `at` is undefined then.
 inline bool take_hex(const char*& at, const char* end, uint32_t& code) {
   if (end - at < 4) return false;
   code = 0;
@@ -56,7 +56,7 @@ inline bool take_hex(const char*& at, const char* end, uint32_t& code) {
   return true;
 }
 
-// The UTF-8 of a character, and its length.
+// Write the UTF-8 of a character to `to`; return its size, 1 to 4 bytes.
 inline size_t encode_utf8(uint32_t code, char* to) {
   const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
   if (code < 0x80) return to[0] = static_cast<char>(code), 1;
@@ -68,7 +68,8 @@ inline size_t encode_utf8(uint32_t code, char* to) {
   return to[1] = tail(12), to[2] = tail(6), to[3] = tail(0), 4;
 }
 
-// The UTF-8 of the escape at `at`, its length, and `at` behind it; 0 after a mistake, which is in `mistake` then.
+// Write the UTF-8 of the escape at `at` to `to`, and move `at` after the escape. Return its size, 1 to 4
+// bytes; 0 for an invalid escape: `mistake` has the error text then.
 inline size_t take_escape(const char*& at, const char* end, char* to, const char*& mistake) {
   mistake = "Invalid escape character in string";
   if (end - at < 2) return 0;

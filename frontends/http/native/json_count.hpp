@@ -9,7 +9,7 @@
 
 namespace http_json {
 
-// Return the number of values and keys of a text, from its punctuation; exact for valid JSON.
+// Return the number of values and keys of a JSON text, from its punctuation; exact for valid JSON only.
 inline size_t count_values(const char* at, const char* end) {
   constexpr auto counted = [] {
     std::array<unsigned char, 256> table{};

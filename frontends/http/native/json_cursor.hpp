@@ -28,7 +28,7 @@ struct Text {
   }
 };
 
-// A word of up to eight bytes as a number, so that words can be told apart by one comparison.
+// Return a word of up to eight bytes as a number, so that one comparison distinguishes words.
 template <size_t N>
 constexpr uint64_t word_key(const char (&word)[N]) {
   static_assert(N - 1 <= 8, "the word is too long");
@@ -39,7 +39,7 @@ constexpr uint64_t word_key(const char (&word)[N]) {
   return key;
 }
 
-// 0 for a longer text, which is no word; also for "", which is none either.
+// Return the word_key of a text; 0 for "" and for a text of more than eight bytes.
 inline uint64_t word_key(Text text) {
   if (text.size > 8) return 0;
   uint64_t key = 0;
@@ -47,7 +47,7 @@ inline uint64_t word_key(Text text) {
   return key;
 }
 
-// A word of any length: equals(text, "parameters").
+// Return whether a text equals a word of any length: equals(text, "parameters").
 template <size_t N>
 bool equals(Text text, const char (&word)[N]) {
   return text.size == N - 1 && std::memcmp(text.data, word, N - 1) == 0;
@@ -70,20 +70,20 @@ class Cursor {
     while (at_ < end_ && is_space(*at_)) ++at_;
   }
 
-  // The next byte that is no space, which stays; 0 at the end.
+  // Skip spaces; return the next byte, which is not taken, or 0 at the end.
   char peek() {
     skip_space();
     return at_ < end_ ? *at_ : '\0';
   }
 
-  // Take `wanted` if it is next.
+  // Skip spaces, and take `wanted` if it is next; return whether it was.
   bool take(char wanted) {
     if (peek() != wanted) return false;
     ++at_;
     return true;
   }
 
-  // Take a comma that is here, if a list does not follow it. It may be false where `take` and a look are true.
+  // Take a comma at this position, unless a list follows it. May return false for a valid comma with spaces.
   bool take_comma_before_value() {
     if (end_ - at_ < 3 || *at_ != ',') return false;
     const char next = at_[1] == ' ' ? at_[2] : at_[1];
@@ -117,7 +117,8 @@ class Cursor {
     return read_real(at_, end_, value);
   }
 
-  // A string; with escapes it lies in `unescaped`, whose elements stay where they are.
+  // Take a string; return whether it is valid. `text` is a view of the bytes, or of a new element of
+  // `unescaped` if it has escapes.
   bool take_text(Text& text, std::deque<std::string>& unescaped) {
     if (!take('"')) return false;
     const char* begin = at_;
@@ -132,13 +133,13 @@ class Cursor {
     return true;
   }
 
-  // Append a string to `to`, which has `append(const char*, size_t)`.
+  // Take a string, and append it, without escapes, to `to`, which has `append(const char*, size_t)`.
   template <class Buffer>
   bool append_text(Buffer& to) {
     return take('"') && take_rest(to);
   }
 
-  // Any value, whose form is checked in full. `depth` is that of what it is in.
+  // Skip any value; return whether it is valid. `depth` is the number of lists and objects around it.
   bool skip_value(int depth = 0) {
     switch (peek()) {
       case '{': return skip_object(depth + 1);
@@ -157,7 +158,8 @@ class Cursor {
     }
   }
 
-  // Call `member()` at the value of each member of the object at this place, with its key in `key`.
+  // Take an object: for each member set `key` and call `member()`, which takes the value. Stop when it is
+  // false.
   template <class Member>
   bool each_member(Text& key, std::deque<std::string>& unescaped, Member member) {
     if (!take('{')) return false;
@@ -168,7 +170,7 @@ class Cursor {
     return take('}');
   }
 
-  // Call `element()` at each element of the array at this place.
+  // Take an array: call `element()`, which takes one element, for each. Stop when it returns false.
   template <class Element>
   bool each_element(Element element) {
     if (!take('[')) return false;
@@ -184,7 +186,7 @@ class Cursor {
     void append(const char*, size_t) {}
   };
 
-  // Over plain characters to a quote or backslash; false at the end and for what no string may have.
+  // Move to the next quote or backslash; false at the end, and for bytes that are invalid in a string.
   bool to_quote_or_escape() {
     for (;;) {
       while (at_ < end_ && kPlain[static_cast<unsigned char>(*at_)]) ++at_;
@@ -197,7 +199,7 @@ class Cursor {
     }
   }
 
-  // The rest of a string that has been opened.
+  // Take the rest of a string after its opening quote, and append it to `to`.
   template <class Buffer>
   bool take_rest(Buffer& to) {
     for (;;) {

@@ -12,7 +12,7 @@ constexpr int kMostNesting = 1024;      // levels of lists and objects
 constexpr size_t kSmallArray = 256;     // values of an array that always becomes a list
 constexpr size_t kSmallText = 1 << 16;  // bytes of a string that always becomes a str
 
-// Values that stay text if they are large.
+// Which values of a document stay text if they are large.
 //   kNone      none
 //   kInference "data" of each element of "inputs"
 //   kMembers   the members of the document, and those of its member "parameters"
@@ -22,13 +22,15 @@ enum class ItemKind : int {
   kNull, kTrue, kFalse, kInteger, kUnsigned, kReal, kString, kArray, kObject, kElements, kLongText,
 };
 
-// Summary of an array that stays text. `kinds` has a bit for each of the following.
+// Bits of Summary::kinds: which kinds of leaves an array has.
 enum : unsigned { kHasNull = 1, kHasTruth = 2, kHasInteger = 4, kHasReal = 8, kHasText = 16, kHasObject = 32 };
 
-// leaves       values that are no arrays, however deep they are; an object is one
-// length       elements of the outermost array
+// Summary of an array or string that stays text.
+//
+// leaves       number of values at all levels that are not arrays; an object is one leaf
+// length       number of elements of the outermost array
 // depth        levels of arrays
-// text_bytes   of all strings, without escapes
+// text_bytes   size of all strings in bytes, without escapes
 struct Summary {
   size_t leaves = 0;
   size_t length = 0;
@@ -37,9 +39,12 @@ struct Summary {
   size_t text_bytes = 0;
 };
 
-// text    of a string without escapes, or of what stays text as it came
-// count   elements of an array, members of an object: these follow, each member as its key and its value;
-//         of kElements and kLongText the index of its Summary
+// One value or key in the flat list of a JSON text.
+//
+// text    a string without escapes; for kElements and kLongText the JSON text, unchanged
+// count   number of elements or members, whose items follow, a member as its key and its value; for kElements
+//         and kLongText the index of its Summary
+// integer, natural, real   the value for kInteger, kUnsigned, kReal
 struct Item {
   ItemKind kind = ItemKind::kNull;
   Text text;

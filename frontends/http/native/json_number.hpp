@@ -34,14 +34,15 @@ inline bool eight_digits(uint64_t chunk) {
           (((chunk + 0x0606060606060606) & 0xF0F0F0F0F0F0F0F0) >> 4)) == 0x3333333333333333;
 }
 
-// Their value: pairs, then fours, then all of them, each by one multiplication.
+// Return the value of eight digits, as in eight_digits: pairs, then fours, then all, each by one
+// multiplication.
 inline uint64_t value_of_eight(uint64_t chunk) {
   chunk = (chunk & 0x0F0F0F0F0F0F0F0F) * 2561 >> 8;
   chunk = (chunk & 0x00FF00FF00FF00FF) * 6553601 >> 16;
   return (chunk & 0x0000FFFF0000FFFF) * 42949672960001 >> 32;
 }
 
-// Digits from `at` on, appended to `value`, which wraps around.
+// Append the digits from `at` on to `value`, which may overflow; move `at` after them.
 inline void read_digits(const char*& at, const char* end, uint64_t& value) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
   while (end - at >= 8) {
@@ -72,7 +73,8 @@ inline bool read_not_finite(const char*& at, const char* end, bool negative, dou
   return true;
 }
 
-// The exponent after its "e", bounded to what cannot matter any more; added to `exponent`.
+// Add the exponent that follows its "e" to `exponent`; a huge one is replaced by a smaller, also huge one.
+// Return whether there are digits.
 inline bool read_exponent(const char*& at, const char* end, int64_t& exponent) {
   bool negative = false;
   if (at < end && (*at == '-' || *at == '+')) negative = *at++ == '-';
@@ -85,8 +87,8 @@ inline bool read_exponent(const char*& at, const char* end, int64_t& exponent) {
   return at != first;
 }
 
-// Skip a number by its form. Return what is wrong with it, with `at` there, or null. NaN and its like have no
-// form. The grammar and the names of its mistakes are RapidJSON's.
+// Skip a number, and set `integral`. Return null, or RapidJSON's error text, with `at` at the error. NaN, Inf
+// and Infinity are errors here.
 inline const char* skip_number(const char*& at, const char* end, bool& integral) {
   const auto take_digits = [&] {
     const char* const first = at;
@@ -111,7 +113,8 @@ inline const char* skip_number(const char*& at, const char* end, bool& integral)
   return nullptr;
 }
 
-// A number as double. The text must be of the form of JSON; whoever calls looks at what follows.
+// Parse a JSON number, NaN, Inf or Infinity as a double, and move `at` after it. Return false for an invalid
+// one. The caller checks the text after it.
 inline bool read_real(const char*& at, const char* end, double& value) {
   const char* const begin = at;
   const bool negative = at < end && *at == '-';
@@ -159,7 +162,8 @@ inline bool read_real(const char*& at, const char* end, double& value) {
   return std::isfinite(value);
 }
 
-// An integer of the type of `value`, in its range and written as one.
+// Parse an integer into `value`, and move `at` after it. Return false if it exceeds the range of the type, or
+// has a fraction or an exponent.
 template <class Integer>
 bool read_integer(const char*& at, const char* end, Integer& value) {
   constexpr bool kSigned = std::is_signed_v<Integer>;

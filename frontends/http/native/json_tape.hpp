@@ -19,8 +19,10 @@ namespace http_json {
 
 class Tape {
  public:
-  // most_values   limit of the values that become objects, with keys
-  // most_text     limit of the bytes of their strings
+  // Parse a JSON text once; the items have views of it. Anything but kRead leaves no usable items.
+  //
+  // most_values   limit of values and keys that become items
+  // most_text     limit of the size of their strings in bytes
   Outcome read(const char* json, size_t size, Plan plan, size_t most_values, size_t most_text) {
     begin_ = at_ = json;
     end_ = json + size;
@@ -59,7 +61,7 @@ class Tape {
     while (at_ < end_ && is_space(*at_)) ++at_;
   }
 
-  // Add a value: an item, or a leaf of an array that stays text.
+  // Add a value: as an item, or to the summary of the array that stays text. Return false beyond most_values.
   bool add(const Item& item, unsigned kind) {
     if (summary_ != nullptr) {
       ++values_;
@@ -106,7 +108,8 @@ class Tape {
     }
   }
 
-  // Read an object or array up to its `close`: `part` reads one of the parts, `length_` says how many there are.
+  // Read an object or array up to its `close`; `part` reads one member or element. Set `length_` to their
+  // number. `missing` is the error without a comma.
   template <class Part>
   bool parts(char close, const char* missing, Part part) {
     size_t count = 0;
@@ -131,7 +134,7 @@ class Tape {
     Item item;
     item.kind = ItemKind::kObject;
     if (!add(item, kHasObject)) return false;
-    // What is in an object is no leaf of the array that it is in.
+    // Values in an object are not leaves of the array around the object.
     Summary inner;
     Summary* const outer = summary_;
     if (outer != nullptr) summary_ = &inner;
@@ -165,7 +168,7 @@ class Tape {
     return true;
   }
 
-  // An array that stays text, unless it is small.
+  // Read an array as one item that stays text, or, if it is small, as an ordinary array.
   bool large_array(int depth) {
     const char* const begin = at_;
     Summary found;
@@ -191,9 +194,9 @@ class Tape {
     return add(item, 0);
   }
 
-  // The string at this place.
+  // Read a string.
   // large   whether it stays text if it is large
-  // key     gets it; null for a value
+  // key     gets the string if it is a key; null for a value
   bool string(bool large, Text* key = nullptr) {
     const char* const begin = at_++;
     std::string* unescaped = nullptr;
@@ -293,7 +296,7 @@ class Tape {
   const char* reason_ = "";
   size_t position_ = 0;
 
-  // Of the array that stays text and is looked at now; none where `summary_` is null.
+  // State of the array that stays text and is being read; there is none if `summary_` is null.
   Summary* summary_ = nullptr;
   int base_ = 0;        // levels that it is in
   size_t values_ = 0;   // in it

@@ -12,17 +12,17 @@ MOST_VALUES: Final[int]
 MOST_TEXT_BYTES: Final[int]
 
 def count_values(data: Buffer) -> int:
-    """Return the number of values and keys of a JSON text: the number of its Python objects.
+    """Return the number of values and keys of a JSON text, which `read` would make Python objects of.
 
     The number is exact for valid JSON, and an estimate from the punctuation for other text. Runs without the
-    GIL.
+    GIL; no other thread may write to `data` meanwhile.
     """
 
 def read(data: Buffer, plan: int = 0, most_values: int = ...) -> Any:
-    """Return the value of a JSON text, which may begin with a byte order mark.
+    """Return the Python value of a JSON text in UTF-8, which may begin with a byte order mark.
 
-    plan          values that become Elements if they are large: an array of more than 256 values, a string of
-                  more than 64 KiB
+    plan          NOTHING, INFERENCE or MEMBERS: which values become Elements if they are large. An array is
+                  large with more than 256 values, a string (MEMBERS only) with more than 64 KiB
     most_values   limit of values that become Python objects: keys count, values within Elements do not
     NaN, Inf, Infinity and their negatives are numbers. An integer of more than 64 bits is a float.
 
@@ -33,14 +33,14 @@ def read(data: Buffer, plan: int = 0, most_values: int = ...) -> Any:
     """
 
 class Elements:
-    """A checked array or string that stays JSON text; a view of the text.
+    """A valid JSON array or string that stays text: a view, which keeps the text alive.
 
     is_array     False for a string, which counts as one element
     count        number of elements at all levels that are not arrays
-    text_bytes   bytes of all strings in UTF-8
+    text_bytes   size of all strings in bytes of UTF-8, without quotes and escapes
     is_too_deep  whether the array has more levels than a tensor may have
-    types        types of the elements: int, float, str, bool, dict and type(None)
-    len()        number of elements of the outermost array
+    types        Python types of the elements: a subset of int, float, str, bool, dict and type(None)
+    len()        number of elements of the outermost array; 1 for a string
     """
 
     is_array: bool
@@ -53,12 +53,12 @@ class Elements:
     def numbers(self, dtype: DataType, byte_size: int) -> tuple[bytes, None] | tuple[None, Any]:
         """Return (elements in wire form, None), or (None, first element outside of the datatype's range).
 
-        byte_size   size of one element in wire form
-        The datatype must permit the types of all elements. Runs without the GIL, on any thread.
+        byte_size   size in bytes of one element of `dtype`
+        The caller checks before that `types` fit the datatype. Runs without the GIL, on any thread.
         """
 
     def strings(self) -> bytes:
-        """Return the elements, which must be strings, in wire form: each as its length and its bytes."""
+        """Return the elements, which must be strings, in the wire form of BYTES: each as length and bytes."""
 
     def characters(self) -> bytes:
-        """Return a string in UTF-8."""
+        """Return the string in UTF-8, without quotes and escapes. Only if `is_array` is False."""

@@ -93,7 +93,7 @@ cdef str _PREFIX = "failed to parse the request JSON buffer:"
 
 
 def count_values(data):
-    """Return the number of values and keys of a JSON text."""
+    """Return the number of values and keys of a JSON text; an estimate if the text is invalid."""
     cdef Py_buffer view
     cdef size_t count
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
@@ -106,7 +106,7 @@ def count_values(data):
 
 
 def read(data, int plan=0, size_t most_values=MOST_VALUES):
-    """Return the value of a JSON text. Raises CoreError(INVALID)."""
+    """Return the Python value of a JSON text. Raises CoreError(INVALID) for invalid or too large text."""
     cdef Py_buffer view
     cdef Tape tape
     cdef Outcome outcome
@@ -160,7 +160,7 @@ cdef _refusal(Tape* tape, Outcome outcome, data, size_t most_values):
 
 @cython.final
 cdef class Builder:
-    """Creates Python values from the items of a tape, in their order."""
+    """Creates one Python value from the items of a Tape, in their order. Used once."""
 
     cdef const Item* item
     cdef const Summary* summaries
@@ -213,7 +213,7 @@ cdef class Builder:
 
 @cython.final
 cdef class Elements:
-    """A checked array or string that stays JSON text; a view of the text."""
+    """A valid JSON array or string that stays text: a view, which keeps the text alive."""
 
     cdef object _text
     cdef Summary _summary
@@ -272,7 +272,7 @@ cdef class Elements:
             PyBuffer_Release(&view)
 
     def strings(self):
-        """Return the elements in wire form: each as its length and its bytes."""
+        """Return the elements, which must be strings, in wire form: each as its length and its bytes."""
         cdef Py_buffer view
         cdef size_t count = self._summary.leaves
         cdef const char* begin
@@ -288,7 +288,7 @@ cdef class Elements:
             PyBuffer_Release(&view)
 
     def characters(self):
-        """Return a long string in UTF-8."""
+        """Return the string in UTF-8, without quotes and escapes. Only if `is_array` is False."""
         cdef Py_buffer view
         cdef const char* begin
         raw = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self._summary.text_bytes)

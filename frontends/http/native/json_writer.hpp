@@ -1,7 +1,8 @@
 // Tensors and texts → JSON.
 //
-// Numbers are written as JSON has them, with NaN, Infinity and -Infinity as in Triton; a float has a
-// point or an exponent, so that readers take it for one. Nothing here allocates: who calls gives room.
+// Numbers have the form of JSON; NaN, Infinity and -Infinity are written as in Triton. A float has a point or
+// an exponent, so that it is read as a float. Nothing here allocates: the caller provides the memory. Each
+// function that writes returns the position after its output.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +18,10 @@
 
 namespace http_json {
 
-// Bytes after the output that a function may also overwrite: writing whole words is faster.
+// Number of bytes after the output that a function may overwrite: writing whole words is faster.
 constexpr size_t kSlack = 64;
 
-// The eight digits of a number below 10^8, the first in the lowest byte: halves, then pairs, then digits.
+// Return the eight digits of a number below 10^8 as bytes 0 to 9, the first in the lowest byte.
 inline uint64_t eight_digits_of(uint64_t value) {
   const uint64_t fours = value / 10000 | value % 10000 << 32;
   const uint64_t hundreds = (fours * 10486 >> 20) & 0x7F0000007F;
@@ -37,7 +38,7 @@ inline void store_digits(char* to, uint64_t digits) {
   std::memcpy(to, &digits, sizeof digits);
 }
 
-// A number without zeros in front; kSlack.
+// Write a number in decimal, without leading zeros. May overwrite kSlack bytes after it.
 inline char* write_digits(char* to, uint64_t value) {
   constexpr uint64_t kEight = 100000000;
   if (value >= kEight) {
@@ -56,7 +57,7 @@ inline char* write_word(char* to, const char* word, size_t size) {
   return to + size;
 }
 
-// kSlack.
+// Write an integer in decimal. May overwrite kSlack bytes after it.
 template <class Integer>
 char* write_integer(char* to, Integer value) {
   uint64_t digits = static_cast<uint64_t>(value);
@@ -69,7 +70,7 @@ char* write_integer(char* to, Integer value) {
   return write_digits(to, digits);
 }
 
-// Numbers from 10^(kLeastPoint) up to 10^kMostWhole are written without an exponent.
+// The floats that are written without an exponent: from 10^kLeastPoint to below 10^kMostWhole.
 template <class Float>
 struct FloatForm;
 template <>
@@ -89,7 +90,7 @@ inline uint64_t without_zeros(uint64_t digits) {
   return digits;
 }
 
-// digits * 10^exponent, of at most 20 digits; kSlack.
+// Write digits * 10^exponent as a float. `digits` is not 0. May overwrite kSlack bytes after it.
 template <class Float>
 char* write_decimal(char* to, uint64_t digits, int exponent) {
   using Form = FloatForm<Float>;
@@ -175,14 +176,15 @@ inline char* write_truths(char* to, const char* from, size_t count) {
   return to;
 }
 
-// Room for a flat array of `count` numbers, which is more than it takes.
+// Return an upper bound of the size in bytes of a flat array of `count` numbers, with kSlack.
 inline size_t room_for_numbers(DataType type, size_t count) {
   // Of an element and its comma, in the order of DataType.
   constexpr size_t kWidest[] = {6, 4, 6, 11, 21, 5, 7, 12, 21, 0, 18, 25, 0, 0, 0};
   return 2 + count * kWidest[static_cast<int>(type)] + kSlack;
 }
 
-// A flat array of `count` numbers in wire form; of FP16, BF16 and BYTES nothing.
+// Write `count` numbers, in wire form at `from`, as a flat JSON array; write nothing for FP16, BF16 and
+// BYTES.
 inline char* write_array(char* to, DataType type, const char* from, size_t count) {
   switch (type) {
     case DataType::kBool: return write_truths(to, from, count);
@@ -200,7 +202,7 @@ inline char* write_array(char* to, DataType type, const char* from, size_t count
   }
 }
 
-// What stands for a byte in a string: 0 for itself, 'u' for \u00XX, else the letter after a backslash.
+// How a byte is written in a string: 0 for unchanged, 'u' for \u00XX, else the character after a backslash.
 constexpr std::array<char, 256> escapes() {
   std::array<char, 256> table{};
   for (size_t i = 0; i < 0x20; ++i) table[i] = 'u';
@@ -215,7 +217,7 @@ constexpr std::array<char, 256> escapes() {
 }
 inline constexpr std::array<char, 256> kEscapes = escapes();
 
-// Bytes of a string with its quotes.
+// Return the size in bytes of a string as JSON, with its quotes.
 inline size_t string_size(const char* from, size_t size) {
   size_t found = size + 2;
   for (size_t i = 0; i < size; ++i) {
@@ -225,7 +227,7 @@ inline size_t string_size(const char* from, size_t size) {
   return found;
 }
 
-// A string with its quotes; bytes that are no UTF-8 stay as they are.
+// Write a string with its quotes; bytes that are not UTF-8 are written unchanged.
 inline char* write_string(char* to, const char* from, size_t size) {
   *to++ = '"';
   for (size_t i = 0; i < size; ++i) {
@@ -247,7 +249,8 @@ inline char* write_string(char* to, const char* from, size_t size) {
   return to;
 }
 
-// BYTES elements in wire form: `visit(data, size)` for each. False unless they are exactly `count`.
+// Call `visit(data, size)` for each BYTES element of a wire form. Return whether it has exactly `count`
+// elements.
 template <class Visit>
 bool each_string(const char* from, size_t size, size_t count, Visit visit) {
   for (; count > 0; --count) {
@@ -261,7 +264,8 @@ bool each_string(const char* from, size_t size, size_t count, Visit visit) {
   return size == 0;
 }
 
-// Room for the JSON array of BYTES elements; 0 if they are not exactly `count`.
+// Return the size in bytes of the JSON array of BYTES elements, at most 1 too large; 0 if there are not
+// `count`.
 inline size_t room_for_strings(const char* from, size_t size, size_t count) {
   size_t room = 2;
   const auto add = [&room](const char* data, size_t length) { room += string_size(data, length) + 1; };

@@ -9,8 +9,8 @@
 
 namespace http_json {
 
-// A cleared object of the current thread, for the lifetime of the lease. Simultaneous leases have different
-// objects.
+// Borrows a cleared Scratch object of the current thread, for the lifetime of the lease. Simultaneous leases
+// have different objects. The next lease of the thread reuses the object and its memory.
 template <class Scratch>
 class Lease {
  public:
@@ -35,7 +35,7 @@ class Lease {
   std::unique_ptr<Scratch> held_;
 };
 
-// Text that grows at its end.
+// A buffer of bytes that grows at its end, and owns its memory.
 class Growth {
  public:
   Growth() = default;
@@ -46,7 +46,8 @@ class Growth {
   const char* data() const { return begin_; }
   size_t size() const { return static_cast<size_t>(at_ - begin_); }
 
-  // The end, with room for `size` bytes after it; `end_at` says what of it was used. std::bad_alloc.
+  // Return the end, with room for `size` bytes after it; `end_at` then sets the new end. Throws
+  // std::bad_alloc.
   char* room(size_t size) {
     if (static_cast<size_t>(end_ - at_) < size) grow(size);
     return at_;

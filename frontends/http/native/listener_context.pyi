@@ -12,12 +12,14 @@ from frontends.http.request_timeouts import UnfinishedRequest
 from frontends.shared.access_log import AccessLog
 
 class AiohttpFallback(Protocol):
-    """aiohttp's protocol on the transport of a connection.
+    """What a FastConnection needs of aiohttp's protocol, which serves a part of the connection's requests.
 
     idle   whether it has answered every request whose head it has received
     busy   whether it has a request without a response
     used   time.monotonic() at the end of its last request
-    drops_followers   set before a request after which aiohttp may drop further bytes
+    drops_followers   set to True before a request after which aiohttp may drop further bytes
+    unfinished        returns the incomplete request that it waits for; None if there is none
+    give_up           closes the connection of a client that is too slow
     It closes the transport by itself, and pauses reading only while it is not idle.
     """
 
@@ -38,15 +40,15 @@ class AiohttpFallback(Protocol):
     def resume_writing(self) -> None: ...
 
 class ListenerContext:
-    """The state that all connections of one port share.
+    """The server, the limits and the callbacks that all connections of one port share.
 
-    interceptors   check each head for the fast path; None without checks
+    interceptors   authorize each request of the fast path; None to authorize all
     access_log     gets a line for every request; None: requests are not logged
-    fallback       creates aiohttp's protocol for one connection, at its first use, from the connection's
-                   share of the memory account
-    opened, lost   called at the begin and the end of each connection
+    fallback       returns aiohttp's protocol for one connection, and gets the connection's share of the
+                   memory account; called when the connection first needs it
+    opened, lost   called at the beginning and the end of each connection
     keep_alive_s   seconds after which an idle connection is closed
-    leaves_origins   whether aiohttp gets requests with an Origin header, to write the fields of CORS
+    leaves_origins   whether aiohttp serves requests with an Origin header, since it writes the fields of CORS
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from frontends.shared.memory import MemoryControl
 
 @cython.final
 cdef class ListenerContext:
-    """The server, the limits and the callbacks of all connections of one port."""
+    """The server, the limits and the callbacks that all connections of one port share."""
 
     def __init__(
         self, server, loop, *, fallback, opened, lost, double keep_alive_s, interceptors=None, access_log=None,
@@ -32,7 +32,9 @@ cdef class ListenerContext:
         self.leaves_origins = leaves_origins
 
     cdef bint takes(self, const Head* head):
-        """Return whether the fast path serves this head; the aiohttp path refuses or traces the others."""
+        """Return whether the fast path serves this head. It leaves bodies over a limit, traced requests and,
+        with `leaves_origins`, requests with an Origin to aiohttp.
+        """
         if head.body_size > self.most and (
             not head.has_json_size or head.json_size.size == 1 and head.json_size.data[0] == c"0"
         ):

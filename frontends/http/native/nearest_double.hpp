@@ -1,8 +1,8 @@
 // Decimal digits and an exponent → the nearest double, ties to even.
 //
-// The product of the digits with a power of ten of 128 bits tells how to round for all numbers but those next to
-// the middle between two doubles: the way of Lemire, "Number parsing at a gigabyte per second", Software: Practice
-// and Experience 51 (2021). The C++ library, which looks at the text again, reads the others.
+// The product of the digits with a power of ten of 128 bits determines how to round for all numbers but those
+// next to the middle between two doubles: the way of Lemire, "Number parsing at a gigabyte per second",
+// Software: Practice and Experience 51 (2021). The C++ library parses the text of the others.
 #pragma once
 
 #include <charconv>
@@ -20,7 +20,8 @@ constexpr int kDoubleBits = 53;
 constexpr int kDoubleBias = 1023;
 constexpr int kMostBiased = 2046;
 
-// Whether the double nearest to digits * 10^exponent could be told; it is in `value` then. `digits` is not 0.
+// Set `value` to the double nearest to digits * 10^exponent, and return true; return false if this method
+// cannot decide. `digits` is not 0.
 inline bool nearest_by_product(uint64_t digits, int64_t exponent, double& value) {
   if (exponent < PowersOfTen::kLeast || exponent > PowersOfTen::kMost) return false;
   const int k = static_cast<int>(exponent);
@@ -50,7 +51,7 @@ inline bool nearest_by_product(uint64_t digits, int64_t exponent, double& value)
   return true;
 }
 
-// The double nearest to the number in [begin, end), which has the form that JSON wants.
+// Return the double nearest to the number in [begin, end), which must have the form of JSON.
 inline double nearest_by_text(const char* begin, const char* end) {
 #if defined(__cpp_lib_to_chars)
   double value = 0;

@@ -1,8 +1,8 @@
-"""The time, as connections count it."""
+"""The current time for the timeouts of connections."""
 
 from core.native.clock cimport core_monotonic_ns
 
 
 cdef inline double now_s() noexcept:
-    """time.monotonic()"""
+    """Return the current time of the monotonic clock in seconds, like time.monotonic()."""
     return <double>core_monotonic_ns() * 1e-9

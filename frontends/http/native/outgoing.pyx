@@ -18,7 +18,7 @@ cdef enum:
 
 @cython.final
 cdef class Outgoing:
-    """A queue of buffers that one connection sends, and the number of bytes counted for them."""
+    """The queue of buffers that one connection still has to write, and the bytes counted for them."""
 
     cdef add(self, list buffers, int64_t held):
         """Queue buffers, for which `held` bytes are counted in the memory account."""
@@ -29,7 +29,7 @@ cdef class Outgoing:
         self.waits = True
 
     cdef send_piece(self, transport, ConnectionMemory memory):
-        """Write the next PIECE bytes to the transport, and release their count."""
+        """Write the next PIECE bytes, or the rest, to the transport, and release their count."""
         cdef list piece = []
         cdef Py_ssize_t room = PIECE, left
         cdef int64_t gone

@@ -16,16 +16,17 @@ cdef class ResponseSink:
 
 @cython.final
 cdef class PendingResponse(ReplyListener):
-    """Written once, in the order of its fields.
+    """One request of a connection, from its body to its response.
 
-    sink           is called at the end; None when no client waits any more
-    next           the following pending response; only the sink uses it
-    reply          None before the server has accepted the request, and after its end
+    sink           the connection, called when the response is ready; None after the client has disconnected
+    next           the following pending response of the connection; only the sink uses it
+    reply          None before the server has accepted the request, and after the response is complete
     request_head   head of the request
-    form           form of the answer, as `parse` found it
-    answer         bytes, or a list of buffers; None before the end
-    active         ended with the request; None if calls are not counted
-    held           bytes that the sink counts: of the body and its tensors, later of the answer
+    form           form of the outputs in the response
+    response       the last response that the reply has delivered; `count` is their number
+    answer         head and body of the response: bytes or a list of buffers; None until it is ready
+    active         the ActiveCall, which ends with the request; None without interceptors
+    held           bytes that the sink counts: of the body and its tensors, later of the response
     """
 
     cdef ResponseSink sink
@@ -49,7 +50,7 @@ cdef class PendingResponse(ReplyListener):
 
 @cython.final
 cdef class ResponseQueue:
-    """The pending responses of a connection in the order of their requests; the first is None if there is none."""
+    """The pending responses of a connection in the order of its requests. `first` is None if it is empty."""
 
     cdef PendingResponse first
     cdef PendingResponse _last

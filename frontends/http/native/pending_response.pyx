@@ -51,25 +51,27 @@ cdef bytes _BINARY = (
 
 
 cdef class ResponseSink:
-    """The owner of pending responses: a connection."""
+    """Base class of a connection, which owns pending responses and writes them."""
 
     cdef was_read(self, PendingResponse pending, InferenceRequest request):
         """Count the tensors of a parsed request. Raises MemoryExhausted."""
         raise NotImplementedError
 
     cdef settle(self, PendingResponse pending):
-        """Release the memory of a request, and count its response; may replace the response by an error."""
+        """Release the bytes counted for a request, and count its response. If the memory account refuses
+        them, replace the response by an error.
+        """
         raise NotImplementedError
 
     cdef answered(self, PendingResponse pending):
-        """Send a settled response as soon as it is first in the queue."""
+        """Write the responses at the front of the queue, if this settled one is the first."""
         raise NotImplementedError
 
 
 @cython.final
 @cython.freelist(32)
 cdef class PendingResponse(ReplyListener):
-    """One running request: the listener of its Reply, and an element of the queue of its connection."""
+    """One running request: the listener of its Reply, and an element in the queue of its connection."""
 
     cdef receive(self, item, bint final):
         if self.answer is not None or self.sink is None:
@@ -95,8 +97,8 @@ cdef class PendingResponse(ReplyListener):
             self.fail(None)
 
     cdef _respond(self):
-        """End with the response as bytes. Raises CoreError for a response that cannot be written, TakesLong
-        for a response that another thread must write."""
+        """Write the response and end with it. Raises CoreError for a response that cannot be written,
+        TakesLong for a large one, which another thread must write."""
         cdef RequestHead request_head = self.request_head
         cdef bint shared = self.reply is None or self.reply.request.shared
         cdef bytes again
@@ -115,13 +117,13 @@ cdef class PendingResponse(ReplyListener):
         self._end(answer)
 
     cdef _respond_in_background(self):
-        """Write the response on another thread, and end with it."""
+        """Begin to write the response on another thread; `_is_written` ends with it."""
         shared = self.reply is None or self.reply.request.shared
         begin(_write, self.response, self.form, shared).add_done_callback(self._is_written)
         self.reply = None  # it is complete, and holds the body
 
     def _is_written(self, future):
-        """End with the response of another thread, or its error."""
+        """End with the response that another thread has written, or its error. Event loop."""
         if future.cancelled() or self.sink is None:
             return
         try:
@@ -132,7 +134,9 @@ cdef class PendingResponse(ReplyListener):
             self.fail(None)
 
     cdef fail(self, error):
-        """End with a CoreError; None stands for the current exception: it is logged and gives status 500."""
+        """End with the response of a CoreError, which is logged. None stands for the exception that is being
+        handled: it is logged and gives status 500.
+        """
         cdef str id = "" if self.reply is None else self.reply.request.id
         if error is None:
             self._refuse(unexpected("an inference", id))
@@ -147,7 +151,7 @@ cdef class PendingResponse(ReplyListener):
         self._end(_answer(start, NO_JSON_SIZE, [refusal.body], True))
 
     cdef leave(self):
-        """End the ActiveCall of the request; without a response its client has disconnected."""
+        """End the ActiveCall of the request, and log its response, or that its client has disconnected."""
         if self.active is not None:
             active, self.active = self.active, None
             if active.entry is None:
@@ -199,7 +203,7 @@ cdef class ResponseQueue:
         return held
 
     cdef close_last(self):
-        """Add `Connection: close` to the last response, if it is ready."""
+        """Add `Connection: close` to the last response of the queue, if it is complete."""
         cdef PendingResponse last = self._last
         if last is None or last.answer is None:
             return
@@ -209,7 +213,7 @@ cdef class ResponseQueue:
             last.answer[0] = closing(last.answer[0])
 
     cdef PendingResponse empty(self):
-        """Empty the queue; return its first element, which still links to the others."""
+        """Empty the queue; return its former first element, which still links to the others, or None."""
         cdef PendingResponse first = self.first
         self.first = self._last = None
         self.count = 0
@@ -217,7 +221,7 @@ cdef class ResponseQueue:
 
 
 cdef bytes closing(bytes answer):
-    """Return a response, or its head, with the field `Connection: close`."""
+    """Return a response, or its head, with the field `Connection: close` added if it is missing."""
     if answer.find(_CLOSE, 0, answer.find(b"\r\n\r\n") + 2) >= 0:
         return answer
     line, _, rest = answer.partition(b"\r\n")
@@ -225,7 +229,7 @@ cdef bytes closing(bytes answer):
 
 
 cdef write_all(transport, list buffers):
-    """Write the buffers, with one call if writelines of this Python is correct."""
+    """Write the buffers to the transport, with one call if writelines of this Python is correct."""
     if _CAN_GATHER:
         transport.writelines(buffers)
     else:
@@ -234,7 +238,7 @@ cdef write_all(transport, list buffers):
 
 
 def _write(InferenceResponse response, OutputForm form, bint shared):
-    """Return the whole response. Any thread."""
+    """Return head and body of a response: bytes or a list of buffers. Any thread."""
     json_size, parts = write(response, form)
     return _complete(json_size, parts, shared)
 
@@ -246,9 +250,11 @@ cdef _complete(int64_t json_size, list parts, bint shared):
 
 
 cdef _answer(bytes start, int64_t json_size, list parts, bint join):
-    """Return head and body: one object, or a list of buffers with the parts themselves for a large body.
+    """Return head and body: as bytes, or for a large body as a list of buffers, with the parts uncopied.
 
-    join   whether the parts may change before they are sent: then they are copied
+    start       status line and first fields
+    json_size   appended to `start`, unless it is NO_JSON_SIZE
+    join        True if the parts may change before they are sent: they are copied then
     """
     cdef char room[MOST_HEAD]
     cdef char* head = room

@@ -9,7 +9,7 @@
 
 namespace http_json {
 
-// floor(log2(10^k)) for |k| < 1650.
+// Return floor(log2(10^k)), for |k| < 1650.
 constexpr int floor_log2_of_power(int k) { return static_cast<int>((int64_t{k} * 1741647) >> 19); }
 
 class PowersOfTen {
@@ -84,7 +84,7 @@ class PowersOfTen {
     return at >= 0 && (value[static_cast<size_t>(at) / 64] >> (at % 64) & 1);
   }
 
-  // The upper 128 bits of `value`.
+  // Return the upper 128 bits of `value`, rounded up.
   static Significand top(const Big& value) {
     const int length = bit_length(value);
     Significand found{0, 0};
@@ -97,7 +97,7 @@ class PowersOfTen {
     return rounded_up(found, rest);
   }
 
-  // The upper 128 bits of 1 / `value`, by long division; `value` is no power of two.
+  // Return the upper 128 bits of 1 / `value`, rounded up, by long division; `value` is not a power of two.
   static Significand reciprocal(const Big& value) {
     Big rest{};
     const int length = bit_length(value);

@@ -6,22 +6,24 @@ from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm
 
 cdef enum:
-    # Bytes of JSON: in more than that the numbers take the time. So a short list takes little memory too much.
+    # Largest JSON in bytes that is kept: in a larger one most of the time is for the numbers.
     MOST_JSON = 16 * 1024
 
 
 @cython.final
 cdef class RepeatedRequest:
-    """Written once.
+    """A parsed request, for bodies whose JSON differs only in its slots. It does not change.
 
-    request  the request that it was read as, without inputs
+    Slots are the parts of the JSON that may differ: id, shapes, binary_data_size, lists of numbers.
+
+    request  the parsed request, without inputs
     tensors  its inputs, without their bytes
-    texts    of the JSON: before, between and behind the parts that differ
-    kinds    of these parts, as SlotKind
-    shapes   the text of each shape, and `counts` the elements: most requests have those of the one before
-    form     of the answer
-    json     all of it, where every input is in binary: with the same JSON again only their bytes are read, of
-             which each input has as many as `sizes` says, and the body `size` with the JSON; else None
+    texts    texts of the JSON before, between and after the slots
+    kinds    kinds of the slots, as SlotKind
+    shapes   text of the shape of each input; `counts` are the numbers of elements
+    form     form of the outputs in the response
+    json     the whole JSON if every input is binary, else None: a body with identical JSON needs no parsing
+    sizes, size   bytes of each input, and of the whole body; only with `json`
     """
 
     cdef InferenceRequest _request
@@ -30,8 +32,8 @@ cdef class RepeatedRequest:
     cdef Py_ssize_t _size
     cdef readonly OutputForm form
 
-    # The request in a body, whose first `json_size` bytes are JSON, if it differs in these parts alone; else None.
-    # `most_bytes` of a tensor in JSON.
+    # Return the request in a body of `whole` bytes, whose first `json_size` bytes are JSON; None if the JSON
+    # differs in more than its slots, or is invalid. `most_bytes` limits each tensor in JSON.
     cdef InferenceRequest again(
         self, object body, const char* data, Py_ssize_t whole, Py_ssize_t json_size, uint64_t most_bytes
     )
@@ -42,8 +44,8 @@ cdef class RepeatedRequest:
     cdef InferenceRequest _with(self, str id, dict inputs)
 
 
-# What is to be found again of a request; None if a body with the same JSON may mean another one. `json` is all of
-# it, no more than MOST_JSON bytes.
+# Return the RepeatedRequest of a parsed request and its JSON, of at most MOST_JSON bytes. None if the request
+# has parameters or shared memory, or an input that is neither binary nor a list of numbers.
 cdef RepeatedRequest repeated_request(
     InferenceRequest request, OutputForm form, bytes json, uint64_t most_bytes
 )

@@ -5,4 +5,4 @@ with the last one, and only these parts are parsed.
 """
 
 class RepeatedRequest:
-    """A parsed request, kept to parse bodies that differ from its own only in id, shapes, sizes, numbers."""
+    """A parsed request, kept to parse bodies whose JSON differs only in id, shapes, sizes and numbers."""

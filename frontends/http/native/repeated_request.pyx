@@ -49,7 +49,7 @@ cdef object MOST_ELEMENTS = <uint64_t>kMostElements
 
 @cython.final
 cdef class RepeatedRequest:
-    """A parsed request, for bodies that differ only in id, shapes, sizes and numbers."""
+    """A parsed request, for bodies whose JSON differs only in id, shapes, sizes and numbers."""
 
     cdef InferenceRequest again(
         self, object body, const char* data, Py_ssize_t whole, Py_ssize_t json_size, uint64_t most_bytes
@@ -65,7 +65,7 @@ cdef class RepeatedRequest:
     cdef InferenceRequest _like(
         self, object body, const char* data, Py_ssize_t whole, Py_ssize_t json_size, uint64_t most_bytes
     ):
-        """Return the request in a body whose JSON differs only in the slots; None for another JSON."""
+        """Return the request in a body whose JSON differs only in its slots; else None."""
         cdef const char* at = data
         cdef const char* end = data + json_size
         cdef const char* begin
@@ -134,7 +134,7 @@ cdef class RepeatedRequest:
         return self._with(id, inputs)
 
     cdef dict _same_inputs(self, object body, const char* data):
-        """Return the inputs of a body with identical JSON."""
+        """Return the inputs by name, all binary, of a body with identical JSON."""
         cdef Py_ssize_t i, size, offset = PyBytes_GET_SIZE(self._json)
         cdef dict inputs = {}
         cdef Tensor like
@@ -155,16 +155,16 @@ cdef class RepeatedRequest:
 
 
 cdef inline object _part(object body, const char* data, Py_ssize_t at, Py_ssize_t size):
-    """Return a part of a body: a copy of a small part or of a bytes object, else a view."""
+    """Return a part of a body: a copy if it is small or `body` is bytes, else a view."""
     if size <= COPIED_UP_TO or type(body) is bytes:
         return PyBytes_FromStringAndSize(data + at, size)
     return part_of_body(body, at, size)
 
 
 cdef list _slots_of(bytes json, uint64_t most_bytes):
-    """Return the slots of a JSON text in their order: (begin, end, kind).
+    """Return the slots of a JSON text, sorted: (begin, end, kind).
 
-    None for an input that is neither binary nor has numbers, for data before its shape, and for JSON that
+    Return None if an input is neither binary nor has numbers, or has data before its shape, and for JSON that
     RequestReader does not accept.
     """
     cdef Lease[Request] lease

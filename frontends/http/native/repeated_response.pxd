@@ -6,13 +6,16 @@ from frontends.http.native.infer_request cimport OutputForm
 
 @cython.final
 cdef class RepeatedResponse:
-    """Written once.
+    """A written response, kept to write responses that differ only in their slots. It does not change.
 
-    tensors  the outputs as they were described; `binary` tells for each whether its bytes are behind the JSON
-    texts    of the JSON: before, between and behind the parts that differ, `text_size` bytes in all
-    start    of the head, before the server's own fields
-    same     head and JSON of an answer without an id whose outputs are all in binary and have the shapes of
-             `tensors`; the date is at `date_at`, and `same_size` bytes are the whole of it. Else None
+    Slots are the parts of the JSON that may differ: id, shapes, binary_data_size, lists of numbers.
+
+    tensors  outputs of the response, without their bytes; `binary` has 1 for each binary one, else 0
+    texts    texts of the JSON before, between and after the slots, `text_size` bytes in all
+    start    status line and first fields of the head
+    same     head and JSON of the response if it has no id and only binary outputs, else None: a response with
+             the same shapes needs only a new date, at `date_at`, and new outputs
+    same_size   size of that whole response in bytes
     """
 
     cdef str _model
@@ -24,7 +27,8 @@ cdef class RepeatedResponse:
     cdef size_t _text_size
     cdef bint _has_binary
 
-    # The whole answer, if it differs in date, id, shapes, sizes and numbers alone; else None.
+    # Return head and body of a response that differs only in date, id, shapes, sizes and numbers. None if it
+    # differs in more, or is too large to be copied.
     cdef bytes again(self, InferenceResponse response, OutputForm form, const char* date)
     cdef bint _is_like(self, InferenceResponse response, OutputForm form)
     cdef bint _has_same_shapes(self, list outputs)
@@ -35,9 +39,11 @@ cdef class RepeatedResponse:
     )
 
 
-# What is to be found again of an answer; None where its JSON depends on more than id and tensors. `start` is the
-# beginning of its head, before the server's own fields, and before the size of the JSON if a tensor is in binary;
-# `answer` is all of it.
+# Return the RepeatedResponse of a written response; None if its JSON depends on more than id, shapes and
+# numbers.
+#
+# start    status line and first fields of its head, up to the JSON size if an output is binary
+# answer   the whole response
 cdef RepeatedResponse repeated_response(
     InferenceResponse response, OutputForm form, bytes start, bytes answer
 )

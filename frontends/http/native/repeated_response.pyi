@@ -5,4 +5,4 @@ written, between kept texts.
 """
 
 class RepeatedResponse:
-    """A written response, kept to write responses whose outputs have the same names, types and ranks."""
+    """A written response, kept to write responses whose outputs have the same names, datatypes and ranks."""

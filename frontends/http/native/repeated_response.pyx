@@ -59,7 +59,7 @@ cdef inline NativeDataType _native(Tensor tensor):
 
 
 cdef inline object _bytes_of(Tensor tensor):
-    """Return the array of a tensor if it has the bytes of the tensor, else tensor.raw."""
+    """Return the object with the bytes of a tensor: its array if that has its dtype, else tensor.raw."""
     if tensor._raw is None and has_dtype(tensor._array, tensor.dtype.numpy):
         return tensor._array
     return tensor._as_raw()
@@ -67,7 +67,7 @@ cdef inline object _bytes_of(Tensor tensor):
 
 @cython.final
 cdef class RepeatedResponse:
-    """A written response, for responses whose outputs have the same names, types and ranks."""
+    """A written response, for responses whose outputs have the same names, datatypes and ranks."""
 
     cdef bytes again(self, InferenceResponse response, OutputForm form, const char* date):
         if not self._is_like(response, form):
@@ -77,7 +77,7 @@ cdef class RepeatedResponse:
         return self._like(response, date)
 
     cdef bytes _like(self, InferenceResponse response, const char* date):
-        """Return the response with its id, shapes and numbers; None if it is too large."""
+        """Return head and body of a similar response; None if its outputs are too large to be copied."""
         cdef Lease[Growth] lease
         cdef list outputs = response.outputs
         cdef Py_ssize_t[MOST_OUTPUTS] sizes
@@ -126,7 +126,7 @@ cdef class RepeatedResponse:
         return self._whole(begin, at - begin, outputs, binary, date)
 
     cdef bint _is_like(self, InferenceResponse response, OutputForm form):
-        """Return whether a response differs only in id, shapes, sizes and numbers."""
+        """Return whether a response differs only in its slots; `form` must be the same object."""
         cdef list outputs = response.outputs
         cdef Py_ssize_t i, count = len(self._tensors)
         cdef Tensor tensor, like
@@ -157,7 +157,7 @@ cdef class RepeatedResponse:
         return True
 
     cdef bytes _again_same(self, list outputs, const char* date):
-        """Return a response that differs only in date and numbers; None if an output has another size."""
+        """Return head and body of a response that differs only in date and outputs; None for another size."""
         cdef bytes answer = PyBytes_FromStringAndSize(NULL, self._same_size)
         cdef char* at = PyBytes_AS_STRING(answer)
         cdef Py_ssize_t i, size, left = self._same_size - PyBytes_GET_SIZE(self._same)
@@ -173,7 +173,10 @@ cdef class RepeatedResponse:
     cdef bytes _whole(
         self, const char* json, Py_ssize_t json_size, list outputs, Py_ssize_t binary, const char* date
     ):
-        """Return head, JSON and binary tensors as one object."""
+        """Return head, JSON and binary tensors as one bytes object.
+
+        binary   size of all binary tensors in bytes
+        """
         cdef char[MOST_HEAD] head
         cdef Py_ssize_t i, size = write_head(
             head, PyBytes_AS_STRING(self._start), PyBytes_GET_SIZE(self._start),

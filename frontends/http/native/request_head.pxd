@@ -10,30 +10,32 @@ from frontends.http.native.repeated_request cimport RepeatedRequest
 
 
 cdef struct Sized:
-    # A size that a head names: its digits are from `begin` to `end`.
+    # A size in a head: the positions of its digits, and its value.
     Py_ssize_t begin, end, value
 
 
 cdef enum:
     NO_JSON_SIZE = -1  # all of the body is JSON
-    ODD_JSON_SIZE = -2  # not one to nine digits: `parse` knows what it means
+    ODD_JSON_SIZE = -2  # not one to nine digits: `parse` checks it
 
 
 @cython.final
 cdef class RequestHead:
-    """What the heads of requests say that are alike but for the sizes that they name.
+    """The parsed head of requests of one connection whose heads differ only in their sizes.
 
-    data        the first of them, which `head` points into: a client's next head is often the same
-    head        the last of them; only its sizes may be others than those of `data`
-    json_size   bytes of JSON that it names; negative for none, and for what takes a longer look
-    first, second   where the sizes are in `data`, in their order; both at the same place for one size
-    form        of the answer to the request that was read last
-    request     what comes again in bodies for the same model, and in the answers; None for nothing
-    answer
+    data        bytes of the first head; `head` points into them
+    head        `data` parsed, with the sizes of the current head
+    json_size   size of the JSON in the current head; NO_JSON_SIZE or ODD_JSON_SIZE without a usable one
+    first, second   the sizes in `data`, in their order; the second is empty if the head has only one
+    differs     the sizes of the current head are not those of `data`
+    length_is_first   the first size is Content-Length
+    form        form of the outputs in the response to the request that was parsed last
+    request     kept to parse similar bodies for the same model; None if nothing is kept
+    answer      kept to write similar responses; None if nothing is kept
     requests_tried, answers_tried
-                how many were read or written since one was as the one before it
+                number of different requests and responses since the last similar one
     authorization   of requests with this head; None before the first one, and without interceptors
-    active      call that was admitted last, until its pending response has it; None for none
+    active      the permitted call that has no pending response yet; None if there is none
     """
 
     cdef bytes data

@@ -57,7 +57,7 @@ cdef class RequestHead:
     """The parsed head of requests whose heads differ only in their sizes."""
 
     cdef bint heads(self, const char* data, Py_ssize_t size) noexcept:
-        """Return whether these bytes begin with an identical head."""
+        """Return whether these bytes begin with the bytes of `data`; restore the sizes of `data` then."""
         cdef Py_ssize_t head_size = PyBytes_GET_SIZE(self.data)
         if size < head_size or memcmp(data, PyBytes_AS_STRING(self.data), head_size):
             return False
@@ -67,7 +67,10 @@ cdef class RequestHead:
         return True
 
     cdef bint heads_but_sizes(self, const char* data, Py_ssize_t size) noexcept:
-        """Return whether these bytes begin with a head that differs only in sizes; adopt its sizes then."""
+        """Return whether these bytes begin with a head that differs only in sizes; take its sizes then.
+
+        Return False for bodies over SMALL_BODY, and if a JSON size is 0.
+        """
         cdef const char* known = PyBytes_AS_STRING(self.data)
         cdef Py_ssize_t at = self.first.begin, first, second = NO_JSON_SIZE, more
         if at == 0 or self.head.body_size > SMALL_BODY or size < at or memcmp(data, known, at):
@@ -100,7 +103,7 @@ cdef class RequestHead:
             self.json_size = second if self.length_is_first else first
 
     cdef bint lets_in(self, ListenerContext context, transport) except -1:
-        """Return whether the interceptors permit a request with this head; begin its call then."""
+        """Return whether the interceptors permit a request with this head; begin its call (`active`) then."""
         # Only heads of one connection are compared: equal heads have the credentials of the same caller.
         if self.authorization is None or not self.authorization.is_valid():
             self.authorization = context.interceptors.authorize_head(self.data, transport)
@@ -110,13 +113,13 @@ cdef class RequestHead:
         return self.active is not None
 
     cdef leave(self):
-        """End the call of a permitted request that will not complete."""
+        """End the call in `active`, whose request will not complete; do nothing without one."""
         active, self.active = self.active, None
         if active is not None:
             active.end()
 
     cdef dict headers(self):
-        """Return the header with the JSON size, the only one that `parse` reads; {} without it."""
+        """Return {field name: value} of the JSON size, the only field that `parse` reads; {} without it."""
         cdef Span* text = &self.head.json_size
         if not self.head.has_json_size:
             return {}
@@ -125,7 +128,7 @@ cdef class RequestHead:
         return {JSON_SIZE: PyUnicode_DecodeLatin1(text.data, text.size, NULL)}
 
     cdef InferenceRequest again(self, body, Span data, Py_ssize_t json_size, uint64_t most_bytes):
-        """Return the request in a body that resembles the kept one; None for a different body."""
+        """Return the request in a body similar to the kept one; None if it is different or none is kept."""
         cdef InferenceRequest found
         if self.request is None:
             return None
@@ -136,7 +139,9 @@ cdef class RequestHead:
         return found
 
     cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes):
-        """Keep a request for comparison with the next body; skip the first request of a head."""
+        """Keep a request to parse similar bodies. Do not keep the first request of a head, large JSON, or any
+        request after MOST_TRIED different ones.
+        """
         cdef Py_ssize_t size = body.size if self.json_size == NO_JSON_SIZE else self.json_size
         if self.requests_tried > MOST_TRIED:
             return
@@ -147,7 +152,7 @@ cdef class RequestHead:
         self.requests_tried += 1
 
     cdef go_on_from(self, RequestHead before):
-        """Take over the kept request and response of another head for the same model."""
+        """Take over the kept request and response of `before`, if it is for the same model and version."""
         if (
             (before.json_size == NO_JSON_SIZE) == (self.json_size == NO_JSON_SIZE)
             and before.head.version == self.head.version
@@ -163,7 +168,7 @@ cdef class RequestHead:
 
 
 cdef Span _data(object body):
-    """Return the bytes of a bytes, bytearray or memoryview. Its size must not change meanwhile."""
+    """Return address and size of a bytes, bytearray or memoryview. Valid until it is freed or resized."""
     cdef Span found
     cdef Py_buffer* view
     if type(body) is bytes:
@@ -177,9 +182,9 @@ cdef Span _data(object body):
 
 
 cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, ModelEndpoint endpoint, body):
-    """Return the request in a body; set request_head.form to the form of its outputs.
+    """Return the request in a complete body; set request_head.form to the form of its outputs.
 
-    Raises CoreError, and TakesLong for JSON that another thread must parse.
+    Raises CoreError for an invalid request, TakesLong for large JSON, which another thread must parse.
     """
     cdef Span data = _data(body)
     cdef Py_ssize_t whole = <Py_ssize_t>data.size
@@ -206,7 +211,7 @@ cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, 
 
 
 cdef Py_ssize_t _size_at(const char* data, Py_ssize_t end, Py_ssize_t* at) noexcept:
-    """Return the number at `at`, and move `at` behind its digits, at most MOST_DIGITS; -1 without digits."""
+    """Return the number at position `at`, and move `at` after its digits (up to MOST_DIGITS); else -1."""
     cdef Py_ssize_t value = 0, i = at[0], last = min(end, at[0] + MOST_DIGITS)
     while i < last and c"0" <= data[i] <= c"9":
         value = value * 10 + (data[i] - c"0")
@@ -218,7 +223,7 @@ cdef Py_ssize_t _size_at(const char* data, Py_ssize_t end, Py_ssize_t* at) noexc
 
 
 cdef void _find_sizes(RequestHead request_head) noexcept:
-    """Set `first` and `second` to the positions of the sizes in the head; leave them 0 for unusual sizes."""
+    """Set `first`, `second` and `length_is_first`; leave the positions 0 if a size has an unusual form."""
     cdef Sized length, json
     cdef const char* start = PyBytes_AS_STRING(request_head.data)
     length.begin = request_head.head.length.data - start

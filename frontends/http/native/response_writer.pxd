@@ -7,10 +7,10 @@ from frontends.http.native.connection_memory cimport ConnectionMemory
 
 
 cdef class ResponseWriter(ResponseSink):
-    """How the answers of one connection leave: what a FastConnection is beside a reader. Loop thread only.
+    """The part of a FastConnection that writes responses, and waits for slow clients. Loop thread only.
 
-    Answers are in one place at a time: in the queue, until it is their turn; in `_ready`, until they are written;
-    in `_outgoing`, if they are large; with the transport.
+    A response is in one place at a time: in `_queue` until all before it are ready, in `_ready` until the
+    next write, in `_outgoing` if memory is counted for it, in the transport.
     """
 
     cdef ListenerContext _context
@@ -20,9 +20,9 @@ cdef class ResponseWriter(ResponseSink):
     cdef list _ready  # buffers to be written
     cdef int64_t _ready_held  # bytes that are counted for them: they are written piece by piece
     cdef Outgoing _outgoing
-    cdef int64_t _unread  # bytes that are counted for what the transport keeps
+    cdef int64_t _unread  # bytes counted for the buffer of the transport
     cdef double _used  # when the last answer was given
-    cdef bint _working  # the fast path looks at bytes that came, and writes when it is done
+    cdef bint _working  # received bytes are being processed; ready responses are written afterwards
     cdef bint _turn_is_planned
     cdef bint _transport_paused
     cdef bint _writing_paused  # the transport is, or a part of an answer waits

@@ -7,8 +7,8 @@ class ResponseWriter:
 
     def __init__(self, context: ListenerContext) -> None: ...
     def turn(self) -> None:
-        """Write the responses that became ready in one iteration of the loop."""
+        """Write the responses that became ready in this iteration of the loop, with one call."""
     def send_more(self) -> None:
-        """Send the next piece of large responses, after the transport has taken the last one."""
+        """Send the next piece of large responses; do nothing while the transport is paused."""
     def cut(self) -> None:
         """Close the connection now; running requests are cancelled."""

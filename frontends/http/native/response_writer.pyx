@@ -36,7 +36,7 @@ cdef class ResponseWriter(ResponseSink):
         raise NotImplementedError
 
     cdef _end_if_idle(self):
-        """Close the connection if no request and no response is left."""
+        """Close the connection if no request is running or being received, and no response is unsent."""
         raise NotImplementedError
 
     cdef bint _in_body(self) except -1:
@@ -78,7 +78,7 @@ cdef class ResponseWriter(ResponseSink):
             self._context.loop.call_soon(self.turn)
 
     def turn(self):
-        """Write the responses that became ready in one iteration of the loop."""
+        """Write the responses that became ready in this iteration of the loop, with one call."""
         self._turn_is_planned = False
         self._go_on()
 
@@ -107,7 +107,7 @@ cdef class ResponseWriter(ResponseSink):
             self._end_if_idle()
 
     cdef _send_more(self):
-        """Write the next piece of large responses to the transport."""
+        """Write the next piece of large responses; if more remain, plan the next call of `send_more`."""
         self._outgoing.send_piece(self._transport, self._memory)
         self._writing_paused = self._transport_paused or self._outgoing.waits
         if self._outgoing.waits and not self._transport_paused:
@@ -115,7 +115,7 @@ cdef class ResponseWriter(ResponseSink):
             self._context.loop.call_soon(self.send_more)
 
     def send_more(self):
-        """Send the next piece of large responses, after the transport has taken the last one."""
+        """Send the next piece of large responses; do nothing while the transport is paused."""
         if self._transport is None or self._transport_paused:
             return
         if self._outgoing.waits:
@@ -126,14 +126,16 @@ cdef class ResponseWriter(ResponseSink):
             self._go_on()
 
     cdef bint _has_unsent(self) except -1:
-        """Send the ready responses; return whether a part of one still waits."""
+        """Write the ready responses; return whether a part of a large one remains in `_outgoing`."""
         self._flush()
         return self._outgoing.waits
 
     # a client that does not read -------------------------------------------------
 
     cdef _pause(self):
-        """Count the bytes that the transport buffers for a slow client; cut the connection if refused."""
+        """Stop writing for a slow client. Count the bytes that the transport buffers; if the memory account
+        refuses them, close the connection.
+        """
         cdef int64_t size = self._transport.get_write_buffer_size()
         self._transport_paused = self._writing_paused = True
         if self._memory.hold(size, "answers that the client does not read") is None:
@@ -142,7 +144,7 @@ cdef class ResponseWriter(ResponseSink):
             self._context.loop.call_soon(self.cut)  # not within this call of the transport
 
     cdef _resume(self):
-        """Release the bytes that the client has read; `send_more` continues."""
+        """Release the count of `_pause`; the caller continues with `send_more`."""
         self._transport_paused = False
         self._memory.release(self._unread)
         self._unread = 0

@@ -12,7 +12,7 @@
 
 namespace http_json {
 
-// digits * 10^exponent; digits may end in zeros.
+// The value digits * 10^exponent. `digits` may end in zeros.
 struct Decimal {
   uint64_t digits;
   int exponent;
@@ -27,7 +27,7 @@ struct FloatLayout<float> {
   static constexpr int kFraction = 23;
   static constexpr int kBias = 150;  // of the exponent of an integral significand
 
-  // value * 10^k / 2^…, the last bit set if anything was lost.
+  // Return the upper half of value * power, rounded to odd: the last bit is set if bits were lost.
   static uint32_t scaled(const PowersOfTen::Significand& power, uint32_t value) {
     const uint64_t rounded_up = power.high + (power.low != 0);
     const unsigned __int128 product = static_cast<unsigned __int128>(rounded_up) * value;
@@ -50,7 +50,7 @@ struct FloatLayout<double> {
   }
 };
 
-// Of a finite float that is not negative, and not 0.
+// Return the fewest digits that parse to `value`, and of those the nearest. `value` is finite and above 0.
 template <class Float>
 Decimal shortest_decimal(Float value) {
   using Layout = FloatLayout<Float>;

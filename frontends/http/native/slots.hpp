@@ -15,18 +15,19 @@ namespace http_json {
 
 constexpr uint64_t kMostElements = uint64_t{1} << 40;  // of a tensor; more are counted elsewhere
 
-// A text that is the same each time.
+// Take exactly the given text.
 inline const char* take_text(const char* at, const char* end, const char* text, size_t size) {
   if (static_cast<size_t>(end - at) < size || std::memcmp(at, text, size) != 0) return nullptr;
   return at + size;
 }
 
-// A natural number as JSON has it.
+// Take a JSON integer that is not negative into `value`.
 inline const char* take_natural(const char* at, const char* end, int64_t& value) {
   return read_integer(at, end, value) && value >= 0 ? at : nullptr;
 }
 
-// A list of `count` natural numbers to `sizes`; `elements` is their product, at most kMostElements.
+// Take a list of exactly `count` natural numbers into `sizes`, and set `elements` to their product. Null if
+// the product exceeds kMostElements.
 inline const char* take_shape(
     const char* at, const char* end, int64_t* sizes, size_t count, uint64_t& elements) {
   const auto skip = [&] {
@@ -45,7 +46,8 @@ inline const char* take_shape(
   return skip() && *at == ']' ? at + 1 : nullptr;
 }
 
-// The characters of a string up to its quote, which stays: ASCII without escapes.
+// Take the characters of a string up to its closing quote, which is not taken. Null for escapes and
+// non-ASCII.
 inline const char* take_plain(const char* at, const char* end) {
   while (at != end && kPlain[static_cast<unsigned char>(*at)]) ++at;
   return at != end && *at == '"' ? at : nullptr;

@@ -16,7 +16,8 @@
 
 namespace http_json {
 
-// Call `element()` at each element of lists in lists, `most` levels deep.
+// Take nested lists, up to kMostDepth levels: call `element()`, which takes one element, for each element
+// that is not a list. Return whether the lists are valid and each call has returned true.
 template <class Element>
 bool each_leaf(Cursor& cursor, Element element) {
   int depth = 0;
@@ -48,11 +49,11 @@ void store(Number value, char* to) {
 #endif
 }
 
-// Parse one element, with the rules of json_number.hpp.
+// Take one element into `value`, with the rules of json_number.hpp; return whether it is valid for its type.
 inline bool take_number(Cursor& cursor, bool& value) { return cursor.take_truth(value); }
 inline bool take_number(Cursor& cursor, double& value) { return cursor.take_real(value); }
 
-// Only what came as an infinity may be one.
+// A finite number beyond the range of a float is invalid; Infinity is valid.
 inline bool take_number(Cursor& cursor, float& value) {
   double wide;
   if (!cursor.take_real(wide)) return false;
@@ -65,7 +66,8 @@ bool take_number(Cursor& cursor, Integer& value) {
   return cursor.take_integer(value);
 }
 
-// Exactly `count` numbers into `to`, count * sizeof(Number) bytes.
+// Take nested lists of exactly `count` numbers; write them in wire form to `to`, count * sizeof(Number)
+// bytes. Return whether that succeeds.
 template <class Number>
 bool read_numbers(Cursor& cursor, size_t count, char* to) {
   const char* const end = to + count * sizeof(Number);
@@ -102,7 +104,7 @@ bool read_element(Cursor& cursor) {
   return take_number(cursor, value);
 }
 
-// Whether the next token is an element of the datatype.
+// Take one element; return whether it is valid for the datatype.
 inline bool read_element(Cursor& cursor, DataType type) {
   switch (type) {
     case DataType::kBool: return read_element<bool>(cursor);
@@ -120,13 +122,15 @@ inline bool read_element(Cursor& cursor, DataType type) {
   }
 }
 
-// The same from `at` on; returns what is behind them, null if they are not right.
+// Read nested lists of exactly `count` numbers at `at` into `to`. Return the position after them; null if
+// they are invalid.
 inline const char* read_numbers(const char* at, const char* end, DataType type, size_t count, char* to) {
   Cursor cursor(at, end);
   return read_numbers(cursor, type, count, to) ? cursor.at() : nullptr;
 }
 
-// The first of `count` numbers that the datatype cannot hold; null if there is none, then all are at `to`.
+// Read nested lists of exactly `count` numbers into `to`, and return null. If the datatype cannot hold one of
+// them, return the position of the first such number. The lists must be valid.
 inline const char* first_outside(const char* at, const char* end, DataType type, size_t count, char* to) {
   Cursor cursor(at, end);
   if (read_numbers(cursor, type, count, to)) return nullptr;
@@ -141,7 +145,8 @@ inline const char* first_outside(const char* at, const char* end, DataType type,
   return wrong;
 }
 
-// The bytes of a string without its quotes and escapes; returns how many. The string must be right.
+// Write the bytes of a string, without its quotes and escapes, to `to`; return their number. It must be
+// valid.
 inline size_t unescape(const char* at, const char* end, char* to) {
   struct Place {
     char* at;
@@ -155,7 +160,8 @@ inline size_t unescape(const char* at, const char* end, char* to) {
   return static_cast<size_t>(place.at - to);
 }
 
-// `count` strings as lengths and bytes at `to`, which has the room: an array, or a string by itself.
+// Write `count` strings, each as its length and its bytes, to `to`, which has enough room. The text is an
+// array, or one string. Return false if it is invalid.
 inline bool pack_strings(const char* at, const char* end, size_t count, char* to) {
   struct Place {
     char* at;
@@ -175,7 +181,7 @@ inline bool pack_strings(const char* at, const char* end, size_t count, char* to
   return cursor.peek() == '[' ? each_leaf(cursor, element) : element();
 }
 
-// A growing buffer with a limit; bytes beyond it are counted, but not kept.
+// Appends to `bytes` up to `most` bytes. An append beyond them, and all after it, only sets `full`.
 class Growing {
  public:
   Growing(std::vector<char>& bytes, size_t most) : bytes_(bytes), most_(most) {}
@@ -193,7 +199,8 @@ class Growing {
   bool full_ = false;
 };
 
-// Exactly `count` strings as lengths and bytes, at most `most` bytes, into `bytes`, which is cleared.
+// Take nested lists of exactly `count` strings into `bytes`, which is cleared first, each as its length and
+// its bytes. Return false if they are invalid, or need more than `most` bytes.
 inline bool read_strings(Cursor& cursor, size_t count, size_t most, std::vector<char>& bytes) {
   bytes.clear();
   Growing growing(bytes, most);

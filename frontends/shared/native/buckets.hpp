@@ -46,8 +46,8 @@ struct Table {
     return slot.full_at.load() <= now && inside(slot) == 0;
   }
 
-  // Return the slot of a key among `count` from `first` on, claiming an idle one if necessary; -1 if all
-  // slots are in use.
+  // Return the index of the slot of a key among `count` from `first` on; claim an idle one if it has none. -1
+  // if all slots are in use.
   std::ptrdiff_t claim(std::size_t first, std::size_t count, std::uint64_t key, std::int64_t now) {
     for (std::size_t i = first; i < first + count; ++i)
       if (at(i).key.load() == key) return static_cast<std::ptrdiff_t>(i);
@@ -67,7 +67,8 @@ struct Table {
     return -1;
   }
 
-  // Count one more request in flight. Return the new count, 0 if it would exceed `most`, or LOST.
+  // Count one more request in flight for this worker. Return the new count of all workers. Return 0 if it
+  // would exceed `most`, LOST if the slot has another key; both count nothing.
   std::int64_t enter(std::size_t index, std::uint64_t key, std::uint64_t most) {
     Slot& slot = at(index);
     // Count first, then check: two workers at the same time may refuse a request, but never exceed `most`.
@@ -83,7 +84,8 @@ struct Table {
     if (mine.load() != 0) mine.fetch_sub(1);
   }
 
-  // Take one request from the bucket. Return 0, or the nanoseconds until the bucket has one, or LOST.
+  // Take one request from the bucket, and return 0. If it has none, return the nanoseconds until it has one;
+  // LOST if the slot has another key.
   std::int64_t take(std::size_t index, std::uint64_t key, std::int64_t interval,
                     std::int64_t tolerance, std::int64_t now) {
     Slot& slot = at(index);
@@ -96,7 +98,7 @@ struct Table {
     }
   }
 
-  // Set the requests in flight of worker `which`, which has ended, to 0.
+  // Set the counts of requests in flight of worker `which`, which has ended, to 0 in all slots.
   void clear(std::size_t which) {
     for (std::size_t i = 0; i < slots; ++i)
       if (at(i).inside[which].load() != 0) at(i).inside[which].store(0);

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Buckets: the use of limits by callers (buckets.pyi describes the methods, buckets.hpp the memory)."""
+"""Buckets: counters of the limits of callers, in shared memory whose layout is in buckets.hpp."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stddef cimport ptrdiff_t
@@ -29,7 +29,9 @@ def bytes_for(size_t slots, size_t workers):
 
 
 cdef class Buckets:
-    """The table of slots in a buffer that this object holds; checks the numbers of slots and workers."""
+    """Counters of the limits of callers, in a buffer that this object holds. Methods raise ValueError for
+    slots and workers that do not exist.
+    """
 
     cdef Py_buffer _memory
     cdef bint _held

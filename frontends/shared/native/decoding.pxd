@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""Decode names and shapes from the bytes of a message: inline, because every request has some."""
+"""Inline functions that make str and tuples of the texts, names and shapes in a message."""
 
 from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_INCREF
@@ -17,7 +17,7 @@ cdef inline str text_of(const char* data, size_t size):
 
 
 cdef inline str name_of(list names, size_t place, const char* data, size_t size):
-    """Return the str of a name: the object in `names[place]` if it is equal, else a new one, kept there."""
+    """Return the str of UTF-8 bytes: the one in `names[place]` if it is equal, else a new one, kept there."""
     cdef Py_ssize_t known_size = 0
     cdef const char* known
     name = names[<Py_ssize_t>place]

@@ -1,7 +1,6 @@
-// Convert the sums of a row's leaves to answers: mean, base score, link function, class.  No Python type.
+// Convert the sums of a row's leaves to its prediction: scale, base, link function, form.  No Python type.
 //
-// All numbers are double and become float32 once, at the end. A threshold is compared as float32 with the value
-// as float32, which clients would get without the threshold.
+// All numbers are double, and become float32 once, at the end. Value and threshold are compared as float32.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +23,7 @@ enum Link : int {
   kMulticlassOva,
 };
 
-// Conversion of the values of a row.
+// How the values of a row become its prediction.
 enum Form : int {
   kValues = 0,   // one value for each class
   kThreshold,    // one value: 1 above the threshold, else 0
@@ -67,7 +66,10 @@ inline void softmax(double* values, int32_t count) {
   for (int32_t c = 0; c < count; ++c) values[c] /= sum;
 }
 
-// sums[c * stride]: sum of class c. values: buffer for one row. out: answer.width() values.
+// Write the prediction of one row to `out`, answer.width() values.
+//
+// sums     sums[c * stride] is the sum of class c
+// values   scratch memory for one value per class
 inline void finish_row(const Answer& answer, const double* sums, int32_t stride, double* values, float* out) {
   const int32_t classes = static_cast<int32_t>(answer.base.size());
   for (int32_t c = 0; c < classes; ++c) values[c] = sums[c * stride] * answer.scale[c] + answer.base[c];

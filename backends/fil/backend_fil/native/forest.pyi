@@ -11,10 +11,14 @@ LINKS: tuple[str, ...]
 FORMS: tuple[str, ...]
 
 class Forest:
-    """A forest of decision trees that answers rows.
+    """A forest of decision trees, which predicts rows and computes their Shapley values.
 
-    One thread builds it: Forest(…), `add` for each tree in order, `finish`. After that it does not change,
-    and its methods are thread-safe.
+    One thread builds it: Forest(…), `add` for each tree in order, `finish`. After that it must not change,
+    and `predict` and `shap` are thread-safe.
+
+    features    number of features of a row
+    classes     number of sums of leaves per row: one for each class
+    has_cover   whether it was made with covers, which `shap` needs
     """
 
     features: int
@@ -22,16 +26,19 @@ class Forest:
     has_cover: bool
 
     def __init__(self, features: int, classes: int, with_cover: bool = False) -> None:
-        """with_cover   keep the training weight of each node, for Shapley values"""
+        """Create a forest without trees. Raises ValueError for less than one feature or class.
+
+        with_cover   keep the training weight (cover) of each node, for `shap`
+        """
 
     def add(self, fields: Mapping[str, npt.NDArray[Any]], class_id: int) -> None:
-        """Copy one tree, without the GIL.
+        """Add a copy of one tree. The copy releases the GIL.
 
         fields     treelite's arrays by name, contiguous. `threshold`, `leaf_value` and `leaf_vector` are
                    float64; `cover` is float64 per node, or empty
-        class_id   class to whose sum the tree adds, -1 if each leaf has a value for every class
-        Raises ValueError for arrays that do not fit together, nodes that form no tree, an unknown feature or
-        class, and a comparison other than <, <=, > and >=.
+        class_id   class to whose sum the leaves add; -1 if each leaf has a value for every class
+        Raises ValueError for arrays that do not fit together, nodes that do not form a tree, an unknown
+        feature or class, a comparison other than <, <=, > and >=, and a finished forest.
         """
 
     def finish(
@@ -45,28 +52,34 @@ class Forest:
         ratio_c: float = 1.0,
         threshold: float = 0.5,
     ) -> None:
-        """Set how sums of leaves become answers, and end the building. Call it after the last tree.
+        """Set how sums of leaves become predictions, and complete the forest. Call it once, after all trees.
 
-        link    one of LINKS: treelite's names of link functions
-        form    one of FORMS: "values" of each class; "threshold": 1.0 above `threshold`, else 0.0; "argmax":
-                the class with the largest value; "pair": 1 - p, p
+        link    one of LINKS: treelite's names of link functions, applied to the margins (see `base`)
+        form    one of FORMS, with values after the link function. "values": one per class; "threshold": 1.0
+                if the first is above `threshold`, else 0.0; "argmax": the index of the largest; "pair": the
+                one value p as 1 - p, p
         scale   factor of the sum of each class
         base    added to the scaled sum of each class, before the link function
-        Raises ValueError for another name or number of classes.
+        sigmoid_alpha, ratio_c   parameters of link functions, as in treelite
+        Raises ValueError for an unknown link or form, and unless there are `classes` scales and bases.
         """
 
     def predict(self, rows: Rows, out: Rows, start: int, stop: int) -> None:
-        """Write the answers of rows[start:stop] to out[start:stop]. Releases the GIL for larger parts.
+        """Write the predictions of rows[start:stop] to out[start:stop]. Releases the GIL for larger parts.
 
         rows, out   contiguous float32, [n, features] and [n, width]
-        Raises ValueError for other shapes or bounds.
+        Raises ValueError for other shapes or bounds, and before `finish`.
         """
 
     def shap(self, rows: Rows, out: Rows, start: int, stop: int) -> None:
-        """Write the Shapley values of the margins of rows[start:stop] to out[start:stop], without the GIL.
+        """Write the Shapley values of rows[start:stop] to out[start:stop], without the GIL.
 
-        out   [n, classes * (features + 1)]; the last value of each class is the expectation over all rows
-        Raises ValueError for other shapes or bounds, and for a forest without covers.
+        They divide the margin of each class, its value before the link function, among the features.
+        rows   contiguous float32, [n, features]
+        out    contiguous float32, [n, classes * (features + 1)]: for each class a value per feature, then the
+               expected margin over the training rows
+        The caller checks that `depth` is at most 32. Raises ValueError for other shapes or bounds, before
+        `finish`, and for a forest without covers.
         """
 
     @property
@@ -77,16 +90,16 @@ class Forest:
     def trees(self) -> int: ...
     @property
     def depth(self) -> int:
-        """Number of comparisons on the path to the deepest leaf."""
+        """Number of comparisons on the longest path from a root to a leaf."""
 
     @property
     def steps_of_a_row(self) -> float:
-        """Approximate number of comparisons per row."""
+        """Approximate number of comparisons to predict one row, over all trees."""
 
     @property
     def is_narrow(self) -> bool:
-        """Whether a node takes eight bytes. It takes 16 if columns or distances do not fit into 16 bits."""
+        """Whether a node takes eight bytes, after `finish`. Else it takes 16, as in very large forests."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of nodes, leaves, categories and covers."""
+        """Size of nodes, leaf vectors, categories and covers in bytes."""

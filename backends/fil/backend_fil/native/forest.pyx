@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""Forest: a forest of decision trees. forest.pyi documents it, the headers beside this file implement it."""
+"""Forest: a forest of decision trees, implemented by the C++ headers beside this file."""
 
 from libc.stdint cimport int8_t, int32_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool
@@ -88,8 +88,8 @@ cdef enum:
 
 
 cdef class Forest:
-    """Invariants: 1. no tree is added after finish. 2. `layout` and `answer` do not change after
-    finish, so predict and shap are thread-safe."""
+    """A forest of decision trees: predictions and Shapley values of rows. Invariants: 1. no tree is added
+    after finish. 2. `layout` and `answer` do not change after finish, so predict and shap are thread-safe."""
 
     cdef Layout* layout
     cdef Answer answer

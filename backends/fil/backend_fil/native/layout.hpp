@@ -32,13 +32,14 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr uint32_t kMostCategories = 1u << 24;  // float32 has all integers up to here
 
-// Eight bytes: link = delta << 16 | column << 3 | categorical. The value of a leaf is its threshold.
+// A node in eight bytes: link = delta << 16 | column << 3 | categorical. A leaf has delta 0, and its value in
+// `threshold`.
 struct NarrowNode {
   float threshold;
   uint32_t link;
 };
 
-// For forests whose columns or distances do not fit into 16 bits.
+// A node of a forest whose columns or distances do not fit into 16 bits.
 struct WideNode {
   float threshold;
   uint32_t column;  // column << 3 | categorical
@@ -46,7 +47,7 @@ struct WideNode {
   uint32_t unused;
 };
 
-// One tree of treelite: arrays of `count` nodes, not owned.
+// One tree as treelite has it: arrays of `count` nodes, which the caller owns.
 struct Source {
   int32_t count;
   const int32_t* left;           // -1 for a leaf
@@ -113,10 +114,11 @@ class Layout {
     columns.push_back({0, 0});  // column 0: NaN
   }
 
-  // Throws std::invalid_argument for nodes that form no tree, and for an unknown comparison.
+  // Append a copy of one tree. Throws std::invalid_argument for nodes that do not form a tree, an unknown
+  // feature or comparison, and categories or leaf vectors that do not fit.
   void add(const Source& tree, int32_t class_id);
 
-  // Convert to narrow nodes if all values fit. Call it after the last tree.
+  // Convert all nodes to narrow ones if columns and distances fit. Call it once, after the last tree.
   void finish();
 
   int32_t features() const { return features_; }

@@ -55,8 +55,9 @@ inline Layout::Question Layout::numerical(const Source& tree, int32_t node) {
   return {std::nextafterf(-bound, kInfinity), column(feature, true), !swapped};
 }
 
-// An entry in `sets`: count << 2 | sorted << 1 | outside, then `count` words of a bitset, or sorted categories.
-// A bit is set if its category goes right of the question; `outside` is the bit of all other categories.
+// Append the categories of a node to `sets`: a word count << 2 | sorted << 1 | outside, then `count` words: a
+// bitset, or the sorted categories. A bit is set if its category goes to the right; `outside` is the bit of
+// all others.
 inline Layout::Question Layout::categories(const Source& tree, int32_t node) {
   const uint64_t begin = tree.category_begin[node], end = tree.category_end[node];
   if (begin > end || end > tree.category_count) throw std::invalid_argument("categories lie outside of their list");

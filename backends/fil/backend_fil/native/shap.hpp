@@ -15,7 +15,8 @@ constexpr int32_t kDeepestShap = 32;
 
 class Shap {
  public:
-  // Results are added to phi: [classes][features + 1]; the last value of a class is the expectation.
+  // A call adds the Shapley values of one row to phi[classes][features + 1]; the last value of a class is the
+  // expectation. The layout must have covers, and at most kDeepestShap levels.
   Shap(const Layout& layout, const Answer& answer) : layout_(layout), answer_(answer) {}
 
   void operator()(const float* row, double* phi) {
@@ -55,7 +56,7 @@ class Shap {
     return {word & 0xfff8u, word >> 16, reader.threshold(at), NarrowReader::categorical(word)};
   }
 
-  // Append a feature to the path.
+  // Append a step for a feature to the path, and update the weights.
   static void extend(Path& path, double unknown, double known, int32_t feature) {
     const int32_t n = path.length++;
     path.steps[n] = {feature, unknown, known, n == 0 ? 1.0 : 0.0};
@@ -65,7 +66,8 @@ class Shap {
     }
   }
 
-  // Call each(index, weight) with the weights of the path without step k, from the last index to the first.
+  // Call each(index, weight) with the weights that the path has without step k, from the last index to the
+  // first. The path does not change.
   template <class Each>
   static void without(const Path& path, int32_t k, Each each) {
     const int32_t n = path.length - 1;
@@ -82,7 +84,7 @@ class Shap {
     }
   }
 
-  // Remove step k, for a feature that a second node compares.
+  // Remove step k from the path: a second node compares its feature.
   static void remove(Path& path, int32_t k) {
     double weights[kDeepestShap + 2];
     without(path, k, [&](int32_t i, double weight) { weights[i] = weight; });
@@ -146,7 +148,8 @@ class Shap {
   std::vector<float> block_;
 };
 
-// out: float32 [rows][classes][features + 1].
+// Write the Shapley values of `count` rows to out[rows][classes][features + 1]; the last value of a class is
+// the expected margin, with answer.base.
 inline void shap(const Layout& layout, const Answer& answer, const float* rows, size_t count, float* out) {
   const size_t features = static_cast<size_t>(layout.features()), width = layout.classes() * (features + 1);
   std::vector<double> phi(width);

@@ -13,14 +13,15 @@ namespace forest {
 constexpr size_t kBlockBytes = 48 * 1024;  // rows of this size stay in the cache during the loop over all trees
 constexpr int kMostGroups = 32;
 
-// Both readers return for the node at an index: its column, the distance to its children, its threshold.
+// Reads narrow nodes: for the node at an index its column, the distance to its children, and its threshold.
+// WideReader does the same for wide nodes.
 struct NarrowReader {
   const NarrowNode* nodes;
 
   explicit NarrowReader(const Layout& layout) : nodes(layout.narrow.data()) {}
   uint32_t word(size_t at) const { return nodes[at].link; }
   static bool categorical(uint32_t word) { return word & 1; }
-  // With categories, the lowest bits are no part of the column.
+  // Return column * 8: the offset of the column in a block. With categories, the low bits are masked.
   template <bool kHasCategories>
   static size_t column(uint32_t word) { return word & (kHasCategories ? 0xfff8u : 0xffffu); }
   size_t delta(size_t, uint32_t word) const { return word >> 16; }
@@ -39,7 +40,8 @@ struct WideReader {
   float threshold(size_t at) const { return nodes[at].threshold; }
 };
 
-// Return whether a value goes right at a node that compares categories. layout_add.hpp has the format of `set`.
+// Return whether a value goes right at a node that compares categories, with its entry of Layout::sets. NaN
+// goes left.
 inline bool category_goes_right(const uint32_t* set, float value) {
   if (std::isnan(value)) return false;
   const uint32_t head = set[0], count = head >> 2;
@@ -58,7 +60,8 @@ struct Walker {
   Reader reader;
   const uint32_t* sets;
 
-  // Take one step from the node `at`; `values` is column 0 of its lane. Returns the node's delta, 0 for a leaf.
+  // Move `at` to the child for a row; `values` is column 0 of the row's lane. Return the node's delta: 0 for
+  // a leaf, at which `at` stays.
   inline size_t step(size_t& at, const float* values) const {
     const uint32_t word = reader.word(at);
     const size_t delta = reader.delta(at, word);
@@ -71,7 +74,8 @@ struct Walker {
     return delta;
   }
 
-  // Continue eight walks to their leaves. `kApart` is the distance between the values of two walks.
+  // Move the eight positions `at` to their leaves. `kApart` is the distance between the values of two walks:
+  // 1 for eight rows, 0 for one row. `even`: take `depth` steps, without a check for leaves.
   template <int kApart>
   inline void walk(size_t* at, const float* values, int32_t depth, bool even) const {
     size_t a = at[0], b = at[1], c = at[2], d = at[3], e = at[4], f = at[5], g = at[6], h = at[7];
@@ -103,7 +107,7 @@ struct Walker {
   }
 };
 
-// Fill a block with the columns of `count` rows (at most eight): block[column * 8 + row].
+// Fill a block with the columns of `count` rows, at most eight: block[column * 8 + row]. Column 0 is NaN.
 inline void fill_block(const Layout& layout, const float* rows, size_t count, float* block) {
   const size_t features = static_cast<size_t>(layout.features());
   for (int lane = 0; lane < kLanes; ++lane) block[lane] = kNaN;
@@ -201,7 +205,7 @@ class Run {
   size_t columns_;
 };
 
-// Write the answers of `count` rows of layout.features() values to `out`, answer.width() values per row.
+// Write the predictions of `count` rows of layout.features() values to `out`, answer.width() values per row.
 inline void predict(const Layout& layout, const Answer& answer, const float* rows, size_t count, float* out) {
   if (layout.wide.empty()) {
     if (layout.categorical) Run<NarrowReader, true>(layout, answer)(rows, count, out);

@@ -1,1 +1,1 @@
-"""What is written in Cython: fast forms of what modules of this package have in Python as well."""
+"""Cython code: fast forms of functions that this package also has in Python."""

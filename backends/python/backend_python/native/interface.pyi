@@ -1,13 +1,17 @@
 from typing import Any
 
 def plain_number(array: Any) -> int:
-    """Do what datatypes.plain_number does, faster: read numpy's own struct."""
+    """Return the number of the datatype of an array that needs no conversion; 0 for any other object.
+
+    It needs none if it is an np.ndarray, in C order and native byte order, with a dtype of a datatype.
+    """
 
 def array_of(buffer: Any, start: int, number: int, shape: tuple[int, ...]) -> Any:
-    """Do what datatypes.array_of does, faster for a buffer that is a contiguous numpy array.
+    """Return an array of datatype `number` that shares the bytes of `buffer` from byte `start` on.
 
-    Raises ValueError for a wrong shape, and TypeError for one beyond the buffer.
+    BF16 becomes uint16; BYTES is not allowed. The array keeps `buffer` alive, and is writable if it is.
+    Raises ValueError for an invalid shape, TypeError if the buffer is too small.
     """
 
 def open_to_changes(cls: type) -> None:
-    """Let a model set attributes of a compiled class, as it can with those of Python."""
+    """Make a compiled class mutable, so that models can set attributes of it as of a Python class."""

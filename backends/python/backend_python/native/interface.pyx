@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""What the classes of the interface take from C; see interface.pyi."""
+"""Functions of the Python backend's model interface that use the C API of Python and numpy."""
 
 cimport numpy as np
 from cpython.object cimport PyTypeObject

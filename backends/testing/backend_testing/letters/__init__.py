@@ -1,7 +1,7 @@
-"""letters: a language model that costs nothing, for tests and benchmarks.
+"""letters: a language model without computation, for tests and benchmarks.
 
 It continues a text with the letters of the alphabet, or with a text of its configuration. Its tokens are
-bytes. What it can do, it does exactly: seeds, logprobs, penalties, stop strings, structure, many streams.
+bytes. It implements seeds, logprobs, penalties, stop strings, structure and many streams exactly.
 """
 
 from backend_testing.letters.engine import Letters

@@ -1,4 +1,4 @@
-"""The choice of the next letter: logits, penalties, temperature, and what is left to choose from."""
+"""The choice of the next letter: logits, penalties, biases, temperature, top_k, top_p and min_p."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Chances = list[tuple[int, float]]  # (token, logarithm of its probability), most
 
 
 def is_plain(sampling: Sampling) -> bool:
-    """Return whether the most likely letter is taken, and nothing changes which one that is."""
+    """Return whether a request takes the most likely letter, without logprobs, biases and penalties."""
     return (
         not sampling.temperature
         and sampling.logprobs is None
@@ -28,10 +28,10 @@ def is_plain(sampling: Sampling) -> bool:
 
 
 def chances_of(after: int, before: Counter[int], sampling: Sampling) -> Chances:
-    """Return the letters, and ASCII characters with a bias, with their probabilities after a letter.
+    """Return the letters, and other ASCII characters with a bias, with the logarithms of their probabilities.
 
-    after    place of that letter in the alphabet, -1 for no letter. Without penalties and biases, its
-             successor is the most likely letter, and each further one is half as likely as the previous one
+    after    index in ALPHABET of the previous letter, -1 for none. Without penalties and biases, its
+             successor is the most likely letter, and each further one is half as likely as the one before it
     before   how often each token was generated
     """
     logits = {}
@@ -49,7 +49,7 @@ def chances_of(after: int, before: Counter[int], sampling: Sampling) -> Chances:
 
 
 def left(chances: Chances, sampling: Sampling) -> Chances:
-    """Return the letters that top_k, top_p and min_p leave, with their new probabilities."""
+    """Return the letters that top_k, top_p and min_p permit, with probabilities that add up to 1 again."""
     if sampling.top_k:
         chances = chances[: sampling.top_k]
     if sampling.min_p:
@@ -67,7 +67,7 @@ def left(chances: Chances, sampling: Sampling) -> Chances:
 
 
 def drawn(chances: Chances, seed: str, step: int) -> int:
-    """Return a token drawn at random by its probability; the same seed and step give the same token."""
+    """Return a token, drawn by probability; the same chances, seed and step give the same token."""
     digest = hashlib.blake2b(f"{seed} {step}".encode(), digest_size=8).digest()
     point = int.from_bytes(digest, "little") / 2**64
     for token, logprob in chances:
@@ -78,7 +78,7 @@ def drawn(chances: Chances, seed: str, step: int) -> int:
 
 
 def logprob_of(token: int, chances: Chances, most: int) -> Logprob:
-    """Return the log probability of `token` with those of the `most` most likely tokens."""
+    """Return the Logprob of `token`, which includes those of the `most` most likely tokens."""
     known = dict(chances)
     top = tuple(Logprob(each, chr(each), logprob) for each, logprob in chances[:most])
     return Logprob(token, chr(token), known[token], top)

@@ -1,4 +1,4 @@
-"""Examples of letters with their expected answers: python -m core_testing letters"""
+"""Conformance tests of letters, as engine and as backend. Run them with: python -m core_testing letters"""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class TestLettersAsBackend(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        """A request with one answer, which most tests need."""
+        """Return an example with one answer: most tests do not read streams."""
         return Example(
             letters, tmp_path, inputs=_asked("ab", 3), expected={"text_output": _text("abcde")}
         )

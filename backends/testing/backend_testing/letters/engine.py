@@ -1,4 +1,4 @@
-"""Letters: an engine whose tokens cost nothing. One thread generates a token of each stream in turn."""
+"""Letters: an engine without computation. One thread generates a token of each stream in turn."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _IDLE_S = 60.0  # the thread looks again for streams after this time
 
 
 class Letters(Engine):
-    """The engine.
+    """An engine that continues a prompt with the letters of the alphabet, or with a fixed text. Thread-safe.
 
-    text       what every generation gives before it ends; "" for the alphabet without an end
-    context    tokens of prompt and answer together
-    most       generations at once
-    delay_s    time between two tokens of a stream
-    adapters   names that a prompt may have; an adapter makes all letters large
-    steps      tokens generated so far, of all streams
+    text       text of every generation, after which it ends; "" for letters without an end
+    context    largest number of tokens of prompt and generation together
+    most       largest number of generations at once, which EngineInstance respects
+    delay_s    seconds between two tokens of a stream
+    adapters   adapter names that a prompt may use; an adapter makes all letters uppercase
+    steps      number of tokens generated so far, of all streams
     """
 
     quick = True
@@ -82,9 +82,9 @@ class Letters(Engine):
         return stream
 
     def _script(self, sampling: Sampling) -> bytes:
-        """Return the text that a generation gives in the place of letters; b"" if it gives letters.
+        """Return the text in UTF-8 that a generation gives instead of letters; b"" if it gives letters.
 
-        It is `text`, or for a structure one of its choices or a document of its schema.
+        For a structure it is one of its choices or a JSON document of its schema, else it is `text`.
         Raises CoreError(INVALID) for another structure.
         """
         structure = sampling.structure
@@ -99,9 +99,9 @@ class Letters(Engine):
         raise invalid("letters has no other structure than choices and schema")
 
     def embed(self, prompts: Sequence[Prompt]) -> tuple[Any, list[int]]:
-        """Return a row of length 1 for each prompt, and how many tokens each prompt has.
+        """Return (float32[prompts, 8], number of tokens of each prompt).
 
-        Column i counts the tokens whose number modulo 8 is i; then each row is divided by its length.
+        Column i counts the tokens whose number modulo 8 is i; then each row is divided by its Euclidean norm.
         """
         lists = [list(each.tokens) or self.tokenize(each.text) for each in prompts]
         found = np.zeros((len(lists), _DIMENSIONS), np.float32)
@@ -111,9 +111,9 @@ class Letters(Engine):
         return found, list(map(len, lists))
 
     def rank(self, query: str, documents: Sequence[str]) -> tuple[Any, int]:
-        """Return which part (0 to 1) of the query's words each document has, and the tokens of all texts.
+        """Return (float32[documents], number of tokens of query and documents).
 
-        A token is a byte of UTF-8.
+        The score of a document is the fraction of the query's words that it has. A token is a byte of UTF-8.
         """
         words = set(query.split())
         shared = [len(words & set(each.split())) / max(1, len(words)) for each in documents]
@@ -149,7 +149,7 @@ class Letters(Engine):
                 time.sleep(self._delay_s)
 
     def _wait(self) -> bool:
-        """Wait until there is a stream that is not over. Return False once the engine is closed."""
+        """Drop the streams that are over; wait for another if none is left. Return False if closed."""
         with self._changed:
             self._streams = [each for each in self._streams if not each.over]
             while not self._streams and not self._closed:

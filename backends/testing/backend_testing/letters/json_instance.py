@@ -1,4 +1,4 @@
-"""json_instance: a small document that is valid for a JSON schema."""
+"""json_instance: creates a small document for a JSON schema."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _MOST = 1000  # elements and characters
 
 
 def json_instance(schema: Mapping[str, Any] | bool) -> Any:
-    """Return a document for the schema, with required members only and the first of several values.
+    """Return a value for the schema, with required members only and the first of several alternatives.
 
-    Keywords such as pattern, and further parts of allOf, are ignored. Raises CoreError(INVALID) for an
-    unknown type, a $ref without a target, a schema that is no object, and too deep nesting.
+    It may be invalid if the schema uses keywords such as pattern, or several parts of allOf: they are
+    ignored. Raises CoreError(INVALID) for an unknown type, a $ref without a target, a schema that is neither
+    an object nor True, and more than 50 levels.
     """
     return _instance({} if schema is True else schema, schema, 0, top=True)
 

@@ -19,7 +19,7 @@ PARAMETERS = ("adapters", "context", "delay_ms", "most", "task", "template", "te
 
 
 class LettersModel(EngineModel):
-    """A model without files; its parameters are in the README of this package."""
+    """A model without files that runs Letters, with the settings in the parameters of its configuration."""
 
     @classmethod
     def describe(cls, config: ModelConfig, path: Path, backend: core.Backend) -> Description:

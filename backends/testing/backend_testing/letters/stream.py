@@ -22,10 +22,10 @@ _PLAIN_EVENTS = [Event(chr(each), (each,), count=1) for each in range(128)]
 
 
 class Stream:
-    """Tokens of one prompt, one for each `step`, on the thread of the engine.
+    """One generation: each `step`, on the thread of the engine, generates one token for a prompt.
 
     over   whether it has ended or is cancelled
-    used   tokens of the context that it occupies
+    used   number of tokens of the context that it occupies
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Stream:
         self.over = True
 
     def step(self) -> int:
-        """Generate one token and report it as an event. Return 1, or 0 without a token if `over` is set."""
+        """Generate one token and emit an event for it. Return 1; do nothing and return 0 if it is over."""
         if self.over:
             return 0
         token, logprob = self._next()
@@ -84,7 +84,7 @@ class Stream:
         return 1
 
     def _next(self) -> tuple[int, Logprob | None]:
-        """Return the next token, and its log probability if the request wants logprobs, else None."""
+        """Return (next token, its Logprob; None if the request wants no logprobs)."""
         sampling, count = self._sampling, self._count
         ends = self._ends_by_itself and count >= sampling.min_tokens
         if count < len(self._script) or ends:
@@ -136,7 +136,7 @@ class Stream:
         )
 
     def _complete(self, token: int) -> str:
-        """Add a byte. Return the text that it completes; "" while bytes of its character are missing.
+        """Add a byte of the text. Return the text that it completes; "" while a character is incomplete.
 
         Bytes that are not UTF-8 become U+FFFD.
         """
