@@ -161,7 +161,7 @@ class CallsParser(ToolCallParser):
             return self._pass(at + 1)
         if self._has_call and not end and not self._in_list and rest[0] != "{":
             return self._leave(at)
-        if end and TaggedCall.BEGIN.startswith(rest):
+        if self._is_marked and TaggedCall.BEGIN.startswith(rest):
             return False
         self._pass(at)
         self._reader = self._reader_of(rest)

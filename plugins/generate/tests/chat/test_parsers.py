@@ -117,6 +117,8 @@ FRAGMENTS = [
     parts=["<tool_call>", '{"name": "add", "arguments": {', "}", " ", "]", "</tool_call>", "add"],
     cuts=[],
 )
+@example(parts=["<|python_tag|>", "<function=add>"], cuts=[])
+@example(parts=["[TOOL_CALLS]", "<function=add>"], cuts=[])
 def test_any_text_is_parsed_the_same_for_any_cut(family, parts, cuts):
     text = "".join(parts)
 
