@@ -110,7 +110,7 @@ cdef class NativeCall:
     cdef int fill(self, Batch batch) except -1
     cdef int _fill_request(self, int32_t i, list names) except -1
     cdef int _hold(self, raw, core_tensor* tensor) except -1
-    cdef deliver(self)
+    cdef deliver(self, bint succeeded)
     cdef _split(self)
     cdef list tensors(self, Answer* answer, int32_t request)
     cdef raw_of(self, Output* output, int32_t request)

@@ -83,7 +83,7 @@ cdef class NativeExecutor:
         batch.compute_start_ns = _between(
             batch.start_ns, execution.compute_start_ns or start_ns, batch.compute_end_ns
         )
-        call.deliver()
+        call.deliver(status == CORE_OK)
         if status != CORE_OK:
             raise error_of(status, text, self._contract.model)
 
@@ -212,12 +212,12 @@ cdef class NativeCall:
             PyBuffer_Release(&buffer)
             self.execution.targets.push_back(target)
 
-    cdef deliver(self):
-        """Pass the results of the backend to the batch: responses, rescheduled requests, ends of streams."""
+    cdef deliver(self, bint succeeded):
+        """Pass the results of the backend to the batch; after a failure, not those in batch->all."""
         cdef Execution* execution = self.execution
         cdef Answer* answer
         cdef int32_t i, n = <int32_t>len(self.batch.requests)
-        cdef bint whole = execution.together().touched and not execution.together().failed
+        cdef bint whole = succeeded and execution.together().touched
         cdef bint own = False
         cdef size_t r
         for i in range(n):
@@ -236,7 +236,7 @@ cdef class NativeCall:
                 for i in range(n):
                     if execution.own(i) == NULL:
                         self.batch.respond(i, parts[i])
-        elif self.contract.decoupled and not execution.together().failed:
+        elif self.contract.decoupled and succeeded:
             for i in range(n):
                 if execution.own(i) == NULL:  # the request gets no response
                     self.batch.finish(i)

@@ -104,6 +104,7 @@ struct core_answer {
   int32_t request = -1;      // whose targets it may use; -1 for none
   bool touched = false;      // the backend has asked for it, or has written to it
   bool is_later = false;
+  bool is_whole = false;     // batch->all
   bool ended = false;
   int32_t failed = CORE_OK;
   std::string text;          // of the failure

@@ -51,7 +51,7 @@ inline int32_t give(core_answer* answer, const char* name, int32_t dtype, const 
 
 inline int32_t parameter(core_answer* answer, const core_parameter* given) {
   if (!answer || !given || !given->name || (given->kind == CORE_TEXT && !given->text) ||
-      given->kind < CORE_TEXT || given->kind > CORE_NUMBER || (answer->request < 0 && !answer->is_later))
+      given->kind < CORE_TEXT || given->kind > CORE_NUMBER || answer->is_whole)
     return CORE_INVALID;
   try {
     answer->touched = true;

@@ -19,6 +19,7 @@ class Execution : public core_batch {
     has_rows = contract_->has_rows;
     core = calls;
     together_ = answer(-1);
+    together_.is_whole = true;
     all = &together_;
   }
 

@@ -141,6 +141,14 @@ int32_t fails(void*, core_batch*, char* error, size_t size) {
   snprintf(error, size, "the forest is on fire");
   return CORE_UNAVAILABLE;
 }
+// It has asked for outputs, and not written them.
+int32_t breaks_off(void*, core_batch* batch, char* error, size_t size) {
+  const core_tensor* x = core_input(batch, "x");
+  batch->core->output(batch->all, "y", x->dtype, x->shape, x->dimensions, x->byte_size);
+  batch->core->reschedule(batch, 0);
+  snprintf(error, size, "the kernel has failed");
+  return CORE_UNAVAILABLE;
+}
 int32_t fails_without_text(void*, core_batch*, char*, size_t) { return CORE_INTERNAL; }
 int32_t fails_without_end(void*, core_batch*, char* error, size_t size) {
   memset(error, 'e', size);
@@ -165,10 +173,10 @@ int32_t fails_first(void* self, core_batch* batch, char* error, size_t size) {
 int32_t nonsense(void*, core_batch* batch, char*, size_t) {
   const core_calls* core = batch->core;
   int64_t shape = 1;
-  core_parameter bad = {nullptr, nullptr, 0, 0, 99, 0};
+  core_parameter bad = {nullptr, nullptr, 0, 0, 99, 0}, good = {"p", nullptr, 1, 0, CORE_INTEGER, 0};
   bool wrong = core->output(nullptr, "y", CORE_FP32, &shape, 1, 0) || core->one(batch, -1) ||
                core->one(batch, batch->request_count) || core->one(nullptr, 0) ||
-               core->parameter(batch->all, &bad) == CORE_OK || core->parameter(nullptr, &bad) == CORE_OK ||
+               core->parameter(batch->all, &good) == CORE_OK || core->parameter(nullptr, &bad) == CORE_OK ||
                core->parameter(core->one(batch, 0), nullptr) == CORE_OK ||
                core->parameter(core->one(batch, 0), &bad) == CORE_OK ||
                core->fail(nullptr, 1, nullptr) == CORE_OK || core->reschedule(batch, -5) == CORE_OK ||
@@ -320,6 +328,7 @@ const std::map<std::string, Execute> players = {
     {"negative_shape", negative_shape}, {"huge_shape", huge_shape}, {"too_large", too_large},
     {"negative_dimensions", negative_dimensions}, {"many_dimensions", many_dimensions}, {"no_shape", no_shape},
     {"other_size", other_size}, {"twice", twice}, {"no_data", no_data}, {"silent", silent}, {"fails", fails},
+    {"breaks_off", breaks_off},
     {"fails_without_text", fails_without_text}, {"fails_without_end", fails_without_end},
     {"fails_in_no_language", fails_in_no_language}, {"fails_unheard_of", fails_unheard_of}, {"fatal", fatal},
     {"fails_first", fails_first}, {"nonsense", nonsense}, {"malformed_text", malformed_text},

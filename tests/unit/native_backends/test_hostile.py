@@ -58,6 +58,23 @@ def test_an_error_has_the_kind_that_the_backend_gave(serve):
     assert failed.value.kind is Kind.UNAVAILABLE
 
 
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_outputs_of_an_execution_that_has_failed_are_not_sent(serve, decoupled):
+    more = "model_transaction_policy { decoupled: true }" if decoupled else "dynamic_batching { }"
+    served = serve("breaks_off", more=more)
+
+    for answer in served.together([X, X]):
+        assert isinstance(answer, CoreError)
+        assert (answer.kind, answer.message) == (Kind.UNAVAILABLE, "the kernel has failed")
+
+
+def test_a_decoupled_model_whose_execution_fails_does_not_end_without_an_error(serve):
+    served = serve("fails", more="model_transaction_policy { decoupled: true }")
+
+    with pytest.raises(CoreError, match="the forest is on fire"):
+        served.ask(X)
+
+
 def test_a_fatal_error_takes_the_instance_out_of_service(serve):
     served = serve("fatal")
 
