@@ -16,6 +16,8 @@ from conformance.launcher import Launcher
 from sklearn import datasets
 from sklearn.linear_model import LinearRegression
 
+from core.system.platform import PORTABLE
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODELS = EXAMPLES / "models"
 FORESTS = ["tumours", "wine", "wine_features", "wine_label", "wine_pipeline", "wine_bls"]
@@ -32,7 +34,8 @@ def server(pytestconfig, memory_socket):
     launcher = Launcher(pytestconfig)
     launcher.kind = "core"
     names = ["digits", "breast_cancer", "linear", "iris", "preprocess", *FORESTS]
-    yield launcher.start(names, f"--shared-memory-socket={memory_socket}", source=MODELS)
+    options = [] if PORTABLE else [f"--shared-memory-socket={memory_socket}"]
+    yield launcher.start(names, *options, source=MODELS)
     launcher.stop_all(wait=True)
 
 
@@ -63,7 +66,10 @@ def test_tritonclient_http_gets_digits_and_diagnoses_right(server):
     assert lines[6:] == ["tumour benign: served benign"] * 3
 
 
-@pytest.mark.parametrize("by", ["name", "socket"])
+SEALED = pytest.mark.skipif(PORTABLE, reason="only Linux has memory that can be sealed")
+
+
+@pytest.mark.parametrize("by", ["name", pytest.param("socket", marks=SEALED)])
 def test_a_client_with_a_pool_gets_digits_right(server, memory_socket, by):
     socket = [memory_socket] if by == "socket" else []
 
@@ -73,6 +79,7 @@ def test_a_client_with_a_pool_gets_digits_right(server, memory_socket, by):
     assert len(lines) == 10
 
 
+@SEALED
 @pytest.mark.parametrize("page", ["clients/python/README.md", "docs/serve/shared-memory.md"])
 def test_the_block_of_a_page_about_shared_memory_runs(server, memory_socket, page):
     text = (EXAMPLES.parent / page).read_text()

@@ -217,7 +217,9 @@ def kept(server):
     for pid in processes(server):
         for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
-                found[re.sub(r"[0-9]+", "", os.readlink(fd))] += 1
+                # Files have random names: core-requests-a1b2c3d4 (deleted).
+                name = re.sub(r"-[a-z0-9_]+ \(deleted\)", "", os.readlink(fd))
+                found[re.sub(r"[0-9]+", "", name)] += 1
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
         found["mapped memfd"] += len(re.findall("memfd:", maps))
         found["mapped /dev/shm"] += len(re.findall("/dev/shm/", maps))

@@ -10,11 +10,14 @@ import sys
 
 import grpc
 import numpy as np
+import pytest
 from conformance.model import Model
 from conformance.protocol import wait_until
 from core_client import SharedMemoryPool
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
+
+from core.system.platform import PORTABLE
 
 from .workers import BODY, CONNECTIONS, ENGINES, children, who
 
@@ -110,6 +113,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux has memory that can be sealed")
 def test_memory_that_is_lent_is_known_to_all_workers_also_later_and_to_none_when_it_is_over(
     launch, tmp_path
 ):

@@ -117,7 +117,7 @@ def test_the_commands_of_the_page_work_as_described(tmp_path, run):
     server.until("Started GRPCInferenceService")
 
     both = shell(answered[1])
-    assert '"extensions"' in both and "nv_cpu_utilization" in both
+    assert '"extensions"' in both and "core_request_memory_refusals" in both
     assert [kind for kind, _ in refused] == ["bash", "json", "bash", "json"]
     for command, answer in zip(refused[::2], refused[1::2], strict=True):
         assert shell(command[1]) == answer[1].strip()

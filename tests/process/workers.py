@@ -8,6 +8,8 @@ import numpy as np
 from conformance.model import Model
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+from core.system.platform import PORTABLE
+
 # Returns the process in which it runs: a thread of the worker.
 WHO = """
 import os
@@ -30,6 +32,8 @@ BODY = {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]
 ENGINES = ["grpcio", "native"]
 if find_spec("frontends.grpc.native.connection") is None:  # built without libnghttp2
     ENGINES.remove("native")
+if PORTABLE:  # the supervisor opens the socket, which grpcio cannot take
+    ENGINES.remove("grpcio")
 # So many connections that both of two workers get some, but for once in 10^12 runs.
 CONNECTIONS = 40
 

@@ -88,7 +88,9 @@ class Server:
         found: Counter[str] = Counter()
         for link in Path(f"/proc/{self.pid}/fd").iterdir():
             try:
-                found[re.sub(r"[0-9]+", "", os.readlink(link)).replace(str(self.models), "")] += 1
+                # Files have random names: core-requests-a1b2c3d4 (deleted).
+                name = re.sub(r"-[a-z0-9_]+ \(deleted\)", "", os.readlink(link))
+                found[re.sub(r"[0-9]+", "", name).replace(str(self.models), "")] += 1
             except OSError:
                 continue
         return found
