@@ -29,10 +29,13 @@ EVENT_HEADERS = {
 }
 
 
-def service(category: str, work: Service) -> Service:
-    """Return a service that checks --openai-restricted-api and refuses in OpenAI's form.
+def service(
+    category: str, work: Service, refused: Callable[[CoreError], HttpResponse] = refusal_of
+) -> Service:
+    """Return a service that checks --openai-restricted-api and refuses in the form of its API.
 
     category   of that flag
+    refused    returns the response for an error
     """
 
     async def serve(server: InferenceServer, call: HttpRequest) -> HttpResponse:
@@ -43,7 +46,7 @@ def service(category: str, work: Service) -> Service:
             return await work(server, call)
         except CoreError as error:
             log.failed("" if call.asked is None else call.asked.id, error)
-            return refusal_of(error)
+            return refused(error)
 
     serve.__doc__ = work.__doc__
     return serve
