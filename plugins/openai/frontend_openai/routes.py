@@ -10,6 +10,7 @@ from frontend_openai.embeddings import embeddings
 from frontend_openai.errors import in_form
 from frontend_openai.messages import count_tokens, in_message_form, message_refusal, messages
 from frontend_openai.models import TextModels
+from frontend_openai.rerank import rerank
 from frontend_openai.responses import responses
 from frontend_openai.service import json_response, service
 from frontends.http.extra_routes import HttpRoutes, Refusals
@@ -54,6 +55,7 @@ ROWS: tuple[Route, ...] = (
     row("POST", "/v1/chat/completions", "inference", service("inference", chat_completions)),
     row("POST", "/v1/completions", "inference", service("inference", completions)),
     row("POST", "/v1/embeddings", "inference", service("inference", embeddings)),
+    row("POST", "/v1/rerank", "inference", service("inference", rerank)),
     row("POST", "/v1/responses", "inference", service("inference", responses)),
     row("POST", "/v1/messages", "inference", service("inference", messages, message_refusal)),
     row(

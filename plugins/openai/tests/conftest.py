@@ -247,6 +247,7 @@ LETTERS = {
         text="<think>hm</think>yes", template=TOOL_TEMPLATE + "{# <think> #}"
     ),
     "vectors": letters_config(task="embed"),
+    "scores": letters_config(task="rank"),
     "forever": letters_config(context="100000000"),
 }
 
