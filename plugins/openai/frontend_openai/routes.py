@@ -13,6 +13,7 @@ from frontend_openai.models import TextModels
 from frontend_openai.rerank import rerank
 from frontend_openai.responses import responses
 from frontend_openai.service import json_response, service
+from frontend_openai.tokenize import detokenize, tokenize
 from frontends.http.extra_routes import HttpRoutes, Refusals
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.names import as_known
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from core.server import InferenceServer
 
 # Starts of paths, and the form of their refusals: the first that fits decides.
-REFUSALS: tuple[Refusals, ...] = (("/v1/messages", in_message_form), ("/v1/", in_form))
+REFUSALS: tuple[Refusals, ...] = (
+    ("/v1/messages", in_message_form),
+    *((below, in_form) for below in ("/v1/", "/tokenize", "/detokenize")),
+)
 # Names may have slashes, as those of the hubs do.
 _MODEL = "/v1/models/(?P<model>.+)"
 
@@ -64,6 +68,8 @@ ROWS: tuple[Route, ...] = (
         "inference",
         service("inference", count_tokens, message_refusal),
     ),
+    row("POST", "/tokenize", "inference", service("inference", tokenize)),
+    row("POST", "/detokenize", "inference", service("inference", detokenize)),
     row("GET", "/v1/models", "metadata", service("model-repository", models)),
     row("POST", f"{_MODEL}/load", "repository.load", service("model-repository", load)),
     row("POST", f"{_MODEL}/unload", "repository.unload", service("model-repository", unload)),
