@@ -21,7 +21,7 @@ from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
 from frontend_openai.options import OpenAIOptions
 from frontend_openai.sampling import MOST_CHOICES, SamplingFields, read_sampling
-from frontend_openai.service import run
+from frontend_openai.service import logs_usage, run
 from frontends.http.message import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
     document.ignore(_WITHOUT_EFFECT)
     document.end()
     model.check(prompt, sampling)
-    counts = fields.usage or not fields.stream
+    counts = fields.usage or not fields.stream or logs_usage(server)
     asked = Asked(fields.stream, counts, fields.logprobs is not None)
     requests = [
         model.request(prompt, seeded(sampling, number), asked) for number in range(fields.n)
@@ -82,7 +82,7 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
         generation = Generation(
             events, model.output, lambda: tail(chunks, usage, fields.usage), error_event
         )
-        return await run(server, call, model, generation, requests, None)
+        return await run(server, call, model, generation, requests, usage, None)
     head = Head("chatcmpl", "chat.completion", name or "")
     texts = [
         ChatMessage(index, usage, text_parser(model, tools, prompt), fields.logprobs)
@@ -94,7 +94,7 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
         members = [each.members() for each in texts]
         return {**head.members, "choices": members, "usage": usage.members()}
 
-    return await run(server, call, model, generation, requests, whole)
+    return await run(server, call, model, generation, requests, usage, whole)
 
 
 def _read_fields(document: Document, sampling: SamplingFields) -> ChatFields:

@@ -64,14 +64,14 @@ async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         maker = MessageEvents(identifier, request.model)
         events = AnswerEvents(maker, usage, parser, lambda end: maker.end(end, **_counts(usage)))
         generation = Generation([events], model.output, bytes, _error_event)
-        return await run(server, call, model, generation, requests, None)
+        return await run(server, call, model, generation, requests, usage, None)
     answer = WholeAnswer(usage, parser)
     generation = Generation([answer], model.output, bytes, _error_event)
 
     def whole() -> dict[str, Any]:
         return message(identifier, request.model, answer.parts, answer.finish, **_counts(usage))
 
-    return await run(server, call, model, generation, requests, whole)
+    return await run(server, call, model, generation, requests, usage, whole)
 
 
 async def count_tokens(server: InferenceServer, call: HttpRequest) -> HttpResponse:

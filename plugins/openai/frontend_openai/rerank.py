@@ -16,6 +16,7 @@ from core.request import InferenceRequest
 from core.tensor import Tensor
 from frontend_openai.document import Document, read_document
 from frontend_openai.errors import wrong
+from frontend_openai.events import Usage
 from frontend_openai.models import name_of_task
 from frontend_openai.service import json_response
 from frontends.http.message import HttpRequest, HttpResponse
@@ -50,6 +51,7 @@ async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         raise internal(f"output 'scores' has the shape {list(scores.shape)} for {len(texts)} texts")
     order = np.argsort(-scores, kind="stable")[:most]
     tokens = int(response.output("num_input_tokens").array.sum())
+    call.usage = Usage(1, tokens)
     results = [_result(int(at), float(scores[at]), texts, returns) for at in order]
     return json_response(
         {

@@ -48,7 +48,7 @@ async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     if request.stream:
         events = AnswerEvents(maker, usage, parser, lambda finish: _end(maker, finish, usage))
         generation = Generation([events], model.output, bytes, lambda error: _failed(maker, error))
-        return await run(server, call, model, generation, requests, None)
+        return await run(server, call, model, generation, requests, usage, None)
     answer = WholeAnswer(usage, parser)
     generation = Generation([answer], model.output, bytes, lambda error: _failed(maker, error))
 
@@ -57,7 +57,7 @@ async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         found: dict[str, Any] = _end(maker, answer.finish, usage)[-1]["response"]
         return found
 
-    return await run(server, call, model, generation, requests, whole)
+    return await run(server, call, model, generation, requests, usage, whole)
 
 
 def _end(maker: ResponseEvents, finish: str, usage: Usage) -> list[dict[str, Any]]:
