@@ -14,6 +14,7 @@ from frontend_openai.rerank import rerank
 from frontend_openai.responses import responses
 from frontend_openai.service import json_response, service
 from frontend_openai.tokenize import detokenize, tokenize
+from frontend_openai.transcriptions import transcriptions
 from frontends.http.extra_routes import HttpRoutes, Refusals
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.names import as_known
@@ -68,6 +69,7 @@ ROWS: tuple[Route, ...] = (
         "inference",
         service("inference", count_tokens, message_refusal),
     ),
+    row("POST", "/v1/audio/transcriptions", "inference", service("inference", transcriptions)),
     row("POST", "/tokenize", "inference", service("inference", tokenize)),
     row("POST", "/detokenize", "inference", service("inference", detokenize)),
     row("GET", "/v1/models", "metadata", service("model-repository", models)),
