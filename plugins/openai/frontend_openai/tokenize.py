@@ -10,7 +10,7 @@ from frontend_openai.conversation import prompt_of
 from frontend_openai.document import Document, read_document
 from frontend_openai.engine_info import EngineInfo, info_of
 from frontend_openai.errors import wrong
-from frontend_openai.models import TextModels, unknown_model
+from frontend_openai.models import TextModels
 from frontend_openai.sampling import is_tokens
 from frontend_openai.service import json_response
 from frontend_openai.tokens import check_engine, detokenized, tokenized
@@ -61,10 +61,13 @@ async def detokenize(server: InferenceServer, call: HttpRequest) -> HttpResponse
 
 
 def _read_model(server: InferenceServer, document: Document) -> tuple[str, EngineInfo]:
-    """Return the name of a model of an engine, of any task, and its facts."""
+    """Return the name of a model of an engine, of any task, and its facts.
+
+    An adapter has the tokens of its model.
+    """
     name = document.text("model") or ""
     if not server.models.knows(name):
-        raise unknown_model(name)
+        name = TextModels.of(server).find(name)[0].signature.name
     info = info_of(server.models.config(name))
     check_engine(name, info)
     return name, info

@@ -21,6 +21,10 @@ def test_tokens_of_a_prompt(asked):
     assert plain["tokens"] == [97, 98]
 
 
+def test_an_adapter_has_the_tokens_of_its_model(asked):
+    assert asked(TOKENIZE, {"model": "letters:loud", "prompt": "ab"})[1]["tokens"] == [256, 97, 98]
+
+
 def test_the_text_of_each_token(asked):
     body = {"model": "letters", "prompt": "abä", "return_token_strs": True}
 
