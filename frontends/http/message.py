@@ -26,6 +26,13 @@ class EndsEarly(Protocol):
         """Cancel the request, and send `error` as the last of its responses."""
 
 
+class CountsTokens(Protocol):
+    """Counts the tokens of a request and its response, for the access log."""
+
+    def token_counts(self) -> tuple[int, int]:
+        """Return the tokens of all prompts, and the generated ones so far; -1 where unknown."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class HttpRequest:
     """One HTTP request, complete.
@@ -45,6 +52,7 @@ class HttpRequest:
     query: str = ""  # of the path, as received; only of GET
     asked: InferenceRequest | None = None  # that a service has read from it
     reply: EndsEarly | None = None  # its responses, if they can be ended early
+    usage: CountsTokens | None = None  # None for a service without tokens
 
     @property
     def model(self) -> str:

@@ -52,6 +52,8 @@ class AccessLogEntry:
     bytes_in: int = 0  # of the body or message, as received
     bytes_out: int = 0  # of the body or of all messages of the response
     status: int = 0  # of HTTP, or the code of gRPC
+    prompt_tokens: int = -1  # of all prompts; -1 if unknown
+    tokens: int = -1  # generated; -1 if unknown
 
     def belong(self, traceparent: str) -> None:
         """Set the trace id from the value of a `traceparent` header. Ignore an empty or invalid value."""
@@ -69,7 +71,8 @@ class AccessLogEntry:
     def line(self, epoch_ns: int) -> dict[str, Any]:
         """Return the JSON object of the line.
 
-        Fields that are empty text are left out, except `client`. Texts of clients are cut to LONGEST_TEXT.
+        Fields that are empty text, except `client`, and unknown counts of tokens are left out. Texts of
+        clients are cut to LONGEST_TEXT.
         epoch_ns   time.time_ns() - time.monotonic_ns(), to convert monotonic times
         """
         found: dict[str, Any] = {
@@ -86,6 +89,10 @@ class AccessLogEntry:
         found["duration_us"] = (self.ended_ns - self.began_ns) // 1000
         found["bytes_in"] = self.bytes_in
         found["bytes_out"] = self.bytes_out
+        if self.prompt_tokens >= 0:
+            found["prompt_tokens"] = self.prompt_tokens
+        if self.tokens >= 0:
+            found["tokens"] = self.tokens
         return found
 
 

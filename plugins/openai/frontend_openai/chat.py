@@ -8,22 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-from core_generate.chat import (
-    TEMPLATES,
-    Conversation,
-    Tools,
-    parser_of,
-    read_messages,
-    read_response_format,
-    read_tools,
-    render,
-)
+from core_generate.chat import Tools, read_messages, read_response_format, read_tools
 
-from core.errors import invalid
 from frontend_openai.adapter import Asked, Prompt, TextModel
-from frontend_openai.chat_choice import ChatEvents, ChatMessage, Parser
+from frontend_openai.chat_choice import ChatEvents, ChatMessage
 from frontend_openai.completions import read_stream, seeded, tail
+from frontend_openai.conversation import prompt_of, text_parser
 from frontend_openai.document import Document, read_document
 from frontend_openai.errors import wrong
 from frontend_openai.events import Chunks, Head, Usage, error_event
@@ -31,7 +21,7 @@ from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
 from frontend_openai.options import OpenAIOptions
 from frontend_openai.sampling import MOST_CHOICES, SamplingFields, read_sampling
-from frontend_openai.service import run
+from frontend_openai.service import logs_usage, run
 from frontends.http.message import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -76,7 +66,7 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
     document.ignore(_WITHOUT_EFFECT)
     document.end()
     model.check(prompt, sampling)
-    counts = fields.usage or not fields.stream
+    counts = fields.usage or not fields.stream or logs_usage(server)
     asked = Asked(fields.stream, counts, fields.logprobs is not None)
     requests = [
         model.request(prompt, seeded(sampling, number), asked) for number in range(fields.n)
@@ -86,16 +76,16 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
         head = Head("chatcmpl", "chat.completion.chunk", name or "")
         chunks = Chunks(head, fields.usage)
         events = [
-            ChatEvents(chunks, index, usage, _parser(model, tools, prompt), fields.logprobs)
+            ChatEvents(chunks, index, usage, text_parser(model, tools, prompt), fields.logprobs)
             for index in range(fields.n)
         ]
         generation = Generation(
             events, model.output, lambda: tail(chunks, usage, fields.usage), error_event
         )
-        return await run(server, call, model, generation, requests, None)
+        return await run(server, call, model, generation, requests, usage, None)
     head = Head("chatcmpl", "chat.completion", name or "")
     texts = [
-        ChatMessage(index, usage, _parser(model, tools, prompt), fields.logprobs)
+        ChatMessage(index, usage, text_parser(model, tools, prompt), fields.logprobs)
         for index in range(fields.n)
     ]
     generation = Generation(texts, model.output, bytes, error_event)
@@ -104,7 +94,7 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
         members = [each.members() for each in texts]
         return {**head.members, "choices": members, "usage": usage.members()}
 
-    return await run(server, call, model, generation, requests, whole)
+    return await run(server, call, model, generation, requests, usage, whole)
 
 
 def _read_fields(document: Document, sampling: SamplingFields) -> ChatFields:
@@ -128,40 +118,4 @@ def _read_prompt(document: Document, model: TextModel, tools: Tools) -> Prompt:
     arguments = document.take("chat_template_kwargs") or {}
     if type(arguments) is not dict:
         raise wrong("chat_template_kwargs", "expected an object")
-    if conversation.audio:
-        raise wrong(
-            "messages", f"model '{model.signature.name}' does not support sound", "unsupported"
-        )
-    text = _prompt_text(conversation, model, tools, arguments)
-    whole = orjson.dumps(messages) if model.takes_messages else b""
-    return Prompt(text, images=conversation.images, messages=whole)
-
-
-def _prompt_text(
-    conversation: Conversation, model: TextModel, tools: Tools, arguments: dict[str, Any]
-) -> str:
-    info = model.info
-    template = info.template
-    if not template:
-        if info.is_engine:
-            raise invalid(
-                f"model '{model.signature.name}' has no chat template; use /v1/completions, or write the "
-                "parameter chat_template into its configuration"
-            )
-        if model.takes_messages:
-            return ""
-        only = conversation.messages[0]
-        text = only["content"]
-        if len(conversation.messages) == 1 and isinstance(text, str) and not tools.functions:
-            return text
-        template = TEMPLATES["plain"]
-    functions = tools.functions or None
-    return render(
-        template, conversation, functions, bos=info.bos, eos=info.eos, arguments=arguments
-    )
-
-
-def _parser(model: TextModel, tools: Tools, prompt: Prompt) -> Parser | None:
-    """Return a parser of the text; None if it is nothing but content."""
-    parser = parser_of(model.info.template, tools, prompt=prompt.text)
-    return None if parser.plain else parser
+    return prompt_of(conversation, model, tools, arguments, messages)

@@ -17,6 +17,11 @@ MOST_VALUES = 1_000_000  # values and keys of a request: a prompt of tokens has 
 
 def read_document(body: Buffer) -> Document:
     """Return the JSON object of a body. Raises CoreError(INVALID) if it is none, or has too many values."""
+    return Document(read_object(body))
+
+
+def read_object(body: Buffer) -> dict[str, Any]:
+    """Return the members of a body's JSON object. Raises CoreError as `read_document`."""
     if (count := count_values(body)) > MOST_VALUES:
         raise invalid(f"the request has {count} JSON values; at most {MOST_VALUES} are accepted")
     try:
@@ -25,7 +30,7 @@ def read_document(body: Buffer) -> Document:
         raise invalid(f"the body is not JSON: {error}") from None
     if type(found) is not dict:
         raise invalid("the body is no JSON object")
-    return Document(found)
+    return found
 
 
 class Document:

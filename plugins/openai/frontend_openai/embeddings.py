@@ -18,9 +18,9 @@ from core.request import InferenceRequest
 from core.tensor import Tensor
 from frontend_openai.adapter import TOKENS
 from frontend_openai.document import Document, read_document
-from frontend_openai.engine_info import info_of
 from frontend_openai.errors import wrong
-from frontend_openai.models import unknown_model
+from frontend_openai.events import Usage
+from frontend_openai.models import name_of_task
 from frontend_openai.sampling import is_tokens
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.services.traced import submit
@@ -36,7 +36,7 @@ _EMBED = "embed"
 async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Compute the embeddings of texts or lists of tokens."""
     document = read_document(call.body)
-    name = _read_model(server, document)
+    name = name_of_task(server, document, _EMBED, "computes no embeddings")
     call.captures = {"model": name, "version": None}
     requests = _read_inputs(document, name)
     form = document.text("encoding_format") or "float"
@@ -50,6 +50,7 @@ async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse
     responses = await _responses(server, call, requests)
     rows = np.concatenate([_rows(each) for each in responses])
     tokens = sum(int(each.output("num_input_tokens").array.sum()) for each in responses)
+    call.usage = Usage(1, tokens)
     data = [
         {"object": "embedding", "index": index, "embedding": _written(row, form)}
         for index, row in enumerate(rows)
@@ -57,16 +58,6 @@ async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     found = {"object": "list", "data": data, "model": name, "usage": usage}
     return HttpResponse(200, JSON_HEADERS, orjson.dumps(found, option=orjson.OPT_SERIALIZE_NUMPY))
-
-
-def _read_model(server: InferenceServer, document: Document) -> str:
-    name = document.text("model") or ""
-    if not server.models.knows(name):
-        raise unknown_model(name)
-    task = info_of(server.models.config(name)).task
-    if task != _EMBED:
-        raise wrong("model", f"model '{name}' computes no embeddings; its task is {task}")
-    return name
 
 
 def _read_inputs(document: Document, name: str) -> list[InferenceRequest]:

@@ -53,7 +53,7 @@ def members_of(error: CoreError, status: int) -> dict[str, Any]:
 def refusal_of(error: CoreError) -> HttpResponse:
     """Return the response for an error."""
     answer = error_answer(error)
-    answer.body = orjson.dumps({"error": _encodable(members_of(error, answer.status))})
+    answer.body = orjson.dumps({"error": encodable(members_of(error, answer.status))})
     return answer
 
 
@@ -76,7 +76,7 @@ def _members(
     return {"message": text, "type": kind, "param": param, "code": code or _CODES.get(status)}
 
 
-def _encodable(members: Mapping[str, Any]) -> dict[str, Any]:
+def encodable(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members without lone surrogates, which names of a request may have."""
     return {
         name: value.encode("utf-8", "backslashreplace").decode()

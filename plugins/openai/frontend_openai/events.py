@@ -70,11 +70,12 @@ def error_event(error: CoreError) -> bytes:
 class Usage:
     """Counts the tokens of one call.
 
-    prompts   of the call: several choices of one prompt count it once
+    prompts         of the call: several choices of one prompt count it once
+    prompt_tokens   of each prompt; -1 if not known yet
     """
 
-    def __init__(self, prompts: int):
-        self._prompts = [-1] * prompts
+    def __init__(self, prompts: int, prompt_tokens: int = -1):
+        self._prompts = [prompt_tokens] * prompts
         self._tokens = -1
 
     def count(self, prompt: int, piece: Piece) -> None:
@@ -83,6 +84,11 @@ class Usage:
             self._prompts[prompt] = piece.prompt_tokens
         if piece.tokens >= 0:
             self._tokens = max(self._tokens, 0) + piece.tokens
+
+    def token_counts(self) -> tuple[int, int]:
+        """Return the tokens of all prompts, and the generated ones; -1 where the model does not count."""
+        known = [each for each in self._prompts if each >= 0]
+        return (sum(known) if known else -1), self._tokens
 
     def members(self) -> dict[str, Any] | None:
         """Return the usage; None if the model does not count."""

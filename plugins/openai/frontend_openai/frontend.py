@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from frontend_openai.errors import in_form
 from frontend_openai.options import OpenAIOptions
-from frontend_openai.routes import BELOW, ROWS
+from frontend_openai.routes import REFUSALS, ROWS
 from frontends.http.cors import Cors
 from frontends.http.interceptors import restrictions
 from frontends.http.listener import HttpListener
@@ -28,7 +27,7 @@ class OpenAIFrontend(HttpListener):
         self._options = OpenAIOptions.of(server.options)
         super().__init__(
             server,
-            Router(restrictions(http.http_restricted_api), ROWS, refusals=((BELOW, in_form),)),
+            Router(restrictions(http.http_restricted_api), ROWS, refusals=REFUSALS),
             "OpenAI HTTPService",
             http.http_address,
             self._options.openai_port,

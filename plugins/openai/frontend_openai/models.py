@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from core.errors import CoreError, Kind
 from core.request import NEWEST
 from frontend_openai.adapter import TextModel
+from frontend_openai.document import Document
 from frontend_openai.engine_info import info_of
-from frontend_openai.errors import FieldError
+from frontend_openai.errors import FieldError, wrong
 from frontend_openai.options import OpenAIOptions
 
 if TYPE_CHECKING:
@@ -113,3 +114,18 @@ def unknown_model(name: str) -> FieldError:
         "model_not_found",
         Kind.NOT_FOUND,
     )
+
+
+def name_of_task(server: InferenceServer, document: Document, task: str, otherwise: str) -> str:
+    """Return the field `model` of a request that needs a model of one task.
+
+    otherwise   what a model of another task does not do, for the error
+    Raises FieldError for an unknown model, and for one of another task.
+    """
+    name = document.text("model") or ""
+    if not server.models.knows(name):
+        raise unknown_model(name)
+    found = info_of(server.models.config(name)).task
+    if found != task:
+        raise wrong("model", f"model '{name}' {otherwise}; its task is {found}")
+    return name

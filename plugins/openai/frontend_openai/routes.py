@@ -1,4 +1,4 @@
-"""The table of OpenAI's routes."""
+"""The table of the routes of OpenAI, and of others with the same models."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from frontend_openai.chat import chat_completions
 from frontend_openai.completions import completions
 from frontend_openai.embeddings import embeddings
 from frontend_openai.errors import in_form
+from frontend_openai.messages import count_tokens, in_message_form, message_refusal, messages
 from frontend_openai.models import TextModels
+from frontend_openai.rerank import rerank
+from frontend_openai.responses import responses
 from frontend_openai.service import json_response, service
-from frontends.http.extra_routes import HttpRoutes
+from frontend_openai.tokenize import detokenize, tokenize
+from frontend_openai.transcriptions import transcriptions
+from frontends.http.extra_routes import HttpRoutes, Refusals
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.names import as_known
 from frontends.http.route import Route, row
@@ -18,7 +23,11 @@ from frontends.http.route import Route, row
 if TYPE_CHECKING:
     from core.server import InferenceServer
 
-BELOW = "/v1/"
+# Starts of paths, and the form of their refusals: the first that fits decides.
+REFUSALS: tuple[Refusals, ...] = (
+    ("/v1/messages", in_message_form),
+    *((below, in_form) for below in ("/v1/", "/tokenize", "/detokenize")),
+)
 # Names may have slashes, as those of the hubs do.
 _MODEL = "/v1/models/(?P<model>.+)"
 
@@ -51,6 +60,18 @@ ROWS: tuple[Route, ...] = (
     row("POST", "/v1/chat/completions", "inference", service("inference", chat_completions)),
     row("POST", "/v1/completions", "inference", service("inference", completions)),
     row("POST", "/v1/embeddings", "inference", service("inference", embeddings)),
+    row("POST", "/v1/rerank", "inference", service("inference", rerank)),
+    row("POST", "/v1/responses", "inference", service("inference", responses)),
+    row("POST", "/v1/messages", "inference", service("inference", messages, message_refusal)),
+    row(
+        "POST",
+        "/v1/messages/count_tokens",
+        "inference",
+        service("inference", count_tokens, message_refusal),
+    ),
+    row("POST", "/v1/audio/transcriptions", "inference", service("inference", transcriptions)),
+    row("POST", "/tokenize", "inference", service("inference", tokenize)),
+    row("POST", "/detokenize", "inference", service("inference", detokenize)),
     row("GET", "/v1/models", "metadata", service("model-repository", models)),
     row("POST", f"{_MODEL}/load", "repository.load", service("model-repository", load)),
     row("POST", f"{_MODEL}/unload", "repository.unload", service("model-repository", unload)),
@@ -60,4 +81,7 @@ ROWS: tuple[Route, ...] = (
 
 def add_to(server: InferenceServer) -> None:
     """Add the routes to the HTTP port of a server."""
-    HttpRoutes.of(server).add(ROWS, BELOW, in_form)
+    routes = HttpRoutes.of(server)
+    routes.add(ROWS)
+    for below, refused in REFUSALS:
+        routes.add((), below, refused)

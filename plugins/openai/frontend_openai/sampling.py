@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from core_generate.engine import Structure
 
 MOST_CHOICES = 128  # of one request
-_MOST_TOKENS = 2**31 - 1
-_MOST_STOPS = 16
+MOST_TOKENS = 2**31 - 1
+MOST_STOPS = 16
 _MOST_BIASES = 1024
 _COMPLETION_TOKENS = 16  # OpenAI's default
 
@@ -59,13 +59,13 @@ def read_sampling(document: Document, default_max_tokens: int, *, chat: bool) ->
     for name in ("frequency_penalty", "presence_penalty"):
         found.set(name, document.number(name, -2, 2) or None)  # 0 is no penalty
     found.set("seed", document.integer("seed", -(2**63), 2**63 - 1))
-    found.set("stop", list(document.texts("stop", _MOST_STOPS)) or None)
+    found.set("stop", list(document.texts("stop", MOST_STOPS)) or None)
     found.set("logit_bias", _read_biases(document))
     # Fields that OpenAI does not have: clients send them by `extra_body`.
-    found.set("top_k", document.integer("top_k", -1, _MOST_TOKENS))
+    found.set("top_k", document.integer("top_k", -1, MOST_TOKENS))
     found.set("min_p", document.number("min_p", 0, 1))
     found.set("repetition_penalty", document.number("repetition_penalty", 0.01, 100))
-    found.set("min_tokens", document.integer("min_tokens", 0, _MOST_TOKENS) or None)
+    found.set("min_tokens", document.integer("min_tokens", 0, MOST_TOKENS) or None)
     found.set("stop_token_ids", _read_tokens(document, "stop_token_ids"))
     found.set("ignore_eos", document.flag("ignore_eos") or None)
     found.set("structured_outputs", _read_structure(document))
@@ -73,8 +73,8 @@ def read_sampling(document: Document, default_max_tokens: int, *, chat: bool) ->
 
 
 def _read_max_tokens(found: SamplingFields, document: Document, default: int, chat: bool) -> None:
-    newer = document.integer("max_completion_tokens", 1, _MOST_TOKENS) if chat else None
-    older = document.integer("max_tokens", 1, _MOST_TOKENS)
+    newer = document.integer("max_completion_tokens", 1, MOST_TOKENS) if chat else None
+    older = document.integer("max_tokens", 1, MOST_TOKENS)
     if newer is not None:
         found.set("max_tokens", newer, "max_completion_tokens")
     elif older is not None:

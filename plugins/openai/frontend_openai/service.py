@@ -13,11 +13,13 @@ from core.request import InferenceRequest
 from core.telemetry import log
 from frontend_openai.adapter import TextModel
 from frontend_openai.errors import FieldError, refusal_of
+from frontend_openai.events import Usage
 from frontend_openai.generation import Generation
 from frontend_openai.options import OpenAIOptions
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.route import Service
 from frontends.http.services.traced import submit, traced
+from frontends.shared.options import SharedOptions
 
 if TYPE_CHECKING:
     from core.server import InferenceServer
@@ -29,10 +31,13 @@ EVENT_HEADERS = {
 }
 
 
-def service(category: str, work: Service) -> Service:
-    """Return a service that checks --openai-restricted-api and refuses in OpenAI's form.
+def service(
+    category: str, work: Service, refused: Callable[[CoreError], HttpResponse] = refusal_of
+) -> Service:
+    """Return a service that checks --openai-restricted-api and refuses in the form of its API.
 
     category   of that flag
+    refused    returns the response for an error
     """
 
     async def serve(server: InferenceServer, call: HttpRequest) -> HttpResponse:
@@ -43,7 +48,7 @@ def service(category: str, work: Service) -> Service:
             return await work(server, call)
         except CoreError as error:
             log.failed("" if call.asked is None else call.asked.id, error)
-            return refusal_of(error)
+            return refused(error)
 
     serve.__doc__ = work.__doc__
     return serve
@@ -64,6 +69,11 @@ def _check_restriction(server: InferenceServer, call: HttpRequest, category: str
         )
 
 
+def logs_usage(server: InferenceServer) -> bool:
+    """Return whether the access log needs the counts of tokens, also where the client does not."""
+    return bool(SharedOptions.of(server.options).access_log)
+
+
 def json_response(document: Any) -> HttpResponse:
     return HttpResponse(200, JSON_HEADERS, orjson.dumps(document))
 
@@ -74,10 +84,12 @@ async def run(
     model: TextModel,
     generation: Generation,
     requests: Sequence[InferenceRequest],
+    usage: Usage,
     whole: Callable[[], dict[str, Any]] | None,
 ) -> HttpResponse:
     """Run the requests of a call; return its response, or the begin of its events.
 
+    usage   counts the tokens; the access log reads it
     whole   returns the whole response, after all texts have ended; None for a stream
     Raises CoreError if a request fails before the first event.
     """
@@ -86,6 +98,7 @@ async def run(
             request.id = id
     call.asked = requests[0]
     call.reply = generation
+    call.usage = usage
     first = generation.start(lambda request: submit(server, call, request), requests)
     return await traced(first, _respond(generation, whole))
 

@@ -222,3 +222,41 @@ def client(open_server):
 def connect():
     """Return a client of a port."""
     return Client
+
+
+CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": [2, "ä"]}}\n</tool_call>'
+TOOL_TEMPLATE = (
+    "{% for t in tools or [] %}<tools>{{ t | tojson }}</tools>{% endfor %}"
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}<tool_call>"
+)
+
+
+def letters_config(**parameters):
+    written = "".join(
+        f'parameters {{ key: "{name}" value {{ string_value: {json.dumps(value)} }} }}\n'
+        for name, value in parameters.items()
+    )
+    return f'backend: "letters"\n{written}'
+
+
+LETTERS = {
+    "letters": letters_config(adapters="loud", context="1024"),
+    "poem": letters_config(text="one two STOP three"),
+    "caller": letters_config(text=f"Let me see. {CALL}", template=TOOL_TEMPLATE),
+    "thinker": letters_config(
+        text="<think>hm</think>yes", template=TOOL_TEMPLATE + "{# <think> #}"
+    ),
+    "vectors": letters_config(task="embed"),
+    "scores": letters_config(task="rank"),
+    "forever": letters_config(context="100000000"),
+}
+
+
+@pytest.fixture
+def letters(open_server, tmp_path):
+    """Serve models of the engine letters; return the server and its port."""
+    pytest.importorskip("backend_testing.letters")
+    for name, text in LETTERS.items():
+        (tmp_path / name / "1").mkdir(parents=True)
+        (tmp_path / name / "config.pbtxt").write_text(text)
+    return open_server(model_repository=[str(tmp_path)])

@@ -9,42 +9,10 @@ import pytest
 openai = pytest.importorskip("openai")
 pytest.importorskip("backend_testing.letters")
 
-CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": [2, "ä"]}}\n</tool_call>'
-TOOL_TEMPLATE = (
-    "{% for t in tools or [] %}<tools>{{ t | tojson }}</tools>{% endfor %}"
-    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}<tool_call>"
-)
-
-
-def config(**parameters):
-    written = "".join(
-        f'parameters {{ key: "{name}" value {{ string_value: {json.dumps(value)} }} }}\n'
-        for name, value in parameters.items()
-    )
-    return f'backend: "letters"\n{written}'
-
-
-MODELS = {
-    "letters": config(adapters="loud", context="1024"),
-    "poem": config(text="one two STOP three"),
-    "caller": config(text=f"Let me see. {CALL}", template=TOOL_TEMPLATE),
-    "thinker": config(text="<think>hm</think>yes", template=TOOL_TEMPLATE + "{# <think> #}"),
-    "vectors": config(task="embed"),
-    "forever": config(context="100000000"),
-}
-
 
 @pytest.fixture
-def server(open_server, tmp_path):
-    for name, text in MODELS.items():
-        (tmp_path / name / "1").mkdir(parents=True)
-        (tmp_path / name / "config.pbtxt").write_text(text)
-    return open_server(model_repository=[str(tmp_path)])
-
-
-@pytest.fixture
-def address(server):
-    return f"http://127.0.0.1:{server[1]}/v1"
+def address(letters):
+    return f"http://127.0.0.1:{letters[1]}/v1"
 
 
 @pytest.fixture
@@ -249,10 +217,10 @@ def test_embeddings(sdk):
         ({"n": 2}, "n"),
     ],
 )
-def test_a_wrong_field_of_embeddings_is_named(server, connect, change, param):
+def test_a_wrong_field_of_embeddings_is_named(letters, connect, change, param):
     body = {"model": "vectors", "input": "x", **change}
 
-    status, found = connect(server[1]).ask("/v1/embeddings", body)
+    status, found = connect(letters[1]).ask("/v1/embeddings", body)
 
     assert (status, found["error"]["param"]) == (400, param)
 
@@ -268,16 +236,16 @@ def steps(server):
     return found.model.engine.steps
 
 
-async def test_a_client_that_goes_stops_the_engine(server, address):
+async def test_a_client_that_goes_stops_the_engine(letters, address):
     async with openai.AsyncOpenAI(base_url=address, api_key="none", max_retries=0) as sdk:
         stream = await sdk.chat.completions.create(model="forever", messages=user("x"), stream=True)
         await anext(aiter(stream))
         await stream.close()
 
     async def is_still():
-        before = steps(server[0])
+        before = steps(letters[0])
         await asyncio.sleep(0.06)
-        return steps(server[0]) == before
+        return steps(letters[0]) == before
 
     for _ in range(100):
         if await is_still():
@@ -285,8 +253,8 @@ async def test_a_client_that_goes_stops_the_engine(server, address):
     raise AssertionError("the engine goes on after its client has gone")
 
 
-async def test_a_slow_client_holds_up_nobody(server, address, connect):
-    slow = connect(server[1]).begin(
+async def test_a_slow_client_holds_up_nobody(letters, address, connect):
+    slow = connect(letters[1]).begin(
         "/v1/completions",
         {"model": "forever", "prompt": "x", "stream": True, "max_tokens": 10_000_000},
     )

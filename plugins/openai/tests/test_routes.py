@@ -166,6 +166,40 @@ def test_the_access_log_names_the_model(open_server, tmp_path, connect):
     assert lines[0]["id"] == "r1" and lines[1]["bytes_out"] > 100
 
 
+def test_the_access_log_has_the_tokens_of_each_caller(open_server, tmp_path, letters, connect):
+    file, tokens = tmp_path / "usage.log", tmp_path / "tokens"
+    tokens.write_text(line_of("ann", ["infer"], "a" * 32) + "\n")
+    server, port = open_server(
+        access_log=str(file), auth_tokens=str(tokens), model_repository=[str(tmp_path)]
+    )
+    client = connect(port)
+    chat = {"model": "letters", "messages": user("hi"), "max_completion_tokens": 5}
+    calls = (
+        (CHAT, {**chat, "stream": True}),
+        ("/v1/completions", {"model": "letters", "prompt": ["a", "bc"], "n": 2, "max_tokens": 3}),
+        ("/v1/messages", {"model": "letters", "messages": user("hi"), "max_tokens": 4}),
+        ("/v1/responses", {"model": "letters", "input": "hi", "max_output_tokens": 4}),
+        ("/v1/embeddings", {"model": "vectors", "input": "ab"}),
+        ("/v1/rerank", {"model": "scores", "query": "a", "documents": ["b"]}),
+        (CHAT, {**HELLO}),
+    )
+    for path, body in calls:
+        answer = client.begin(path, body, {"Authorization": f"Bearer {'a' * 32}"}).getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+    server.stop()
+
+    lines = [json.loads(each) for each in file.read_text().splitlines()]
+    found = [(each.get("prompt_tokens"), each.get("tokens")) for each in lines]
+    assert {each["caller"] for each in lines} == {"ann"}
+    prompt = found[0][0]
+    assert prompt > 3
+    assert found == [
+        *((prompt, 5), (5, 12), (prompt, 4), (prompt, 4)),
+        *((3, None), (2, None), (None, None)),
+    ]
+
+
 def test_a_deadline_ends_a_text(client, models):
     models.gate.clear()
 

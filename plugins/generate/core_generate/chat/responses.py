@@ -32,12 +32,13 @@ from core_generate.engine import Structure
 
 _FIELDS = {"model", "input", "instructions", "max_output_tokens", "temperature", "top_p", "stream"}
 _FIELDS |= {"tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"}
-# They change no answer here: what is stored is nothing, and all tiers are one.
-_FIELDS |= {"store", "metadata", "user", "service_tier", "safety_identifier", "prompt_cache_key"}
+# They change no answer here: all tiers are one.
+_FIELDS |= {"metadata", "user", "service_tier", "safety_identifier", "prompt_cache_key"}
 # Accepted with the value that changes nothing.
 _ONLY: dict[str, tuple[Any, ...]] = {
     "background": (False,),
     "include": ([],),
+    "store": (False,),
     "stream_options": ({}, {"include_obfuscation": False}),
     "top_logprobs": (0,),
     "truncation": ("disabled",),

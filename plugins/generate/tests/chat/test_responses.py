@@ -42,7 +42,7 @@ def test_items_become_messages():
         {"type": "function_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "2"}]},
     ]  # fmt: skip
     more = {"instructions": "short", "max_output_tokens": 5, "temperature": 0.5, "tools": [TOOL]}
-    more |= {"reasoning": {"effort": "low"}, "store": True, "include": [], "stream": True}
+    more |= {"reasoning": {"effort": "low"}, "store": False, "include": [], "stream": True}
 
     request = read_response_request({"model": "m", "input": items, **more})
 
@@ -100,6 +100,7 @@ def test_choice_of_a_tool_is_a_structure():
         ({"input": [{"type": "function_call_output", "output": ""}]}, "input[0].call_id"),
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
         ({"background": True}, "background"),
+        ({"store": True}, "store"),
         ({"truncation": "auto"}, "truncation"),
         ({"top_logprobs": 3}, "top_logprobs"),
         ({"colour": 1}, "colour"),

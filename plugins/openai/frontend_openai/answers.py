@@ -1,0 +1,98 @@
+"""Answers of Anthropic's messages and OpenAI's Responses: pieces of text ─► events, or a whole answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from core_generate.chat import Content
+from core_generate.chat import Piece as Part
+from core_generate.chat.anthropic_events import sse
+
+from frontend_openai.chat_choice import Parser
+from frontend_openai.events import Usage
+from frontend_openai.pieces import Piece
+
+
+class EventMaker(Protocol):
+    """Makes the events of one stream (MessageEvents and ResponseEvents of core_generate.chat)."""
+
+    def begin(self) -> list[dict[str, Any]]: ...
+    def feed(self, pieces: Iterable[Part]) -> list[dict[str, Any]]: ...
+
+
+class AnswerEvents:
+    """The answer of a stream.
+
+    parser   None if its text is nothing but content
+    ending   returns the last events; its argument is "stop" or "length"
+    """
+
+    def __init__(
+        self,
+        maker: EventMaker,
+        usage: Usage,
+        parser: Parser | None,
+        ending: Callable[[str], list[dict[str, Any]]],
+    ):
+        self._maker = maker
+        self._usage = usage
+        self._parser = parser
+        self._ending = ending
+        self._finish = ""
+        self._begun = False
+
+    def take(self, piece: Piece) -> bytes:
+        """Take a piece of the text; return its events."""
+        self._usage.count(0, piece)
+        self._finish = piece.finish or self._finish
+        return _written([*self._begin(), *self._maker.feed(_parts(self._parser, piece.text))])
+
+    def end(self) -> bytes:
+        """Return the last events."""
+        rest = self._parser.end() if self._parser is not None else ()
+        events = [*self._begin(), *self._maker.feed(rest)]
+        return _written([*events, *self._ending(self._finish or "stop")])
+
+    def _begin(self) -> list[dict[str, Any]]:
+        if self._begun:
+            return []
+        self._begun = True
+        return self._maker.begin()
+
+
+class WholeAnswer:
+    """The answer of a whole response; arguments as of AnswerEvents.
+
+    parts    of the text so far
+    finish   "stop" or "length", after the end
+    """
+
+    def __init__(self, usage: Usage, parser: Parser | None):
+        self._usage = usage
+        self._parser = parser
+        self.parts: list[Part] = []
+        self.finish = "stop"
+
+    def take(self, piece: Piece) -> bytes:
+        """Take a piece of the text; return no events."""
+        self._usage.count(0, piece)
+        self.finish = piece.finish or self.finish
+        self.parts += _parts(self._parser, piece.text)
+        return b""
+
+    def end(self) -> bytes:
+        """Take the end of the text."""
+        if self._parser is not None:
+            self.parts += self._parser.end()
+        return b""
+
+
+def _parts(parser: Parser | None, text: str) -> Sequence[Part]:
+    if not text:
+        return ()
+    return [Content(text)] if parser is None else parser.feed(text)
+
+
+def _written(events: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(map(sse, events))

@@ -1,0 +1,98 @@
+"""What all routes for conversations share: the prompt by the chat template, and the parser of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from core_generate.chat import TEMPLATES, Conversation, Tools, parser_of, render
+from core_generate.chat.requests import ChatRequest
+
+from core.errors import invalid
+from frontend_openai.adapter import Prompt, TextModel
+from frontend_openai.chat_choice import Parser
+from frontend_openai.errors import wrong
+from frontend_openai.sampling import MOST_STOPS, MOST_TOKENS, SamplingFields
+
+
+def prompt_of(
+    conversation: Conversation,
+    model: TextModel,
+    tools: Tools,
+    arguments: Mapping[str, Any],
+    messages: Any = None,
+) -> Prompt:
+    """Return the prompt that a conversation makes.
+
+    arguments   names for the chat template
+    messages    of the request, for a model with an input for them; None for those of the conversation
+    Raises CoreError(INVALID) if the model takes no sound, or has no chat template.
+    """
+    if conversation.audio:
+        raise wrong(
+            "messages", f"model '{model.signature.name}' does not support sound", "unsupported"
+        )
+    text = _prompt_text(conversation, model, tools, arguments)
+    found = conversation.messages if messages is None else messages
+    whole = orjson.dumps(found) if model.takes_messages else b""
+    return Prompt(text, images=conversation.images, messages=whole)
+
+
+def _prompt_text(
+    conversation: Conversation, model: TextModel, tools: Tools, arguments: Mapping[str, Any]
+) -> str:
+    info = model.info
+    template = info.template
+    if not template:
+        if info.is_engine:
+            raise invalid(
+                f"model '{model.signature.name}' has no chat template; use /v1/completions, or write the "
+                "parameter chat_template into its configuration"
+            )
+        if model.takes_messages:
+            return ""
+        only = conversation.messages[0]
+        text = only["content"]
+        if len(conversation.messages) == 1 and isinstance(text, str) and not tools.functions:
+            return text
+        template = TEMPLATES["plain"]
+    functions = tools.functions or None
+    return render(
+        template, conversation, functions, bos=info.bos, eos=info.eos, arguments=arguments
+    )
+
+
+def text_parser(model: TextModel, tools: Tools, prompt: Prompt) -> Parser | None:
+    """Return a parser of the text; None if it is nothing but content."""
+    parser = parser_of(model.info.template, tools, prompt=prompt.text)
+    return None if parser.plain else parser
+
+
+def sampling_of(
+    request: ChatRequest, adapter: str, default_max_tokens: int, names: Mapping[str, str]
+) -> SamplingFields:
+    """Return the sampling of a request that core_generate.chat has read.
+
+    adapter              "" for none
+    default_max_tokens   0 for none
+    names                field of the sampling → the request's own name for it, where they differ
+    Raises FieldError for too many tokens or stop strings, and for two forms that the text must match.
+    """
+    found = SamplingFields()
+    for name, value in request.sampling.items():
+        source = names.get(name, name)
+        if name == "max_tokens" and value > MOST_TOKENS:
+            raise wrong(source, f"{value} is not from 1 to {MOST_TOKENS}")
+        if name == "top_k" and not -1 <= value <= MOST_TOKENS:
+            raise wrong(source, f"{value} is not from -1 to {MOST_TOKENS}")
+        if name == "stop" and len(value) > MOST_STOPS:
+            raise wrong(source, f"{len(value)} strings; at most {MOST_STOPS} are accepted")
+        if value != []:
+            found.set(name, value, source)
+    if default_max_tokens and "max_tokens" not in found.values:
+        found.values["max_tokens"] = default_max_tokens
+    found.set("lora_name", adapter or None, "model")
+    found.set_structure(request.tools.structure, "tool_choice")
+    found.set_structure(request.structure, names.get("structure", "structure"))
+    return found

@@ -1,0 +1,120 @@
+"""POST /v1/messages and /v1/messages/count_tokens: the API of Anthropic.
+
+JSON ─► ChatRequest ─► prompt, sampling ─► a request to the model ─► message, or its events
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import orjson
+from core_generate.chat.anthropic import error_document, read_message_request
+from core_generate.chat.anthropic_events import MessageEvents, message, sse
+
+from core.errors import CoreError
+from frontend_openai.adapter import Asked
+from frontend_openai.answers import AnswerEvents, WholeAnswer
+from frontend_openai.conversation import prompt_of, sampling_of, text_parser
+from frontend_openai.document import read_object
+from frontend_openai.errors import encodable, wrong
+from frontend_openai.events import Usage
+from frontend_openai.generation import Generation
+from frontend_openai.models import TextModels
+from frontend_openai.service import json_response, run
+from frontend_openai.tokens import check_engine, tokenized
+from frontends.http.errors import error_answer
+from frontends.http.message import HttpRequest, HttpResponse
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
+
+_NAMES = {"stop": "stop_sequences"}
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+
+
+class _Counts(TypedDict):
+    prompt_tokens: int
+    tokens: int
+
+
+async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Generate Anthropic's next message of a conversation, as one JSON object or as events."""
+    request = read_message_request(read_object(call.body))
+    model, adapter = TextModels.of(server).find(request.model)
+    call.captures = {"model": model.signature.name, "version": None}
+    sampling = sampling_of(request, adapter, 0, _NAMES)
+    # Every request must have it: a model that cannot limit its text would be of no use here.
+    sampling.sources.pop("max_tokens", None)
+    prompt = prompt_of(request.conversation, model, request.tools, request.arguments)
+    model.check(prompt, sampling)
+    requests = [model.request(prompt, sampling, Asked(request.stream, usage=True))]
+    usage = Usage(1)
+    parser = text_parser(model, request.tools, prompt)
+    identifier = f"msg_{secrets.token_hex(12)}"
+    if request.stream:
+        maker = MessageEvents(identifier, request.model)
+        events = AnswerEvents(maker, usage, parser, lambda end: maker.end(end, **_counts(usage)))
+        generation = Generation([events], model.output, bytes, _error_event)
+        return await run(server, call, model, generation, requests, usage, None)
+    answer = WholeAnswer(usage, parser)
+    generation = Generation([answer], model.output, bytes, _error_event)
+
+    def whole() -> dict[str, Any]:
+        return message(identifier, request.model, answer.parts, answer.finish, **_counts(usage))
+
+    return await run(server, call, model, generation, requests, usage, whole)
+
+
+async def count_tokens(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Count the tokens of the prompt that one of Anthropic's requests makes, and generate nothing."""
+    request = read_message_request(read_object(call.body), counts_only=True)
+    model, _ = TextModels.of(server).find(request.model)
+    name = model.signature.name
+    call.captures = {"model": name, "version": None}
+    check_engine(name, model.info)
+    prompt = prompt_of(request.conversation, model, request.tools, request.arguments)
+    if prompt.images:
+        raise wrong("messages", "the tokens of images cannot be counted", "unsupported")
+    found = await tokenized(server, call, name, prompt.text)
+    return json_response({"input_tokens": len(found)})
+
+
+def message_refusal(error: CoreError) -> HttpResponse:
+    """Return the response for an error, in Anthropic's form."""
+    answer = error_answer(error)
+    found = error_document(error)
+    answer.body = orjson.dumps({**found, "error": encodable(found["error"])})
+    return answer
+
+
+def in_message_form(answer: HttpResponse) -> HttpResponse:
+    """Return a refusal of the port, {"error": text}, in Anthropic's form; another response unchanged."""
+    try:
+        found = orjson.loads(answer.body)
+    except orjson.JSONDecodeError:
+        return answer
+    text = found.get("error") if isinstance(found, dict) else None
+    if isinstance(text, str):
+        status = answer.status
+        kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+        answer.body = orjson.dumps({"type": "error", "error": {"type": kind, "message": text}})
+    return answer
+
+
+def _error_event(error: CoreError) -> bytes:
+    return sse(error_document(error))
+
+
+def _counts(usage: Usage) -> _Counts:
+    """Return the counts; 0 for a model that does not count."""
+    found = usage.members() or {"prompt_tokens": 0, "completion_tokens": 0}
+    return {"prompt_tokens": found["prompt_tokens"], "tokens": found["completion_tokens"]}

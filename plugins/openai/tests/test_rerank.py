@@ -1,0 +1,57 @@
+"""/v1/rerank over an engine of the task rank."""
+
+import pytest
+
+RERANK = "/v1/rerank"
+BODY = {"model": "scores", "query": "a b", "documents": ["x", "a b", {"text": "a y"}]}
+
+
+@pytest.fixture
+def scorer(letters, connect):
+    return connect(letters[1])
+
+
+def test_the_most_relevant_comes_first(scorer):
+    status, found = scorer.ask(RERANK, BODY)
+
+    assert (status, found["model"]) == (200, "scores")
+    assert [each["index"] for each in found["results"]] == [1, 2, 0]
+    scores = [each["relevance_score"] for each in found["results"]]
+    assert scores == sorted(scores, reverse=True) and scores[0] > scores[-1]
+    assert "document" not in found["results"][0]
+    assert found["usage"]["total_tokens"] == 10
+
+
+def test_top_n_and_the_documents(scorer):
+    _, found = scorer.ask(RERANK, {**BODY, "top_n": 2, "return_documents": True})
+
+    texts = [each["document"]["text"] for each in found["results"]]
+    assert texts == ["a b", "a y"]
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"model": "letters"}, "model"),
+        ({"query": None}, "query"),
+        ({"documents": []}, "documents"),
+        ({"documents": ["x", 1]}, "documents[1]"),
+        ({"documents": [{"text": "x", "title": "y"}]}, "documents[0].title"),
+        ({"top_n": 0}, "top_n"),
+        ({"max_tokens_per_doc": 5}, "max_tokens_per_doc"),
+    ],
+)
+def test_a_wrong_field_is_named(scorer, change, param):
+    status, found = scorer.ask(RERANK, {**BODY, **change})
+
+    assert (status, found["error"]["param"]) == (400, param)
+
+
+def test_an_unknown_model(scorer):
+    status, found = scorer.ask(RERANK, {**BODY, "model": "nothing"})
+
+    assert (status, found["error"]["code"]) == (404, "model_not_found")
+
+
+def test_it_is_described(scorer):
+    assert RERANK in scorer.ask("/openapi.json")[1]["paths"]

@@ -1,0 +1,139 @@
+"""/v1/audio/transcriptions by the package openai, over a decoupled Python model and a function."""
+
+import http.client
+import io
+import threading
+import wave
+
+import numpy as np
+import pytest
+
+openai = pytest.importorskip("openai")
+
+MODEL = """
+import io
+import wave
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for request in requests:
+            sender = request.get_response_sender()
+            data = pb_utils.get_input_tensor_by_name(request, "audio").as_numpy()[0]
+            frames = wave.open(io.BytesIO(data)).getnframes()
+            language = pb_utils.get_input_tensor_by_name(request, "language")
+            found = "?" if language is None else language.as_numpy()[0].decode()
+            for word in (f"{frames} frames", f" in {found}"):
+                tensor = pb_utils.Tensor("text", np.array([word.encode()], np.object_))
+                sender.send(pb_utils.InferenceResponse([tensor]))
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+CONFIG = """
+backend: "python"
+model_transaction_policy { decoupled: true }
+input [
+  { name: "audio" data_type: TYPE_STRING dims: [ 1 ] },
+  { name: "language" data_type: TYPE_STRING dims: [ 1 ] optional: true }
+]
+output [ { name: "text" data_type: TYPE_STRING dims: [ 1 ] } ]
+"""
+
+
+def sound(frames=100):
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(8000)
+        out.writeframes(bytes(2 * frames))
+    return file.getvalue()
+
+
+@pytest.fixture
+def port(open_server, tmp_path):
+    pytest.importorskip("backend_python")
+    (tmp_path / "frames" / "1").mkdir(parents=True)
+    (tmp_path / "frames" / "1" / "model.py").write_text(MODEL)
+    (tmp_path / "frames" / "config.pbtxt").write_text(CONFIG)
+    return open_server(model_repository=[str(tmp_path)])[1]
+
+
+@pytest.fixture
+def sdk(port):
+    address = f"http://127.0.0.1:{port}/v1"
+    with openai.OpenAI(base_url=address, api_key="none", max_retries=0) as found:
+        yield found
+
+
+def test_the_texts_of_all_responses_are_one(sdk):
+    file = ("a.wav", sound(7))
+
+    found = sdk.audio.transcriptions.create(model="frames", file=file)
+    text = sdk.audio.transcriptions.create(
+        model="frames", file=file, language="en", response_format="text"
+    )
+
+    assert found.text == "7 frames in ?"
+    assert text.strip() == "7 frames in en"
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"temperature": 0.5}, "temperature"),
+        ({"prompt": "x"}, "prompt"),
+        ({"response_format": "srt"}, "response_format"),
+        ({"stream": True}, "stream"),
+        ({"extra_body": {"n": 2}}, "n"),
+        ({"file": ("a.wav", b"no sound")}, "file"),
+    ],
+)
+def test_a_wrong_field_is_named(sdk, change, param):
+    with pytest.raises(openai.BadRequestError) as refused:
+        sdk.audio.transcriptions.create(**{"model": "frames", "file": ("a.wav", sound()), **change})
+
+    assert refused.value.param == param
+
+
+def test_other_models_and_bodies_are_refused(sdk, port, connect):
+    with pytest.raises(openai.NotFoundError):
+        sdk.audio.transcriptions.create(model="nothing", file=("a.wav", sound()))
+    with pytest.raises(openai.BadRequestError, match="BYTES input audio"):
+        sdk.audio.transcriptions.create(model="words", file=("a.wav", sound()))
+    status, found = connect(port).ask("/v1/audio/transcriptions", {"model": "frames"})
+    assert (status, "multipart" in found["error"]["message"]) == (400, True)
+
+
+def test_a_client_that_goes_cancels_the_model(open_server):
+    server, port = open_server()
+    begun, ended = threading.Event(), threading.Event()
+
+    def endless(audio):
+        begun.set()
+        try:
+            while True:
+                yield {"text_output": np.array([b"x"], object)}
+        finally:
+            ended.set()
+
+    server.bind(
+        "endless_sound",
+        endless,
+        inputs={"audio": ("BYTES", [1])},
+        outputs={"text_output": ("BYTES", [1])},
+    )
+    form = (
+        b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nendless_sound\r\n--b\r\n'
+        b'Content-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n%b\r\n--b--\r\n'
+    ) % sound(2)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    connection.request("POST", "/v1/audio/transcriptions", form, headers)
+    assert begun.wait(10)
+
+    connection.close()
+
+    assert ended.wait(10)
