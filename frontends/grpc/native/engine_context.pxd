@@ -6,7 +6,7 @@ from frontends.grpc.native.session cimport Methods, Settings, Wire
 cdef class MethodRoute:
     """A method, and what the way to it needs of it."""
 
-    cdef object method, begin, enter, received
+    cdef object method, begin, enter, received, load
     cdef bint streams, compresses
 
 

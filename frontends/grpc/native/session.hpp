@@ -90,6 +90,8 @@ class Session {
   void part(int32_t id, const char* data, size_t size, void* owner);  // takes a reference to owner
   // End a message, after its parts. False if the host should wait for the event `room`.
   bool push(int32_t id);
+  // Set the trailer endpoint-load-metrics of the call; `text` is ASCII.
+  void report_load(int32_t id, const char* text, size_t size);
   // End the call; `text` is UTF-8. The host takes back the tag before.
   void finish(int32_t id, int status, const char* text, size_t text_size);
   // Record that the host has consumed a message of `size` bytes, which the host counts from now on.
