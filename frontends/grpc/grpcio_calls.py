@@ -17,8 +17,10 @@ import grpc.aio
 from core.errors import CoreError, internal
 from core.system.account import MemoryAccount, Share
 from frontends.grpc.call import GrpcCall, Metadata
+from frontends.grpc.load import load_of
 from frontends.grpc.method import Method, UnaryMethod
 from frontends.grpc.status import Code, code_of, details, unforeseen
+from frontends.shared.load_reports import REPORT
 
 Context = Any  # grpc.aio.ServicerContext, whose stubs lack what it inherits
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
@@ -159,8 +161,10 @@ class _Run:
                 call.active = self._method.enter(call)
             yield call
             call.end(Code.OK)
+            self._report_load(call, Code.OK, context)
         except CoreError as error:
             call.end(code_of(error))
+            self._report_load(call, code_of(error), context)
             await _abort(context, error)
         except asyncio.CancelledError:
             call.cancel()
@@ -172,10 +176,16 @@ class _Run:
             raise
         except Exception as error:
             call.end(Code.INTERNAL)
+            self._report_load(call, Code.INTERNAL, context)
             await _abort(context, unforeseen(self._method.path, error))
         finally:
             call.end(Code.CANCELLED)  # if it has not ended
             share.close()
+
+    def _report_load(self, call: GrpcCall, code: Code, context: Context) -> None:
+        """Add the load report to the trailers if the client has asked for it."""
+        if self._method.load is not None and (report := load_of(self._method.load, call, code)):
+            context.set_trailing_metadata(((REPORT, report.decode()),))
 
 
 def _deadline_ns(context: Context) -> int:

@@ -19,6 +19,7 @@ Message = bytes | list[Buffer]  # whole, or in parts that are sent one after ano
 Done = Callable[[Message | CoreError], None]
 BeginFunction = Callable[[bytes, GrpcCall, Done], None]
 EnterFunction = Callable[[GrpcCall], ActiveCall]
+LoadFunction = Callable[["str | bytes | None"], "str | None"]
 ReceivedFunction = Callable[[GrpcCall, bytes], None]
 UnaryFunction = Callable[[bytes, GrpcCall], Awaitable[bytes]]
 StreamFunction = Callable[[AsyncIterator[bytes], GrpcCall], AsyncGenerator[bytes, None]]
@@ -46,6 +47,7 @@ class UnaryMethod:
     changes: bool | Callable[[bytes], bool] = True
     enter: EnterFunction | None = None
     received: ReceivedFunction | None = None  # gets each message, unpacked
+    load: LoadFunction | None = None  # returns the load report for its trailers
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class StreamMethod:
     changes: bool = True
     enter: EnterFunction | None = None
     received: ReceivedFunction | None = None
+    load: LoadFunction | None = None
 
 
 Method = UnaryMethod | StreamMethod

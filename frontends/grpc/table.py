@@ -26,6 +26,7 @@ from frontends.grpc.services.stream import StreamService
 from frontends.shared.context import context_of
 from frontends.shared.interceptors import Interceptors
 from frontends.shared.json_operations import offered
+from frontends.shared.load_reports import LoadReports
 
 Service = Callable[[InferenceServer, Any], Awaitable[Message]]
 """What answers a decoded request."""
@@ -83,6 +84,7 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     inbound = Inbound(server)
     infer = InferService(server, inbound, intake)
     stream = StreamService(server, inbound, intake, context.access_log)
+    reported: dict[str, Any] = {"compress": True, "load": LoadReports.of(server).text}
 
     def v2(name: str, subject: str, service: Service, **more: Any) -> UnaryMethod:
         """Return the method `name` of the v2 protocol, which `service` answers.
@@ -105,8 +107,8 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
         v2("ModelMetadata", "metadata", metadata.model_metadata),
         v2("ModelConfig", "model-config", metadata.model_config),
         v2("ModelStatistics", "health.statistics", metadata.model_statistics),
-        UnaryMethod(_V2 + "ModelInfer", "inference", infer.model_infer, compress=True, begin=infer.begin),
-        StreamMethod(_V2 + "ModelStreamInfer", "inference", stream.model_stream_infer, compress=True),
+        UnaryMethod(_V2 + "ModelInfer", "inference", infer.model_infer, begin=infer.begin, **reported),
+        StreamMethod(_V2 + "ModelStreamInfer", "inference", stream.model_stream_infer, **reported),
         v2("RepositoryIndex", "repository.index", repository.index),
         v2("RepositoryModelLoad", "repository.load", repository.load),
         v2("RepositoryModelUnload", "repository.unload", repository.unload),

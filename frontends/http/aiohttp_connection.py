@@ -38,6 +38,7 @@ class AiohttpConnection(web.RequestHandler):
         "drops_followers",
         "heard",
         "is_fallback",
+        "load_reports",
         "share",
         "used",
     )
@@ -45,6 +46,7 @@ class AiohttpConnection(web.RequestHandler):
     def __init__(self, manager: Connections, share: Share, *, is_fallback: bool, **options: Any):
         super().__init__(manager, **options)
         self.cors = manager.cors
+        self.load_reports = manager.load_reports
         self.share = share  # its part of the memory that all connections may hold
         self.is_fallback = is_fallback
         # Whether it had a request with a body after which the engine drops all further data.

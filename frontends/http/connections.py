@@ -34,6 +34,7 @@ from frontends.http.request_timeouts import TOO_MANY, RequestTimeouts, TimedConn
 from frontends.http.websocket import WebSocketSession
 from frontends.shared.access_log import AccessLog, AccessLogEntry
 from frontends.shared.connection_limit import most_connections
+from frontends.shared.load_reports import LoadReports
 from frontends.shared.shutdown import GOODBYE_S, not_done
 
 logger = logging.getLogger("core")
@@ -85,6 +86,7 @@ class Connections(web.Server):
         self._refusing = False  # whether there are too many connections: the log reports it once
         self.access_log = access_log
         self.cors = cors
+        self.load_reports = LoadReports.of(server)
         self.patience = RequestTimeouts(
             self._open,
             options.http_header_timeout_secs,

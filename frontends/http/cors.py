@@ -20,7 +20,8 @@ _PREFLIGHT_METHOD = "Access-Control-Request-Method"
 _PREFLIGHT_HEADERS = "Access-Control-Request-Headers"
 # Headers of responses that a page may read, in addition to those that every page may (Content-Type, …).
 _EXPOSED = {
-    "Access-Control-Expose-Headers": "Inference-Header-Content-Length, Retry-After, WWW-Authenticate"
+    "Access-Control-Expose-Headers": "Endpoint-Load-Metrics, Inference-Header-Content-Length, "
+    "Retry-After, WWW-Authenticate"
 }
 _MAX_AGE_S = 600  # for which a browser keeps the response to a preflight
 _NAMES = re.compile(r"[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*", re.ASCII)

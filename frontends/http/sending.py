@@ -17,6 +17,7 @@ from frontends.http.aiohttp_web import web
 from frontends.http.errors import error_answer
 from frontends.http.message import HttpResponse, Parts
 from frontends.http.request_share import RequestShare
+from frontends.shared.load_reports import FORMAT
 
 _PIECE = 1024 * 1024  # bytes of a large response that the transport gets at a time
 
@@ -48,11 +49,18 @@ def response_of(answer: HttpResponse, request: web.BaseRequest) -> web.Response:
 
 
 def _fields(answer: HttpResponse, request: web.BaseRequest) -> dict[str, str]:
-    """Return the header fields of a response, with `Server` and, if the port has CORS, its fields."""
+    """Return the header fields of a response, with `Server`.
+
+    If the port has CORS, with its fields; with a load report, if the client asks for it.
+    """
     fields = {**answer.headers, "Server": "core"}
     connection: Any = request.protocol
     if connection.cors is not None:
         fields.update(connection.cors.fields(request.headers.get("Origin")))
+    if FORMAT in request.headers:
+        call = connection.call
+        if call is not None and call.asked is not None:  # a permitted request for a model
+            fields.update(connection.load_reports.fields(request.headers[FORMAT]))
     return fields
 
 

@@ -87,7 +87,8 @@ class LlamaEngine(Engine):
             found = list(self._generations)
         capacity = self._settings.context * self._settings.slots
         running = min(len(found), self.most)
-        return Status(len(found) - running, running, sum(each.tokens for each in found) / capacity)
+        used = sum(each.tokens for each in found) / capacity
+        return Status(len(found) - running, running, used, capacity)
 
     def close(self) -> None:
         with self._lock:

@@ -6,7 +6,7 @@ from frontends.grpc.native.session cimport Methods, Settings, Wire
 cdef class MethodRoute:
     """A method, with copies of the attributes that every call needs."""
 
-    cdef object method, begin, enter, received
+    cdef object method, begin, enter, received, load
     cdef bint streams, compresses
 
 

@@ -24,6 +24,7 @@ cdef class MethodRoute:
         self.begin = None if self.streams else method.begin
         self.enter = method.enter
         self.received = method.received
+        self.load = method.load
         self.compresses = compresses and method.compress
 
 

@@ -16,6 +16,7 @@ from frontends.grpc.native.session cimport (
 )
 
 from core.errors import CoreError, MemoryExhausted
+from frontends.grpc.load import load_of
 from frontends.grpc.native.running import pack_answer
 from frontends.grpc.status import code_of, details
 
@@ -84,6 +85,10 @@ cdef class Handle:
         self.over = True
         if self.call.active is not None:
             self.call.end(code)
+        head = session.head(self.id)
+        if head != NULL and head.wants_load and self.route.load is not None:
+            report = <bytes>load_of(self.route.load, self.call, code)
+            session.report_load(self.id, PyBytes_AS_STRING(report), PyBytes_GET_SIZE(report))
         self.call = self.worker = None
         tag = session.untag(self.id)
         encoded = text.encode() if text else b""

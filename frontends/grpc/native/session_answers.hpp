@@ -139,27 +139,32 @@ inline void Session::end(Stream* stream, int status, const char* text, size_t te
   }
 }
 
+inline void Session::report_load(int32_t id, const char* text, size_t size) {
+  if (Stream* stream = find(id)) stream->load.assign(text, size);
+}
+
 // Submit the status: as trailers after the response, or as the whole response.
 inline void Session::submit_trailers(Stream* stream) {
-  nghttp2_nv pairs[] = {
+  std::string code = std::to_string(stream->status);
+  nghttp2_nv pairs[6] = {
       literal(":status", "200"),
       literal("content-type", "application/grpc"),
-      literal("grpc-status", "0"),
-      literal("grpc-message", ""),
       literal("grpc-accept-encoding", "identity, deflate, gzip"),
+      stream->status == OK ? literal("grpc-status", "0") : copied("grpc-status", code),
   };
-  std::string code;
-  if (stream->status != OK) {
-    code = std::to_string(stream->status);
-    pairs[2] = copied("grpc-status", code);
+  size_t count = 4;
+  if (!stream->text.empty()) {
+    pairs[count++] = copied("grpc-message", stream->text);
+  } else if (!stream->responded) {
+    pairs[count++] = literal("grpc-message", "");
   }
-  if (!stream->text.empty()) pairs[3] = copied("grpc-message", stream->text);
+  if (!stream->load.empty()) pairs[count++] = copied("endpoint-load-metrics", stream->load);
   if (stream->responded) {
-    nghttp2_submit_trailer(session_, stream->id, pairs + 2, stream->text.empty() ? 1 : 2);
+    nghttp2_submit_trailer(session_, stream->id, pairs + 3, count - 3);
     return;
   }
   stream->responded = true;
-  nghttp2_submit_response(session_, stream->id, pairs, std::size(pairs), nullptr);
+  nghttp2_submit_response(session_, stream->id, pairs, count, nullptr);
 }
 
 }  // namespace core_grpc

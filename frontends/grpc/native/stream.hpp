@@ -64,6 +64,7 @@ struct RequestHead {
   bool post = false, grpc = false, te_trailers = false, bad_timeout = false, bad_binary = false;
   Encoding encoding = IDENTITY;
   uint8_t accepts = 1 << IDENTITY;
+  bool wants_load = false;  // the client has sent endpoint-load-metrics-format
   int64_t timeout_ns = NEVER;
   size_t bytes = 0;
   // Metadata for the method: size of name, size of value (native 32-bit numbers), name, value, ….
@@ -144,6 +145,7 @@ struct RequestHead {
   }
 
   void append(std::string_view name, std::string_view value) {
+    if (name == "endpoint-load-metrics-format") wants_load = true;
     uint32_t sizes[2] = {static_cast<uint32_t>(name.size()), static_cast<uint32_t>(value.size())};
     metadata.append(reinterpret_cast<const char*>(sizes), sizeof sizes);
     metadata.append(name).append(value);
@@ -166,6 +168,7 @@ struct Stream {
   Encoding packing = IDENTITY;  // of the response
   int status = OK;
   std::string text;         // of the status, percent-encoded
+  std::string load;         // the trailer endpoint-load-metrics; "" for none
   int64_t deadline_ns = NEVER;
   int64_t begun_ns = 0;     // when its incomplete message began, for a unary call its headers came
   Assembly incoming;
@@ -189,6 +192,7 @@ struct Stream {
     packing = IDENTITY;
     status = OK;
     text.clear();
+    load.clear();
     deadline_ns = NEVER;
     begun_ns = 0;
     message = tag = nullptr;

@@ -283,6 +283,9 @@ class Reader {
         return !is(name, "transfer-encoding");
       case 18:
         return !is(name, "sec-websocket-key1");
+      case 28:
+        if (is(name, "endpoint-load-metrics-format")) infer_ = false;  // the response reports the load
+        return true;
       case 31:
         if (!is(name, "inference-header-content-length")) return true;
         head_.has_json_size = true;

@@ -144,11 +144,13 @@ class Status:
 
     waiting, running   number of generations that wait in the engine, and that it computes
     cache_use          part of the memory for contexts that is used, 0 to 1
+    cache_tokens       number of tokens that the memory for contexts holds; 0 if unknown
     """
 
     waiting: int = 0
     running: int = 0
     cache_use: float = 0.0
+    cache_tokens: int = 0
 
 
 class Engine:

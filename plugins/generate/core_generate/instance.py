@@ -20,6 +20,7 @@ from core.similar import did_you_mean
 from core_generate.engine import Prompt
 from core_generate.reading import missing, read_generate, read_prompt, read_tokens, texts
 from core_generate.running import Done, GenerationRun
+from core_generate.spans import describe_embeddings
 
 if TYPE_CHECKING:
     from core_generate.model import EngineModel
@@ -114,6 +115,8 @@ class EngineInstance(core.ModelInstance):
             prompts = [Prompt(text=each) for each in texts(request.inputs, "text_input")]
         found, counts = self.model.engine.embed(prompts)
         self.model.measured.read(sum(counts))
+        if request.trace is not None:
+            describe_embeddings(request.trace, self.model.name, sum(counts))
         return {
             "embedding": self._checked("embedding", found, 2, len(prompts)),
             "num_input_tokens": np.array(counts, np.uint32),

@@ -57,6 +57,12 @@ _CACHE_USE = Entry(
     VERSION,
     together="largest",
 )
+_CACHE_TOKENS = Entry(
+    "core_generation_cache_tokens",
+    "gauge",
+    "Tokens that the memory for contexts holds; absent if the engine does not report it",
+    VERSION,
+)
 
 
 def _entries(kind: KindOfMetric, texts: dict[str, str]) -> dict[str, Entry]:
@@ -150,6 +156,7 @@ class GenerationMetrics(MetricSource):
             *COUNTERS.values(),
             *GAUGES.values(),
             _CACHE_USE,
+            _CACHE_TOKENS,
         ]
     }
 
@@ -180,3 +187,6 @@ def _families(found: list[tuple[Measurements, dict[str, str]]]) -> Iterable[Fami
     )
     yield GAUGES["waiting"].family(Sample(labels, state.waiting) for labels, _, state in states)
     yield _CACHE_USE.family(Sample(labels, state.cache_use) for labels, _, state in states)
+    yield _CACHE_TOKENS.family(
+        Sample(labels, state.cache_tokens) for labels, _, state in states if state.cache_tokens
+    )

@@ -22,6 +22,7 @@ from core.tensor import Tensor, new_tensor
 from core_generate.engine import Engine, Event, Generation, Logprob
 from core_generate.metrics import Measurements
 from core_generate.reading import GenerateRequest
+from core_generate.spans import describe_generation, describe_request
 
 _ONE = (1,)
 _LOWEST = -9999.0  # what JSON has for the logarithm of 0, as in vLLM
@@ -159,6 +160,8 @@ class GenerationRun:
 
     def _respond(self, event: Event) -> None:
         final = bool(event.finish)
+        if final:
+            self._trace(event.finish)  # before the last response, after which the trace may finish
         self._batch.respond(0, self._outputs(event), final=final)
         if final:
             self._end(None)
@@ -195,12 +198,30 @@ class GenerationRun:
         prompt = self._asked.prompt
         return self._engine.detokenize(prompt.tokens) if prompt.tokens else prompt.text
 
+    def _trace(self, finish: str) -> None:
+        """Describe the generation in the trace of the request, if it has one. Any thread.
+
+        finish   of the last event; "" after an error or a cancellation
+        """
+        request = self._request
+        if request.trace is not None:
+            describe_generation(
+                request.trace,
+                describe_request(self._measured.model.name, self._asked.sampling),
+                finish,
+                (self._prompt_tokens, self._cached_tokens, self._tokens),
+                request.arrival_ns,
+                self._first_ns,
+            )
+
     # event loop ----------------------------------------------------------------
 
     def _finish(self, error: BaseException | None) -> None:
         done, self._done = self._done, None
         if done is None:
             return
+        if error is not None:
+            self._trace("")
         self._measured.ended(
             self._request.arrival_ns,
             self._first_ns,

@@ -284,3 +284,18 @@ async def test_many_streams_at_once(address):
         found = await asyncio.wait_for(asyncio.gather(*map(one, range(64))), 100)
 
     assert [len(each) for each in found] == [10 + number for number in range(64)]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_response_reports_the_load_where_a_request_asks(sdk, stream):
+    def report(**headers):
+        raw = sdk.chat.completions.with_raw_response.create(
+            model="letters", messages=user("hi"), max_tokens=3, stream=stream, extra_headers=headers
+        )
+        return raw.headers.get("endpoint-load-metrics")
+
+    found = report(**{"endpoint-load-metrics-format": "json"})
+
+    assert found.startswith("JSON {")
+    assert json.loads(found[5:])["named_metrics"]["max_token_capacity"] > 0
+    assert report() is None

@@ -31,6 +31,7 @@ _NAMES = {"COMPUTE": _COMPUTE}
 MOST_EVENTS = 1000
 
 Stamp = tuple[int, str]  # ns, name
+Attribute = str | int | float | tuple[str, ...]
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Span:
     start_ns: int
     end_ns: int = 0
     events: list[tuple[str, int]] = field(default_factory=list)
-    attributes: dict[str, str | int] = field(default_factory=dict)
+    attributes: dict[str, Attribute] = field(default_factory=dict)
     error: str = ""
     from_client: bool = False
 
@@ -133,6 +134,8 @@ def _model_span(trace: Trace, context: SpanContext, at_ns: int) -> Span:
         "triton.trace_id": trace.id,
         "triton.trace_parent_id": trace.parent_id,
     }
+    # Plugins add attributes to the dictionary of a trace, such as those of a generation.
+    span.attributes |= vars(trace).get("attributes", {})
     if trace.request_id:
         span.attributes["triton.request_id"] = trace.request_id
     span.error = trace.error

@@ -185,3 +185,15 @@ def test_without_times_there_is_the_request_alone():
 
     assert (root.name, root.start_ns, root.end_ns, root.events) == ("InferRequest", 100, 100, [])
     assert found.carrier() is None
+
+
+def test_attributes_that_a_plugin_adds_to_a_trace_are_those_of_its_models_span():
+    found = served(trace())
+    vars(found)["attributes"] = {"gen_ai.response.finish_reasons": ("stop",), "share": 0.5}
+
+    spans = named(spans_of(found, 0))
+
+    attributes = spans["m"].attributes
+    assert attributes["gen_ai.response.finish_reasons"] == ("stop",)
+    assert (attributes["share"], attributes["triton.model_name"]) == (0.5, "m")
+    assert spans["compute"].attributes == {}

@@ -57,7 +57,8 @@ async def test_a_listed_origin_may_read_and_send_credentials(open_with, document
                 CREDENTIALS: "true",
                 "vary": "Origin",
                 "access-control-expose-headers": (
-                    "Inference-Header-Content-Length, Retry-After, WWW-Authenticate"
+                    "Endpoint-Load-Metrics, Inference-Header-Content-Length, Retry-After, "
+                    "WWW-Authenticate"
                 ),
             }
 

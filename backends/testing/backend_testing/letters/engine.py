@@ -127,8 +127,9 @@ class Letters(Engine):
 
     def status(self) -> Status:
         streams = [each for each in list(self._streams) if not each.over]
-        used = sum(each.used for each in streams) / (self._context * self.most)
-        return Status(running=len(streams), cache_use=min(1.0, used))
+        room = self._context * self.most
+        used = min(1.0, sum(each.used for each in streams) / room)
+        return Status(running=len(streams), cache_use=used, cache_tokens=room)
 
     def close(self) -> None:
         with self._changed:
