@@ -12,31 +12,18 @@ import openvino_genai
 from core_generate import Structure
 
 from backend_openvino_genai.pipeline import Pipeline
+from backend_openvino_genai.schema import check_schema
 from core.errors import invalid
 
 MOST_CHARACTERS = 2**20
 MOST_DEPTH = 128  # of brackets: xgrammar reads all forms recursively
-# What xgrammar leaves out without a word: the text would not have to match it.
-IGNORED = (
-    *("not", "if", "then", "else", "contains", "minContains", "maxContains", "uniqueItems"),
-    *("dependentRequired", "dependentSchemas", "dependencies", "multipleOf"),
-)
-_OF_NAMES = ("properties", "patternProperties", "$defs", "definitions")
-_OF_MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
-_OF_ONE = (
-    "items",
-    "additionalProperties",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "propertyNames",
-)
 
 
 def checked_structure(pipeline: Pipeline, structure: Structure) -> Any:
     """Return what the pipeline reads. Raises CoreError(INVALID) for what xgrammar refuses or ignores."""
     if structure.schema is not None:
         schema = {"type": "object"} if structure.schema is True else structure.schema
-        _check_schema(schema)
+        check_schema(schema)
         found = {"json_schema": json.dumps(schema)}
         what = "the JSON schema"
     elif structure.regex:
@@ -69,23 +56,3 @@ def _check_size(text: str, what: str) -> None:
             depth -= 1
     if deepest > MOST_DEPTH:
         raise invalid(f"{what} has {deepest} nested brackets, at most {MOST_DEPTH} are allowed")
-
-
-def _check_schema(schema: Any, depth: int = 0) -> None:
-    """Raise CoreError(INVALID) for a keyword that xgrammar would ignore, in any part of a schema."""
-    if depth > MOST_DEPTH:
-        raise invalid(f"the JSON schema is nested more than {MOST_DEPTH} times")
-    if not isinstance(schema, dict):
-        return
-    if found := [each for each in IGNORED if each in schema]:
-        raise invalid(
-            f"the JSON schema has '{found[0]}', which this engine does not support; leave it out, and "
-            "check the text for it yourself"
-        )
-    parts = [schema[each] for each in _OF_ONE if each in schema]
-    for name in _OF_MANY:
-        parts += schema[name] if isinstance(schema.get(name), list) else []
-    for name in _OF_NAMES:
-        parts += schema[name].values() if isinstance(schema.get(name), dict) else []
-    for each in parts:
-        _check_schema(each, depth + 1)
