@@ -43,10 +43,10 @@ class GenAiEngine(Engine):
             )
         if not tokens:
             raise invalid("the prompt has no tokens; send a text that is not empty")
-        if (largest := max(tokens)) >= self._pipeline.vocabulary:
+        if (largest := max(tokens)) >= self._pipeline.tokenizer.vocabulary:
             raise invalid(
                 f"the prompt has the token {largest}, and the vocabulary of the model has "
-                f"{self._pipeline.vocabulary} tokens"
+                f"{self._pipeline.tokenizer.vocabulary} tokens"
             )
         config = generation_config(self._pipeline, sampling, room)
         generation = GenAiGeneration(self._pipeline, tokens, sampling, config, emit)
@@ -54,10 +54,10 @@ class GenAiEngine(Engine):
         return generation
 
     def tokenize(self, text: str, special: bool = True) -> list[int]:
-        return self._pipeline.tokenize(text, special)
+        return self._pipeline.tokenizer.tokens(text, special)
 
     def detokenize(self, tokens: Sequence[int]) -> str:
-        return self._pipeline.text(tokens, special=True)
+        return self._pipeline.tokenizer.text(tokens, special=True)
 
     def status(self) -> Status:
         waiting, running = self._loop.counts()

@@ -47,12 +47,14 @@ class Facts:
     context    tokens of one generation in the training
     template   chat template in Jinja; "" for none
     bos, eos   texts of the tokens that begin and end a text; "" for none
+    task       "generate" or "embed"
     """
 
     context: int
     template: str = ""
     bos: str = ""
     eos: str = ""
+    task: str = "generate"
 
 
 def find_files(config: ModelConfig, folder: Path) -> ModelFiles:
@@ -111,7 +113,15 @@ def _of_folder(folder: Path) -> Facts:
         _template(folder, tokenizer),
         _token(tokenizer.get("bos_token")),
         _token(tokenizer.get("eos_token")),
+        _task(config),
     )
+
+
+def _task(config: dict[str, Any]) -> str:
+    """Return "embed" for a class of transformers without a head, such as BertModel; else "generate"."""
+    names = config.get("architectures")
+    bare = isinstance(names, list) and any(str(each).endswith("Model") for each in names)
+    return "embed" if bare else "generate"
 
 
 def _template(folder: Path, tokenizer: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ class GenAiGeneration:
         self._config = config
         self._emit = emit
         self._handle: Any = None
-        self._text = TokenText(pipeline.text)
+        self._text = TokenText(pipeline.tokenizer.text)
         self._stops = StopStrings(sampling.stop) if sampling.stop else None
         self._logprobs = sampling.logprobs is not None
 
@@ -104,4 +104,4 @@ class GenAiGeneration:
             self._emit(last)
 
     def _logprob(self, token: int, value: float) -> Logprob:
-        return Logprob(token, self._pipeline.text([token], special=True), min(0.0, value))
+        return Logprob(token, self._pipeline.tokenizer.text([token], special=True), min(0.0, value))

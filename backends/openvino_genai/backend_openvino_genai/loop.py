@@ -10,7 +10,8 @@ import threading
 from collections import deque
 
 from backend_openvino_genai.generation import GenAiGeneration
-from backend_openvino_genai.pipeline import Pipeline, reason
+from backend_openvino_genai.loading import reason
+from backend_openvino_genai.pipeline import Pipeline
 from core.errors import internal
 
 logger = logging.getLogger("core")

@@ -10,7 +10,8 @@ from typing import Any
 
 from core_generate import Sampling
 
-from backend_openvino_genai.pipeline import Pipeline, reason
+from backend_openvino_genai.loading import reason
+from backend_openvino_genai.pipeline import Pipeline
 from backend_openvino_genai.structure import checked_structure
 from core.errors import invalid
 

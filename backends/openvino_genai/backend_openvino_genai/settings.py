@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backend_openvino_genai.files import Facts
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 
@@ -21,9 +22,17 @@ PARAMETERS = (
     "max_num_batched_tokens",
     "max_num_seqs",
     "num_kv_blocks",
+    "pooling",
+    "task",
     "threads",
 )
+TASKS = ("generate", "embed")
+POOLINGS = ("cls", "mean", "last")
 PRECISIONS = ("f32", "f16", "bf16", "u8", "i8", "u4")
+_OF_TASK = {
+    "generate": frozenset(PARAMETERS) - {"pooling"},
+    "embed": frozenset({"context", "device", "pooling", "task", "threads"}),
+}
 SUPPORTS = frozenset(
     {
         "tokens",
@@ -65,6 +74,8 @@ class Settings:
     prefix_caching      whether the cache keeps prompts for later ones that begin alike
     split_fuse          whether a step computes parts of prompts beside tokens of answers
     cache_precision     datatype of the cache; "" for that of the device
+    task                "generate" or "embed"
+    pooling             how embeddings of tokens become one; "" for that of the first token
     """
 
     context: int
@@ -78,20 +89,28 @@ class Settings:
     prefix_caching: bool = False
     split_fuse: bool = True
     cache_precision: str = ""
+    task: str = "generate"
+    pooling: str = ""
+
+    @property
+    def supports(self) -> frozenset[str]:
+        """Return what a model with these settings supports, as the names of Engine.supports."""
+        return SUPPORTS if self.task == "generate" else frozenset()
 
 
-def settings_of(config: ModelConfig, trained: int, template: str) -> Settings:
+def settings_of(config: ModelConfig, facts: Facts) -> Settings:
     """Return the settings of a model. Raises CoreError(INVALID) that names the parameter.
 
-    trained    context of the training, in tokens
-    template   chat template of the files; "" for none
+    facts   what the files say
     """
     values = _Values(config)
     if "cache_size" in values and "num_kv_blocks" in values:
         raise values.wrong("num_kv_blocks", "absent: 'cache_size' sets the size of the cache, too")
+    task = values.choice("task", TASKS) or facts.task
+    values.check_known(_OF_TASK[task], f"absent for the task '{task}'")
     return Settings(
-        context=values.number("context", trained, 16, trained),
-        template=values.text("chat_template") or template,
+        context=values.number("context", facts.context, 16, facts.context),
+        template=values.text("chat_template") or facts.template,
         device=values.text("device") or "CPU",
         threads=values.number("threads", 0, 1, 1024),
         sequences=values.number("max_num_seqs", _SEQUENCES, 1, 65536),
@@ -101,6 +120,8 @@ def settings_of(config: ModelConfig, trained: int, template: str) -> Settings:
         prefix_caching=values.flag("enable_prefix_caching", False),
         split_fuse=values.flag("dynamic_split_fuse", True),
         cache_precision=values.choice("kv_cache_precision", PRECISIONS),
+        task=task,
+        pooling=values.choice("pooling", POOLINGS),
     )
 
 
@@ -114,6 +135,12 @@ class _Values:
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
+
+    def check_known(self, known: frozenset[str], expected: str) -> None:
+        """Raise CoreError(INVALID) if a parameter of this backend is set that is not in `known`."""
+        for name in PARAMETERS:
+            if name in self._values and name not in known:
+                raise self.wrong(name, expected)
 
     def text(self, name: str) -> str:
         return self._values.get(name, "")

@@ -95,6 +95,15 @@ def test_a_damaged_tokenizer_is_named(made):
         facts(made)
 
 
+@pytest.mark.parametrize(
+    ("architecture", "task"), [("BertModel", "embed"), ("LlamaForCausalLM", "generate")]
+)
+def test_the_class_of_the_model_shows_its_task(made, architecture, task):
+    (made / "config.json").write_text(json.dumps({"architectures": [architecture]}))
+
+    assert facts(made).task == task
+
+
 def test_only_a_gguf_file_may_be_named(made):
     with pytest.raises(CoreError, match=r"'other\.xml', it must be a GGUF file"):
         facts(made, "other.xml")

@@ -1,6 +1,7 @@
 """Parameters in config.pbtxt."""
 
 import pytest
+from backend_openvino_genai.files import Facts
 from backend_openvino_genai.settings import PARAMETERS, Settings, settings_of
 
 from core.config import ModelConfig
@@ -11,7 +12,7 @@ def settings(**parameters):
     config = ModelConfig(name="m")
     for name, value in parameters.items():
         config.parameters[name].string_value = value
-    return settings_of(config, 8192, "{{ 1 }}")
+    return settings_of(config, Facts(8192, "{{ 1 }}"))
 
 
 def test_without_parameters_the_files_decide():
@@ -34,7 +35,7 @@ def test_all_parameters_are_read():
 
     found = settings(**given)
 
-    assert {*given, "cache_size"} == set(PARAMETERS)
+    assert {*given, "cache_size", "pooling", "task"} == set(PARAMETERS)
     assert found == Settings(
         context=1024,
         template="{{ 2 }}",
@@ -61,6 +62,7 @@ def test_all_parameters_are_read():
         ("max_num_seqs", "٣", "a number from 1"),
         ("enable_prefix_caching", "yes", "true or false"),
         ("dynamic_split_fuse", "1", "true or false"),
+        ("task", "rank", "one of generate, embed"),
         ("kv_cache_precision", "q8_0", "one of f32, f16, bf16, u8, i8, u4"),
     ],
 )
@@ -70,6 +72,18 @@ def test_a_wrong_value_is_refused_with_name_and_expectation(name, value, expecte
 
     assert caught.value.kind is Kind.INVALID
     assert expected in caught.value.message
+
+
+def test_each_task_has_its_parameters():
+    found = settings(task="embed", pooling="mean", threads="1")
+
+    assert (found.task, found.pooling, found.supports) == ("embed", "mean", frozenset())
+    with pytest.raises(CoreError, match="'cache_size' is '1', it must be absent for the task 'emb"):
+        settings(task="embed", cache_size="1")
+    with pytest.raises(CoreError, match="'pooling' is 'sum', it must be one of cls, mean, last"):
+        settings(task="embed", pooling="sum")
+    with pytest.raises(CoreError, match="'pooling' is 'cls', it must be absent for the task 'gen"):
+        settings(pooling="cls")
 
 
 def test_the_cache_has_one_size():
