@@ -36,6 +36,8 @@ class Pipeline:
             self._pipeline = openvino_genai.ContinuousBatchingPipeline(
                 str(path), _scheduler(settings), settings.device, _properties(settings)
             )
+            # The first call shows whether this version of openvino-genai has the compiled module's interface.
+            self._members.step(self._pipeline)
         except Exception as error:
             raise internal(f"OpenVINO GenAI cannot load '{path}': {reason(error)}") from None
         self.tokenizer = ModelTokenizer(self._pipeline.get_tokenizer())
