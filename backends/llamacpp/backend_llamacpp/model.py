@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_generate import Description, EngineModel, engine_backend
+from core_generate.gguf import read_metadata
 
 import core
-from backend_llamacpp.gguf import read_metadata
 from backend_llamacpp.settings import CACHE_TYPES, PARAMETERS, describe, model_file, settings_of
 from core.config import ModelConfig
 

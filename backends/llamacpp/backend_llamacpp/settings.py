@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core_generate import Description
+from core_generate.gguf import Metadata, read_metadata
 
-from backend_llamacpp.gguf import Metadata, read_metadata
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 from core.model_file import check_readable, not_found

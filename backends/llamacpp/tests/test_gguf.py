@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from backend_llamacpp.gguf import read_metadata
+from core_generate.gguf import read_metadata
 from gguf_files import LLAMA, gguf
 
 from core.errors import CoreError, Kind

@@ -1,8 +1,8 @@
 """Parameters of config.pbtxt, and what a frontend is told of a model."""
 
 import pytest
-from backend_llamacpp.gguf import read_metadata
 from backend_llamacpp.settings import describe, settings_of
+from core_generate.gguf import read_metadata
 from gguf_files import LLAMA, gguf
 
 from core.config import ModelConfig

@@ -17,11 +17,18 @@ from core_testing.engines.cancelling import Cancelling
 from core_testing.engines.choosing import Choosing
 from core_testing.engines.clients import Clients
 from core_testing.engines.ending import Ending
-from core_testing.engines.kit import EngineExample
+from core_testing.engines.kit import EngineExample, Generating, loaded
 from core_testing.engines.order import Order
 from core_testing.engines.texts import EmbeddingConformance, RankConformance
 
-__all__ = ["EmbeddingConformance", "EngineConformance", "EngineExample", "RankConformance"]
+__all__ = [
+    "EmbeddingConformance",
+    "EngineConformance",
+    "EngineExample",
+    "Generating",
+    "RankConformance",
+    "loaded",
+]
 
 
 class EngineConformance(Order, Ending, Choosing, Cancelling, Clients):

@@ -64,13 +64,14 @@ class Cancelling(EngineKit):
 
         assert begun.wait().text == expected
 
-    def test_no_thread_stays_after_the_unload(self, generating: Generating) -> None:
-        generating.served.unload()
+    def test_no_thread_stays_after_the_unload(self, generating_alone: Generating) -> None:
+        served = generating_alone.served
+        served.unload()
         before = threads()
         for _ in range(3):
-            generating.served.load()
-            generating.served.stream(generating.inputs("stream"))
-            generating.served.unload()
+            served.load()
+            served.stream(generating_alone.inputs("stream"))
+            served.unload()
 
         assert not (found := left(lambda: threads() - before)), f"threads stay: {found}"
 

@@ -51,7 +51,7 @@ class Choosing(EngineKit):
     def test_logprobs_are_those_of_the_tokens(self, generating: Generating) -> None:
         generating.needs("logprobs")
 
-        found = generating.ended(generating.greedy(logprobs=5))
+        found = generating.ended(generating.greedy(logprobs=self.alternatives))
 
         assert len(found.logprobs) == found.count, "each token has one logprob"
         assert [each.token for each in found.logprobs] == (
@@ -64,9 +64,11 @@ class Choosing(EngineKit):
     def test_logprobs_of_the_alternatives_sum_to_at_most_1(self, generating: Generating) -> None:
         generating.needs("logprobs")
 
-        for each in generating.ended(generating.greedy(logprobs=5)).logprobs:
+        found = generating.ended(generating.greedy(logprobs=self.alternatives))
+
+        for each in found.logprobs:
             values = [other.logprob for other in each.top]
-            assert len(values) <= 5
+            assert len(values) <= self.alternatives
             assert values == sorted(values, reverse=True), "the most likely comes first"
             assert sum(map(math.exp, values)) <= 1 + ROUNDING
             if each.top:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,10 +44,13 @@ class EngineKit:
     exact   whether a generation with temperature 0 gives the same text beside others as alone; False for
             engines whose sums depend on the size of their batches
     most    largest number of streams in tests with many streams; one test uses up to four times as many
+    alternatives    how many alternatives of each token the tests of log probabilities ask for; 0 for engines
+                    that report the log probability of the token only
     """
 
     exact: ClassVar[bool] = True
     most: ClassVar[int] = 16
+    alternatives: ClassVar[int] = 5
 
     @pytest.fixture
     def engine_example(self) -> EngineExample:
@@ -58,31 +61,42 @@ class EngineKit:
     def generating(
         self, engine_example: EngineExample, tmp_path_factory: pytest.TempPathFactory
     ) -> Iterator[Generating]:
-        """The example, loaded in a server."""
-        example = engine_example
-        repository = ModelRepository(tmp_path_factory.mktemp("models"))
-        files = {
-            str(path.relative_to(example.files)): path.read_bytes()
-            for path in example.files.rglob("*")
-            if path.is_file()
-        }
-        repository.add(MODEL, example.config, files)
-        repository.name_backend()
-        models: list[EngineModel] = []
-        model = example.backend.model
+        """The example, loaded in a server. A class whose model loads slowly may widen the scope."""
+        with loaded(engine_example, tmp_path_factory.mktemp("models")) as found:
+            yield found
 
-        class Kept(model):  # type: ignore[misc, valid-type]
-            def load(self) -> None:
-                super().load()
-                models.append(self)
+    @pytest.fixture
+    def generating_alone(self, generating: Generating) -> Generating:
+        """The example in a server of its own, for a test that unloads it."""
+        return generating
 
-        Kept.__name__ = model.__name__
-        with ExitStack() as running:
-            example.backend.model = Kept
-            running.callback(setattr, example.backend, "model", model)
-            served = running.enter_context(Served(example.backend, repository.path))
-            served.load()
-            yield Generating(served, models[0], example.prompt)
+
+@contextmanager
+def loaded(example: EngineExample, folder: Path) -> Iterator[Generating]:
+    """Serve an example during the with statement. `folder` is empty, and becomes the model repository."""
+    repository = ModelRepository(folder)
+    files = {
+        str(path.relative_to(example.files)): path.read_bytes()
+        for path in example.files.rglob("*")
+        if path.is_file()
+    }
+    repository.add(MODEL, example.config, files)
+    repository.name_backend()
+    models: list[EngineModel] = []
+    model = example.backend.model
+
+    class Kept(model):  # type: ignore[misc, valid-type]
+        def load(self) -> None:
+            super().load()
+            models.append(self)
+
+    Kept.__name__ = model.__name__
+    with ExitStack() as running:
+        example.backend.model = Kept
+        running.callback(setattr, example.backend, "model", model)
+        served = running.enter_context(Served(example.backend, repository.path))
+        served.load()
+        yield Generating(served, models[0], example.prompt)
 
 
 class Generating:

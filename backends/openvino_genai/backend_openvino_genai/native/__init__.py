@@ -1,0 +1,1 @@
+"""Compiled code: calls of OpenVINO GenAI without the GIL."""
