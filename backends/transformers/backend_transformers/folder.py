@@ -43,17 +43,25 @@ class Folder:
         self._generation = self._object("generation_config.json")
 
     def _object(self, name: str) -> dict[str, Any]:
-        """Return the JSON object in a file; {} if there is no such file. Raises CoreError(INVALID)."""
+        found = self.read(name, dict)
+        return {} if found is None else found
+
+    def read(self, name: str, kind: type) -> Any:
+        """Return the content of a JSON file; None if there is no such file.
+
+        kind   dict or list
+        Raises CoreError(INVALID) for another content.
+        """
         file = self.path / name
         if not file.is_file():
-            return {}
+            return None
         check_readable(file, self.model)
         try:
             found = json.loads(file.read_text("utf-8"))
         except (ValueError, RecursionError) as error:
             raise self.wrong(name, f"is no JSON: {error}") from None
-        if type(found) is not dict:
-            raise self.wrong(name, "is no JSON object")
+        if type(found) is not kind:
+            raise self.wrong(name, f"is no JSON {'object' if kind is dict else 'list'}")
         return found
 
     def wrong(self, file: str, problem: str) -> CoreError:
@@ -99,8 +107,15 @@ class Folder:
     # what the other files say -----------------------------------------------
 
     @property
-    def is_sentence_transformer(self) -> bool:
-        return (self.path / "modules.json").is_file()
+    def longest_text(self) -> int:
+        """Tokens of the longest text of which the model makes an embedding or scores; 0 if unknown."""
+        limits = [
+            self.trained_context,
+            self._tokenizer.get("model_max_length"),
+            self._object("sentence_bert_config.json").get("max_seq_length"),
+        ]
+        # A model_max_length of 10³⁰ stands for no limit.
+        return min((each for each in limits if type(each) is int and 0 < each < 2**31), default=0)
 
     def token(self, name: str) -> str:
         """Return the text of the token "bos" or "eos"; "" if there is none."""

@@ -16,7 +16,12 @@ from backend_transformers.settings import Settings
 from backend_transformers.vocabulary import Vocabulary
 from core.errors import CoreError, internal, invalid, unavailable
 
-_CLASSES = {"generate": "AutoModelForCausalLM"}
+_CLASSES = {
+    "generate": "AutoModelForCausalLM",
+    "embed": "AutoModel",
+    "rank": "AutoModelForSequenceClassification",
+    "classify": "AutoModelForSequenceClassification",
+}
 _KNOWN_LAYERS = frozenset({"full_attention", "sliding_attention", "attention"})
 
 
@@ -36,6 +41,9 @@ class Loaded:
     bytes: int
 
 
+transformers.logging.disable_progress_bar()  # a server has no terminal for it
+
+
 def load(folder: Folder, settings: Settings) -> Loaded:
     """Return the model of a folder. Takes seconds to minutes.
 
@@ -52,7 +60,7 @@ def load(folder: Folder, settings: Settings) -> Loaded:
             "tokenizer.json", "is missing: this backend needs the tokenizer's fast form"
         )
     dtype = getattr(torch, settings.dtype) if settings.dtype else _dtype(device)
-    module = _read(
+    module, report = _read(
         folder,
         "the model",
         getattr(transformers, _CLASSES[settings.task]),
@@ -60,9 +68,18 @@ def load(folder: Folder, settings: Settings) -> Loaded:
         config=config,
         dtype=dtype,
         use_safetensors=True,
+        output_loading_info=True,
     )
+    # The pooler of BERT is of no task here; files that were written for another task lack it.
+    if missing := sorted(each for each in report["missing_keys"] if not each.startswith("pooler.")):
+        raise folder.wrong(
+            "model.safetensors",
+            f"lacks {len(missing)} weights of the class {type(module).__name__}, such as '{missing[0]}'",
+        )
     if settings.task == "generate" and getattr(module, "_is_stateful", False):
         raise _unsupported(folder, "a state in the place of a cache of keys and values")
+    if module.config.pad_token_id is None:  # models that score texts search for the padding
+        module.config.pad_token_id = tokenizer.pad_token_id or 0
     module = module.to(device).eval()
     weights = [*module.parameters(), *module.buffers()]
     return Loaded(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from core_generate import Description
 
 from backend_transformers.folder import CONFIG, Folder
+from backend_transformers.pooling import POOLINGS, Pooling, read_pooling
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 from core.system.platform import cores
@@ -21,12 +22,14 @@ PARAMETERS = (
     "context",
     "device",
     "dtype",
+    "normalize",
+    "pooling",
     "slots",
     "task",
     "threads",
     "trust_remote_code",
 )
-TASKS = ("generate",)
+TASKS = ("generate", "embed", "rank", "classify")
 DTYPES = ("float32", "bfloat16", "float16")
 GENERATES = frozenset(
     {
@@ -50,25 +53,30 @@ GENERATES = frozenset(
         "choices",
     }
 )
+EMBEDS = frozenset({"tokens"})
 _CONTEXT = 4096  # tokens, where config.pbtxt gives none: a long context costs much memory
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
+_SCORES = "ForSequenceClassification"
 
 
 @dataclass(frozen=True)
 class Settings:
     """How a model runs.
 
-    task        "generate"
-    context     tokens of one generation, prompt and answer together
-    slots       generations at once
+    task        "generate", "embed", "rank" or "classify"
+    context     tokens of one generation, prompt and answer together; or of one text
+    slots       generations, or requests, at once
     threads     threads that compute
-    batch       tokens of prompts that are computed between two tokens of the running generations
+    batch       tokens of prompts that are computed between two tokens of the running generations; for other
+                tasks, tokens of the texts that are computed at once
     device      "cpu", "cuda" or "cuda:1"; "" for a GPU if there is one, else "cpu"
     dtype       datatype of the weights; "" for that of the files on GPUs, and for float32 on the CPU
     template    chat template
     trust       whether Python code in the folder may run
     end_tokens  tokens that end a text
     sampling    sampling parameters where a request gives none
+    pooling     how an embedding is made of those of the tokens
+    labels      names of the classes
     """
 
     task: str = "generate"
@@ -82,10 +90,14 @@ class Settings:
     trust: bool = False
     end_tokens: frozenset[int] = frozenset()
     sampling: Mapping[str, float] = field(default_factory=dict)
+    pooling: Pooling = field(default_factory=Pooling)
+    labels: tuple[str, ...] = ()
 
     @property
     def supports(self) -> frozenset[str]:
         """What a model with these settings supports, as the names of Engine.supports."""
+        if self.task != "generate":
+            return EMBEDS if self.task == "embed" else frozenset()
         return GENERATES
 
 
@@ -104,9 +116,11 @@ def description_of(settings: Settings, folder: Folder) -> Description:
 def settings_of(config: ModelConfig, folder: Folder) -> Settings:
     """Return the settings of a model. Raises CoreError(INVALID) that names the parameter."""
     values = _Values(config)
-    trained = folder.trained_context or 2**20
+    task = _task(values, folder)
+    trained = folder.trained_context if task == "generate" else folder.longest_text
+    trained = trained or 2**20
     return Settings(
-        task=values.choice("task", TASKS) or _task_of(folder),
+        task=task,
         context=values.number("context", min(_CONTEXT, trained), 16, trained),
         slots=values.number("slots", 16, 1, 1024),
         threads=values.number("threads", max(1, len(cores()) // 2), 1, 1024),
@@ -117,6 +131,8 @@ def settings_of(config: ModelConfig, folder: Folder) -> Settings:
         trust=values.choice("trust_remote_code", ("false", "true")) == "true",
         end_tokens=folder.end_tokens,
         sampling=folder.sampling,
+        pooling=_pooling(values, folder) if task == "embed" else Pooling(),
+        labels=folder.labels if task == "classify" else (),
     )
 
 
@@ -168,13 +184,35 @@ def _device(values: _Values) -> str:
     return text
 
 
-def _task_of(folder: Folder) -> str:
-    """Return the task of the model's class. Raises CoreError(INVALID) if it has none of the tasks."""
-    architecture = folder.architecture
-    if architecture.endswith(_CAUSAL):
-        return "generate"
+def _pooling(values: _Values, folder: Folder) -> Pooling:
+    found = read_pooling(folder)
+    mode = values.choice("pooling", POOLINGS) or found.mode
+    normalize = values.choice("normalize", ("false", "true"))
+    return Pooling(mode, normalize == "true" if normalize else found.normalize)
+
+
+def _task(values: _Values, folder: Folder) -> str:
+    """Return the parameter `task`; if it is not set, the task of the model's class.
+
+    Raises CoreError(INVALID) for an unknown task, for a class of none of the tasks, and for the task "rank"
+    or "classify" of a model without such a class.
+    """
+    asked, architecture = values.choice("task", TASKS), folder.architecture
+    if architecture.endswith(_SCORES):
+        found = "rank" if len(folder.labels) == 1 else "classify"
+    elif (folder.path / "modules.json").is_file() or architecture.endswith("Model"):
+        found = "generate" if architecture.endswith("LMHeadModel") else "embed"
+    else:
+        found = "generate" if architecture.endswith(_CAUSAL) else ""
+    if asked in ("rank", "classify") and asked != found:
+        count = "one label" if asked == "rank" else "several labels"
+        raise values.wrong(
+            "task", f"another task: it needs …{_SCORES} with {count}, the folder has {architecture}"
+        )
+    if asked or found:
+        return asked or found
     raise folder.wrong(
         CONFIG,
-        f"has the architecture '{architecture}', and this backend runs …ForCausalLM; set the parameter "
-        f"'task' in config.pbtxt to {' or '.join(TASKS)} if the model can do that",
+        f"has the architecture '{architecture}', and this backend runs …ForCausalLM, …{_SCORES} and "
+        "…Model; set the parameter 'task' in config.pbtxt to 'generate' or 'embed' if the model can do that",
     )

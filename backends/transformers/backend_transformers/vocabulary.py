@@ -12,7 +12,8 @@ _ANCHOR = "a"  # a text whose last token keeps the space that begins the next on
 class Vocabulary:
     """Texts and tokens. Thread-safe: the tokenizer's library is, as long as no setting changes.
 
-    size   number of tokens
+    size    number of tokens
+    typed   whether the model reads which of two texts a token belongs to
     """
 
     def __init__(self, tokenizer: Any):
@@ -21,6 +22,7 @@ class Vocabulary:
         self._tokens.no_padding()
         self._bos = tokenizer.bos_token or ""
         self._bos_token: int | None = tokenizer.bos_token_id
+        self.typed = "token_type_ids" in tokenizer.model_input_names
         self.size: int = self._tokens.get_vocab_size()
         self._anchor = self.tokenize(_ANCHOR, special=False)
         self._anchor_length = len(self.detokenize(self._anchor))
@@ -40,6 +42,14 @@ class Vocabulary:
         """Return the tokens of a prompt; for an empty one, the token that begins a text, if there is one."""
         found = self.tokenize(text)
         return found or ([] if self._bos_token is None else [self._bos_token])
+
+    def encode(self, text: str, second: str | None = None) -> tuple[list[int], list[int]]:
+        """Return the tokens of a text or pair as a model that scores it takes them, and their types.
+
+        The type is 1 for tokens of the second text, else 0.
+        """
+        found = self._tokens.encode(text, second)
+        return found.ids, found.type_ids
 
     def detokenize(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, with that of special tokens."""

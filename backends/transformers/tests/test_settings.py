@@ -103,7 +103,7 @@ def test_an_architecture_of_no_task_is_refused(copied, architectures, message):
         ("slots", "0", "a number from 1 to 1024"),
         ("threads", "two", "a number from 1"),
         ("batch", "-1", "a number from 1"),
-        ("task", "translate", "one of generate"),
+        ("task", "translate", "one of generate, embed, rank, classify"),
         ("dtype", "int3", "one of float32, bfloat16, float16"),
         ("device", "gpu", "'cpu', 'cuda'"),
         ("trust_remote_code", "yes", "one of false, true"),
