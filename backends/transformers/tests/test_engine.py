@@ -260,3 +260,30 @@ def test_threads_start_generations_at_once(engine):
         each.join()
 
     assert len({whole(each.all()) for each in events}) == 1
+
+
+def test_a_failed_step_ends_its_generations_and_the_engine_goes_on(tiny, loaded):
+    from backend_transformers.engine import TextEngine
+    from backend_transformers.settings import Settings
+
+    model = loaded(tiny)
+    engine = TextEngine(model, Settings(context=256))
+    sampling = Sampling(max_tokens=200, temperature=0.0, ignore_eos=True)
+    begun = [Events(), Events()]
+    for each in begun:
+        engine.generate(Prompt("a"), sampling, each)
+    for each in begun:
+        each.next()
+    table, model.module.lm_head.weight = model.module.lm_head.weight, None
+
+    for each in begun:
+        with pytest.raises(CoreError, match="transformers: ") as caught:
+            each.all()
+        assert caught.value.kind is Kind.INTERNAL
+
+    model.module.lm_head.weight = table
+    again = Events()
+    engine.generate(Prompt("a"), Sampling(max_tokens=4), again)
+    assert again.all()[-1].finish
+    assert engine.status().running == 0
+    engine.close()

@@ -1,5 +1,7 @@
 """Greedy texts of many generations at once are those of `generate` of transformers, one after the other."""
 
+import shutil
+
 import pytest
 from core_generate import Prompt, Sampling
 from transformers_events import Events
@@ -119,3 +121,12 @@ def test_a_real_model_gives_the_tokens_of_transformers(tiny, smollm2, loaded):
 
     assert found == [expected(model, each, 4 + i) for i, each in enumerate(PROMPTS)]
     assert "Paris" in model.vocabulary.plain(found[1])
+
+
+def test_weights_in_several_files_are_one_model(tiny, tmp_path, loaded):
+    whole = loaded(tiny)
+    shutil.copytree(tiny, tmp_path / "parts", ignore=shutil.ignore_patterns("*.safetensors"))
+    whole.module.save_pretrained(tmp_path / "parts", max_shard_size="100KB")
+    assert not (tmp_path / "parts/model.safetensors").exists()
+
+    assert at_once(loaded(tmp_path / "parts"), 4) == at_once(whole, 4)

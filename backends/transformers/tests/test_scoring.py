@@ -14,7 +14,7 @@ from backend_transformers.settings import settings_of
 from core_generate import Prompt
 from core_testing.example import MODEL
 from core_testing.plugin import ModelRepository
-from core_testing.served import Served
+from core_testing.served import Served, request_of
 
 from core.config import ModelConfig
 from core.errors import CoreError
@@ -164,6 +164,25 @@ def test_classes_are_those_of_transformers(tmp_path, problem):
         np.testing.assert_allclose(found["scores"][i], expected, atol=1e-5)
         assert found["score"][i] == found["scores"][i].max()
         assert found["label"][i].decode() == labels[int(expected.argmax())]
+
+
+def test_a_model_that_classifies_has_no_other_task(tmp_path):
+    folder = tmp_path / "made"
+    folder.mkdir()
+    encoder(folder, "BertForSequenceClassification", num_labels=3)
+    repository = ModelRepository(tmp_path / "models")
+    # The file of the weights selects the backend, so the model needs no configuration.
+    repository.add(MODEL, "", {each.name: each.read_bytes() for each in folder.iterdir()})
+
+    with Served(backend, repository.path) as served:
+        served.load()
+        inputs = {"text_input": np.array([b"a"], object)}
+        assert served.ask(inputs)["scores"].shape == (1, 3)
+        request = request_of(inputs)
+        request.parameters = {"task": "tokenize"}
+        (refused,) = served.send([request])
+    assert "'task' is 'tokenize'" in refused.message
+    assert "has classify only" in refused.message
 
 
 def test_requests_at_once_get_their_own_rows(tmp_path, scoring):

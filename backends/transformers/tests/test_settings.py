@@ -164,3 +164,17 @@ def test_memory_is_that_of_the_weights_and_the_cache(copied, loaded):
         assert abs(found.bytes - (copied / "model.safetensors").stat().st_size) < 20_000
     finally:
         engine.close()
+
+
+def test_models_that_load_at_once_keep_the_weights_that_layers_share(tmp_path, loaded):
+    from concurrent.futures import ThreadPoolExecutor
+
+    from backend_transformers.conformance import causal_model
+
+    causal_model(tmp_path, tie_word_embeddings=True)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(loaded, [tmp_path] * 24))
+
+    found = loaded(tmp_path).module
+
+    assert found.lm_head.weight is found.model.embed_tokens.weight
