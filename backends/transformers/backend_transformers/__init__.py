@@ -1,0 +1,8 @@
+"""Run models in the format of Hugging Face with transformers: text, embeddings, scores and classes.
+
+The import of torch and transformers happens when the first model loads.
+"""
+
+from backend_transformers.model import backend
+
+__all__ = ["backend"]

@@ -1,0 +1,218 @@
+"""Parameters of a model in config.pbtxt, and the description that follows from them and the folder.
+
+ModelConfig, Folder ─► [settings] ─► Settings, Description
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from core_generate import Description
+
+from backend_transformers.folder import CONFIG, Folder
+from backend_transformers.pooling import POOLINGS, Pooling, read_pooling
+from core.config import ModelConfig
+from core.errors import CoreError, invalid
+from core.system.platform import cores
+
+PARAMETERS = (
+    "batch",
+    "chat_template",
+    "context",
+    "device",
+    "dtype",
+    "normalize",
+    "pooling",
+    "slots",
+    "task",
+    "threads",
+    "trust_remote_code",
+)
+TASKS = ("generate", "embed", "rank", "classify")
+DTYPES = ("float32", "bfloat16", "float16")
+GENERATES = frozenset(
+    {
+        "tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "frequency_penalty",
+        "presence_penalty",
+        "repetition_penalty",
+        "seed",
+        "min_tokens",
+        "stop_tokens",
+        "ignore_eos",
+        "logit_bias",
+        "logprobs",
+        "schema",
+        "regex",
+        "grammar",
+        "choices",
+    }
+)
+EMBEDS = frozenset({"tokens"})
+_CONTEXT = 4096  # tokens, where config.pbtxt gives none: a long context costs much memory
+_CAUSAL = ("ForCausalLM", "LMHeadModel")
+_SCORES = "ForSequenceClassification"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model runs.
+
+    task        "generate", "embed", "rank" or "classify"
+    context     tokens of one generation, prompt and answer together; or of one text
+    slots       generations, or requests, at once
+    threads     threads that compute
+    batch       tokens of prompts that are computed between two tokens of the running generations; for other
+                tasks, tokens of the texts that are computed at once
+    device      "cpu", "cuda" or "cuda:1"; "" for a GPU if there is one, else "cpu"
+    dtype       datatype of the weights; "" for that of the files on GPUs, and for float32 on the CPU
+    template    chat template
+    trust       whether Python code in the folder may run
+    end_tokens  tokens that end a text
+    sampling    sampling parameters where a request gives none
+    pooling     how an embedding is made of those of the tokens
+    labels      names of the classes
+    """
+
+    task: str = "generate"
+    context: int = _CONTEXT
+    slots: int = 16
+    threads: int = 1
+    batch: int = 512
+    device: str = ""
+    dtype: str = ""
+    template: str = ""
+    trust: bool = False
+    end_tokens: frozenset[int] = frozenset()
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    pooling: Pooling = field(default_factory=Pooling)
+    labels: tuple[str, ...] = ()
+
+    @property
+    def supports(self) -> frozenset[str]:
+        """What a model with these settings supports, as the names of Engine.supports."""
+        if self.task != "generate":
+            return EMBEDS if self.task == "embed" else frozenset()
+        return GENERATES
+
+
+def description_of(settings: Settings, folder: Folder) -> Description:
+    """Return what a frontend must know of a model."""
+    return Description(
+        task=settings.task,
+        context=settings.context,
+        template=settings.template,
+        bos=folder.token("bos"),
+        eos=folder.token("eos"),
+        supports=settings.supports,
+    )
+
+
+def settings_of(config: ModelConfig, folder: Folder) -> Settings:
+    """Return the settings of a model. Raises CoreError(INVALID) that names the parameter."""
+    values = _Values(config)
+    task = _task(values, folder)
+    trained = folder.trained_context if task == "generate" else folder.longest_text
+    trained = trained or 2**20
+    return Settings(
+        task=task,
+        context=values.number("context", min(_CONTEXT, trained), 16, trained),
+        slots=values.number("slots", 16, 1, 1024),
+        threads=values.number("threads", max(1, len(cores()) // 2), 1, 1024),
+        batch=values.number("batch", 512, 1, 65536),
+        device=_device(values),
+        dtype=values.choice("dtype", DTYPES),
+        template=values.text("chat_template") or folder.template,
+        trust=values.choice("trust_remote_code", ("false", "true")) == "true",
+        end_tokens=folder.end_tokens,
+        sampling=folder.sampling,
+        pooling=_pooling(values, folder) if task == "embed" else Pooling(),
+        labels=folder.labels if task == "classify" else (),
+    )
+
+
+class _Values:
+    """Values of the parameters of a model."""
+
+    def __init__(self, config: ModelConfig):
+        self._model = config.name
+        self._values = {name: entry.string_value for name, entry in config.parameters.items()}
+
+    def text(self, name: str) -> str:
+        return self._values.get(name, "")
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        """Return a whole number; `default` if the parameter is not set or empty.
+
+        Raises CoreError(INVALID) unless it is from `low` to `high`.
+        """
+        text = self.text(name)
+        if not text:
+            return default
+        readable = text.isascii() and text.isdigit() and len(text) <= 10
+        if not readable or not low <= int(text) <= high:
+            raise self.wrong(name, f"a number from {low} to {high}")
+        return int(text)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """Return the parameter's text; "" if it is not set.
+
+        Raises CoreError(INVALID) unless it is one of `choices`.
+        """
+        text = self.text(name)
+        if text and text not in choices:
+            raise self.wrong(name, f"one of {', '.join(choices)}")
+        return text
+
+    def wrong(self, name: str, expected: str) -> CoreError:
+        found = self.text(name)[:80]
+        return invalid(
+            f"model '{self._model}': parameter '{name}' is '{found}', it must be {expected}"
+        )
+
+
+def _device(values: _Values) -> str:
+    text = values.text("device")
+    kind, _, number = text.partition(":")
+    if text and text != "cpu" and (kind != "cuda" or (number and not number.isdigit())):
+        raise values.wrong("device", "'cpu', 'cuda', or a GPU with its number such as 'cuda:1'")
+    return text
+
+
+def _pooling(values: _Values, folder: Folder) -> Pooling:
+    found = read_pooling(folder)
+    mode = values.choice("pooling", POOLINGS) or found.mode
+    normalize = values.choice("normalize", ("false", "true"))
+    return Pooling(mode, normalize == "true" if normalize else found.normalize)
+
+
+def _task(values: _Values, folder: Folder) -> str:
+    """Return the parameter `task`; if it is not set, the task of the model's class.
+
+    Raises CoreError(INVALID) for an unknown task, for a class of none of the tasks, and for the task "rank"
+    or "classify" of a model without such a class.
+    """
+    asked, architecture = values.choice("task", TASKS), folder.architecture
+    if architecture.endswith(_SCORES):
+        found = "rank" if len(folder.labels) == 1 else "classify"
+    elif (folder.path / "modules.json").is_file() or architecture.endswith("Model"):
+        found = "generate" if architecture.endswith("LMHeadModel") else "embed"
+    else:
+        found = "generate" if architecture.endswith(_CAUSAL) else ""
+    if asked in ("rank", "classify") and asked != found:
+        count = "one label" if asked == "rank" else "several labels"
+        raise values.wrong(
+            "task", f"another task: it needs …{_SCORES} with {count}, the folder has {architecture}"
+        )
+    if asked or found:
+        return asked or found
+    raise folder.wrong(
+        CONFIG,
+        f"has the architecture '{architecture}', and this backend runs …ForCausalLM, …{_SCORES} and "
+        "…Model; set the parameter 'task' in config.pbtxt to 'generate' or 'embed' if the model can do that",
+    )
