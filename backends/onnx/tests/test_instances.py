@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 
+from core.system.platform import PORTABLE
+
 X = np.array([[1, 2, 3]], np.float32)
 
 
@@ -15,6 +17,7 @@ def core():
     return max(os.sched_getaffinity(0))
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux says which cores a process may use")
 def test_instances_share_a_session_with_those_of_the_same_cores(serve, identity, core, monkeypatch):
     made = []
 

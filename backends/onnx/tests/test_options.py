@@ -11,6 +11,7 @@ from backend_onnx.options import run_options, session_options, shares_threads
 
 from core.config import parse_text
 from core.errors import CoreError
+from core.system.platform import PORTABLE
 
 
 def parameters(**values):
@@ -40,6 +41,7 @@ def test_threads_mode_and_memory_are_set():
     assert (options.enable_cpu_mem_arena, options.enable_mem_pattern) == (False, False)
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux says which cores a process may use")
 @pytest.mark.parametrize(
     ("allowed", "given", "expected"), [(3, "0", 3), (8, "0", 0), (3, "5", 5), (3, None, 3)]
 )

@@ -10,6 +10,7 @@ from backend_pytorch.parameters import BOOLEANS, Parameters
 
 from core.config import parse_text
 from core.errors import CoreError
+from core.system.platform import PORTABLE
 
 X = np.zeros(1, np.float32)
 COUNTER = """
@@ -111,6 +112,7 @@ def test_a_late_setting_of_interop_threads_is_logged(serve, modules, kept, caplo
     assert changed or f"INTER_OP_THREAD_COUNT cannot be {count + 1} now" in caplog.text
 
 
+@pytest.mark.skipif(PORTABLE, reason="only Linux says which cores a process may use")
 def test_one_core_is_left_to_the_server(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)), raising=False)
 

@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 import pytest
-from core_client import SharedMemoryPool
+from core_client import SharedMemoryPool, segment
 from core_client.allocator import SMALLEST, Allocator, size_class
 from core_client.registration import BySocket
 from core_client.shared_array import decode, encode
@@ -187,6 +187,7 @@ class TestBounds:
         pool.empty(4)
 
 
+@pytest.mark.skipif(segment._PORTABLE, reason="only Linux has memory without a name")
 class TestASocket:
     def test_the_response_to_an_interrupted_request_is_not_that_of_the_next_request(
         self, tmp_path, monkeypatch

@@ -8,6 +8,7 @@ from core_workers.ports import Ports
 
 from core import plugins
 from core.errors import CoreError, Kind
+from core.system.platform import PORTABLE
 
 
 def options(**changes):
@@ -58,6 +59,7 @@ def test_a_frontend_that_is_off_has_none():
         assert "http_port" not in found.chosen
 
 
+@pytest.mark.skipif(PORTABLE, reason="elsewhere the supervisor opens the port")
 def test_several_workers_can_listen(ports):
     port = ports.chosen["http_port"]
 

@@ -18,6 +18,7 @@ from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCh
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.shared.context import FrontendContext
+from frontends.shared.load_reports import LoadReports, _reports_of
 from frontends.shared.memory import MemoryControl, SharedMemoryRegions
 from frontends.shared.memory.cuda import CudaRegions
 
@@ -97,6 +98,8 @@ class DescribedServer:
     def shared(self, factory):
         if factory is FrontendContext:
             return SimpleNamespace(policy=None, access_log=None)
+        if factory is _reports_of:
+            return LoadReports(list)
         return self.memory
 
     def metadata(self):
