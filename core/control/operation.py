@@ -42,7 +42,7 @@ CATEGORIES = (
 
 @dataclass(frozen=True)
 class Operation:
-    """What is known of one operation.
+    """Facts about one control operation, for exchanges, frontends and the audit.
 
     name       area and method, such as "repository.load"
     category   one of CATEGORIES

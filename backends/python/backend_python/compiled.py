@@ -1,4 +1,4 @@
-"""What is done with every byte of a channel: core's compiled modules.
+"""Core's compiled functions that copy, split and join the bytes of a channel.
 
 An interpreter that cannot import these, because it is not the server's, has plain.py in the place of this
 module; `child/alone.py` puts it there.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TransformersModel(EngineModel):
-    """One version: the folder with config.json, weights in safetensors and the tokenizer."""
+    """A model version, made from a folder with config.json, weights in safetensors and the tokenizer."""
 
     _device: tuple[str, int] = "CPU", 0
 

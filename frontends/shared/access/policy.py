@@ -35,7 +35,7 @@ _LONGEST_CACHED_S = 300.0  # then a token is verified again, even if it is valid
 
 @dataclass(slots=True, eq=False)
 class Caller:
-    """Who sends a request, identified by a token or, without one, by its address."""
+    """The sender of a request, identified by a token or, without one, by its address."""
 
     policy: AccessPolicy
     name: str  # for logs; the address of a caller without a token

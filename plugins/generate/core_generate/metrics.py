@@ -92,7 +92,7 @@ class Histogram:
 
 
 class Measurements:
-    """What is measured of one model version, until `close`. Event loop only, unless stated.
+    """Counts and times of one model version, until `close`. Event loop only, unless stated.
 
     loop      event loop of the server; None until the model has an instance
     running   requests of the task "generate" that have begun

@@ -18,7 +18,7 @@ TABLES = "core.worker_tables"
 
 
 class WorkerTable(Protocol):
-    """The class behind an entry point of group `core.worker_tables`."""
+    """Methods that the class of a table must have: it maps memory that all workers share."""
 
     def __init__(self, file: int, workers: int, worker: int):
         """Map the table.
