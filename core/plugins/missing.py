@@ -73,7 +73,12 @@ def advice(names: Iterable[str]) -> str:
 
 def distributions() -> Mapping[str, str]:
     """Return name of a backend, or PROCESS_HOST → its distribution of this project."""
-    return {extra: needs[0] for extra, needs in _backend_extras().items() if extra != FORMATS}
+    # Extras have no underscores, names of backends have no hyphens.
+    return {
+        extra if extra == PROCESS_HOST else extra.replace("-", "_"): needs[0]
+        for extra, needs in _backend_extras().items()
+        if extra != FORMATS
+    }
 
 
 def _backend_extras() -> Mapping[str, list[str]]:

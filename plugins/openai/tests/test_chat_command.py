@@ -137,6 +137,9 @@ class Terminal:
     def __init__(self, *arguments):
         self.pid, self._end = pty.fork()
         if self.pid == 0:
+            signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            )  # a shell may have started the tests with &
             program = "from core.plugins.commands import run_command; import sys; "
             program += "sys.exit(run_command('chat', sys.argv[1:]))"
             os.execv(sys.executable, [sys.executable, "-c", program, *arguments])

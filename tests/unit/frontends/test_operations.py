@@ -49,7 +49,9 @@ def grpc_table():
     server = SimpleNamespace(options=Options.defaults(), models=SimpleNamespace(endpoints=None))
     server.tracing = Tracer(server.options)
     server.control = SimpleNamespace(areas={})
-    server.shared = lambda factory: SimpleNamespace(policy=None, access_log=None, regions=None)
+    server.shared = lambda factory: SimpleNamespace(
+        policy=None, access_log=None, regions=None, text=None
+    )
     return methods(server, RequestsInFlight())
 
 

@@ -84,7 +84,8 @@ def test_an_unknown_command_names_the_nearest_and_those_that_are_installed(capsy
     assert main(["tokn"]) == 2
 
     text = capsys.readouterr().err
-    assert "no command named 'tokn'; did you mean 'token'? (installed: check, config, " in text
+    assert "no command named 'tokn'; did you mean 'token'? (installed: " in text
+    assert " check, config, " in text
 
 
 def test_a_command_that_reads_its_own_command_line_gets_all_of_it(install, capsys):
