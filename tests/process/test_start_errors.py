@@ -150,7 +150,7 @@ def test_a_file_in_a_repository_without_models_is_met_with_a_warning(launch, put
         f"mv {tmp_path}/models/model.onnx {tmp_path}/models/my_model/1/`"
     )
     assert wait_until(lambda: text in server.log_text()), server.log_tail()
-    assert server.get("/v2/health/ready").status == 200
+    assert wait_until(lambda: server.get("/v2/health/ready").status == 200)
 
 
 def test_clients_get_the_hint_too(launch, put, tmp_path):
