@@ -245,3 +245,8 @@ def new_request(model_name: str, inputs: dict[str, Tensor]) -> InferenceRequest:
     request: InferenceRequest = InferenceRequest.__new__(InferenceRequest)
     request._reset(model_name, inputs)
     return request
+
+
+def repeated_input(name: str) -> str:
+    """Return the text for two inputs of one name."""
+    return f"input '{name}' already exists in request"

@@ -36,7 +36,7 @@ ROOMS = (
     ("core.devices.memory",),
     ("core.tensor",),
     ("core.output_memory", "core.request"),
-    ("core.backlog", "core.v2"),
+    ("core.backlog",),
     ("core.response",),
     ("core.config",),
     ("core.batch", "core.layout", "core.ragged"),

@@ -32,11 +32,6 @@ class DeviceMemory:
         self._host: np.ndarray | None = None
         self._copying = threading.Lock()  # several threads may need the copy
 
-    @property
-    def is_on_host(self) -> bool:
-        """Return whether there is a copy on the host."""
-        return self._host is not None
-
     def part(self, first: int, rows: int, shape: tuple[int, ...]) -> Any:
         """Return `rows` rows from row `first` on (all if it is -1) as an array of `shape` on the device."""
         found, have = self.array, self.shape

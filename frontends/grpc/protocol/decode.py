@@ -10,8 +10,8 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from core.errors import CoreError, invalid
-from core.v2 import MOST_ENTRIES
 from frontends.grpc.native.entries import MessageShape
+from frontends.shared.v2 import MOST_ENTRIES
 
 M = TypeVar("M", bound=Message)
 

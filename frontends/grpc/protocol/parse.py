@@ -14,23 +14,22 @@ from core import dtypes
 from core.config import Signature
 from core.dtypes import DataType
 from core.errors import CoreError, invalid
-from core.request import InferenceRequest, RequestedOutput
+from core.request import InferenceRequest, RequestedOutput, repeated_input
 from core.tensor import Buffer, Tensor
-from core.v2 import (
-    EMPTY_FINAL,
-    MOST_DIMENSIONS,
-    OWN_PREFIX,
-    labelled,
-    repeated_input,
-    reserved_parameter,
-    set_parameter,
-    too_many_dimensions,
-)
 from frontends.grpc.protocol import contents, shared_memory
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import InferParameter, ModelInferRequest
 from frontends.grpc.protocol.parameters import UINT64, boolean, custom, kind
 from frontends.shared.memory import CudaPlace, SharedMemoryRegions
+from frontends.shared.v2 import (
+    EMPTY_FINAL,
+    MOST_DIMENSIONS,
+    OWN_PREFIX,
+    labelled,
+    reserved_parameter,
+    set_parameter,
+    too_many_dimensions,
+)
 
 Input = ModelInferRequest.InferInputTensor
 

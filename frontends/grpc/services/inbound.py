@@ -12,13 +12,13 @@ from core.config.model_version import parse_version
 from core.control import ModelEndpoint
 from core.request import InferenceRequest
 from core.server import InferenceServer
-from core.v2 import forward_header
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.native.infer_request import RequestReader
 from frontends.grpc.options import GrpcOptions
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
 from frontends.shared.memory import MemoryControl
+from frontends.shared.v2 import forward_header
 
 # The result of reading a message: the request, or a message that `parse` turns into a request.
 Asked = InferenceRequest | ModelInferRequest

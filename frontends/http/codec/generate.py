@@ -17,7 +17,6 @@ from core.native.gather import joined
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer, Tensor
-from core.v2 import check_entries
 from frontends.http.background import LARGE_BYTES
 from frontends.http.codec.data_frame import SPLIT, read_split
 from frontends.http.codec.json_tensor import filled as filled
@@ -25,6 +24,7 @@ from frontends.http.codec.json_tensor import read_tensor
 from frontends.http.codec.json_text import MEMBERS, MOST_TEXT_BYTES, Elements, read_json
 from frontends.http.codec.parameters import custom, typed
 from frontends.http.native.infer_response import write_data
+from frontends.shared.v2 import check_entries
 
 _NESTED = "parameters"  # its members are treated like those beside it
 
@@ -142,9 +142,7 @@ def write(response: InferenceResponse, before: bytes = b"", behind: bytes = b"")
     An output is a list in row-major order, or its one element. `before` and `behind` frame the object, so
     that a large one is copied once. Raises CoreError(INVALID) for FP16 and BF16.
     """
-    members: dict[str, Buffer] = {"id": orjson.dumps(response.id)} if response.id else {}
-    members["model_name"] = orjson.dumps(response.model_name)
-    members["model_version"] = orjson.dumps(str(response.model_version))
+    members: dict[str, Buffer] = dict(_members(response))
     for name, value in response.parameters.items():
         members[name] = orjson.dumps(value)
     for tensor in response.outputs:
@@ -156,6 +154,33 @@ def write(response: InferenceResponse, before: bytes = b"", behind: bytes = b"")
     parts[-1] = b"}"
     parts.append(behind)
     return joined(parts)
+
+
+def _members(response: InferenceResponse) -> dict[str, bytes]:
+    """Return the members of every response to one request, as JSON."""
+    members = {"id": orjson.dumps(response.id)} if response.id else {}
+    members["model_name"] = orjson.dumps(response.model_name)
+    members["model_version"] = orjson.dumps(str(response.model_version))
+    return members
+
+
+def around_text(response: InferenceResponse) -> tuple[str, bytes, bytes] | None:
+    """Return (name of the only output, what `write` writes before it, and behind it).
+
+    None for other responses than those with one output and no parameters.
+    """
+    if len(response.outputs) != 1 or response.has_parameters:
+        return None
+    members = _members(response)
+    output = response.outputs[0].name
+    if output in members:
+        return None
+    texts = {name: b"%b:%b" % (orjson.dumps(name), text) for name, text in members.items()}
+    before = [texts[name] for name in sorted(texts) if name < output]
+    behind = [texts[name] for name in sorted(texts) if name > output]
+    begin = b"".join(each + b"," for each in before)
+    end = b"".join(b"," + each for each in behind)
+    return output, b"{%b%b:" % (begin, orjson.dumps(output)), end + b"}"
 
 
 def takes_long(response: InferenceResponse) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.errors import CoreError, invalid
 from core.request import InferenceRequest, Parameter
-from core.v2 import (
+from frontends.shared.v2 import (
     LARGEST_UNSIGNED,
     OWN_PREFIX,
     PARAMETERS,

@@ -12,15 +12,8 @@ from typing import Any
 from core import dtypes
 from core.config import Signature
 from core.errors import CoreError, invalid
-from core.request import InferenceRequest, RequestedOutput
+from core.request import InferenceRequest, RequestedOutput, repeated_input
 from core.tensor import Buffer, Tensor
-from core.v2 import (
-    MOST_DIMENSIONS,
-    check_entries,
-    labelled,
-    repeated_input,
-    too_many_dimensions,
-)
 from frontends.http.codec import raw
 from frontends.http.codec.content_types import BASE64, KEY, read_typed
 from frontends.http.codec.data_frame import FRAME, fit_frame
@@ -31,6 +24,12 @@ from frontends.http.codec.parameters import natural, read_parameters, truth, typ
 from frontends.http.native.infer_request import OutputForm as OutputForm
 from frontends.http.native.infer_request import read
 from frontends.shared.memory import CudaPlace, SharedMemoryRegions
+from frontends.shared.v2 import (
+    MOST_DIMENSIONS,
+    check_entries,
+    labelled,
+    too_many_dimensions,
+)
 
 _SOURCES = ("data", "binary_data_size", "shared_memory_region")
 

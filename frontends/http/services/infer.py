@@ -13,7 +13,6 @@ from core.request import InferenceRequest
 from core.response import Reply
 from core.server import InferenceServer
 from core.tensor import Buffer
-from core.v2 import forward_header
 from frontends.http.background import LARGE_BYTES, begin, turn
 from frontends.http.codec import compression, form
 from frontends.http.codec.limits import JSON_SIZE, natural_number
@@ -25,6 +24,7 @@ from frontends.http.native.connection_memory import made_bytes
 from frontends.http.options import HttpOptions
 from frontends.http.services.traced import submit, traced
 from frontends.shared.memory import MemoryControl
+from frontends.shared.v2 import forward_header
 
 _UNPACKED = "the unpacked body of a request"
 

@@ -10,7 +10,6 @@ from core.config import MOST_JSON_BYTES, config_too_large
 from core.errors import CoreError, invalid, unsupported
 from core.server import InferenceServer
 from core.tensor import Buffer
-from core.v2 import check_entries
 from frontends.http.background import begin
 from frontends.http.codec.json_text import (
     MEMBERS,
@@ -21,6 +20,7 @@ from frontends.http.codec.json_text import (
 from frontends.http.codec.parameters import typed
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
+from frontends.shared.v2 import check_entries
 
 _PIECE = 256 * 1024  # characters of base64, whole groups of four
 

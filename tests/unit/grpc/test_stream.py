@@ -9,9 +9,9 @@ from core import dtypes
 from core.errors import CoreError, Kind, internal
 from core.response import InferenceResponse
 from core.tensor import Tensor
-from core.v2 import EMPTY_FINAL
 from frontends.grpc.protocol.render import FINAL
 from frontends.grpc.services import stream as stream_module
+from frontends.shared.v2 import EMPTY_FINAL
 
 STRICT = (("triton_grpc_error", "true"),)
 

@@ -12,11 +12,11 @@ import frontends.http
 from core import dtypes
 from core.control import OPERATIONS
 from core.control.repository import RepositoryControl
-from core.v2 import MOST_DIMENSIONS, MOST_ENTRIES
 from frontends.http.interceptors import restrictions
 from frontends.http.openapi import description
 from frontends.http.route_templates import templates
 from frontends.http.router import TABLE, Router, openapi, table
+from frontends.shared.v2 import MOST_DIMENSIONS, MOST_ENTRIES
 
 ROUTES = table({"repository": RepositoryControl})
 DOCUMENT = json.loads(description(ROUTES))

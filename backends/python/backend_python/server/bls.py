@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from core.errors import CoreError, DeadlineExceeded, cancelled, invalid, unsupported
-from core.request import InferenceRequest
+from core.request import InferenceRequest, repeated_input
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
-from core.v2 import repeated_input
 
 
 def by_name(tensors: Iterable[Tensor]) -> dict[str, Tensor]:

@@ -4,7 +4,7 @@ import pytest
 
 from core.errors import CoreError
 from core.request import InferenceRequest
-from core.v2 import RESERVED, forward_header
+from frontends.shared.v2 import RESERVED, forward_header
 
 
 def test_forwarded_headers_are_parameters_under_their_names():

@@ -78,11 +78,6 @@ def labelled(id: str, text: str) -> CoreError:
     return invalid(f"[request id: {id or '<id_unknown>'}] {text}")
 
 
-def repeated_input(name: str) -> str:
-    """Return the text for two inputs of one name."""
-    return f"input '{name}' already exists in request"
-
-
 def too_many_dimensions(name: str, shape: Sized) -> str:
     """Return the text for an input with more than MOST_DIMENSIONS."""
     return f"input '{name}' has a shape of {len(shape)} dimensions; {MOST_DIMENSIONS} are the most"
