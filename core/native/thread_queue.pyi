@@ -2,6 +2,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+def caller_on(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], object]], object]:
+    """Return a cheaper form of loop.call_soon_threadsafe: many calls wake the loop once. Event loop only."""
+
 class ThreadQueue:
     """Queue of work for one thread, and of calls that the thread makes on the event loop.
 

@@ -7,7 +7,10 @@ import logging
 from collections import deque
 from contextvars import Context
 from queue import SimpleQueue
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
 
 cdef extern from "system/wake.h":
     ctypedef struct thread_signal:
@@ -33,25 +36,41 @@ cdef class LoopWaker:
 
     cdef int descriptor
     cdef int users
+    cdef bint rung  # by `call`, and not yet cleared
+    cdef unsigned long thread  # of the loop
+    cdef object loop  # a weak reference
     cdef object calls  # a deque of (function, work, error)
     cdef object __weakref__
 
-    def __cinit__(self):
+    def __cinit__(self, loop):
         self.descriptor = waker_open()
+        self.loop, self.thread = ref(loop), PyThread_get_thread_ident()
         self.calls = deque()
 
     def __dealloc__(self):
         if self.descriptor >= 0:
             waker_close(self.descriptor)
 
+    def call(self, function):
+        """Schedule function() on the loop, and wake the loop. Thread-safe."""
+        if PyThread_get_thread_ident() == self.thread:
+            self.loop().call_soon(function)
+            return
+        self.calls.append((function, None, self))
+        if not self.rung:
+            self.rung = True
+            with nogil:  # else the loop would wake up and wait for the GIL
+                waker_ring(self.descriptor)
+
     def run_calls(self):
         """Run all waiting calls, and log their exceptions. The event loop calls it."""
         waker_clear(self.descriptor)
+        self.rung = False
         calls = self.calls
         while calls:
             function, work, error = calls.popleft()
             try:
-                function(work, error)
+                function() if error is self else function(work, error)
             except Exception:
                 logger.exception("a call from another thread failed on the event loop")
             function = work = error = None
@@ -61,7 +80,7 @@ cdef LoopWaker waker_of(loop):
     """Return the waker of a loop, and count one more user of it; None if there can be none."""
     cdef LoopWaker waker = _wakers.get(loop)
     if waker is None:
-        waker = LoopWaker()
+        waker = LoopWaker(loop)
         if waker.descriptor < 0:  # the portable form, or no file descriptor is left
             return None
         _wakers[loop] = waker
@@ -73,6 +92,11 @@ cdef LoopWaker waker_of(loop):
             return None
     waker.users += 1
     return waker
+
+
+def caller_on(loop):
+    waker = waker_of(loop)
+    return loop.call_soon_threadsafe if waker is None else waker.call
 
 
 cdef class ThreadQueue:

@@ -23,7 +23,7 @@ cdef class DeliveryContext:
     cdef public str output_hint
     cdef public Statistics statistics
     cdef public Histogram first_response
-    cdef public object loop
+    cdef public object loop, call_on_loop
     cdef public InFlightRequests in_flight
     cdef public object put_back
     cdef public object batch_done

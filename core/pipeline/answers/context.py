@@ -10,6 +10,7 @@ from core.batch import Batch
 from core.config.signature import Signature
 from core.errors import CoreError
 from core.native.clock import Clock
+from core.native.thread_queue import caller_on
 from core.pipeline.batching.queue import QueuedRequest
 from core.pipeline.endpoint import InFlightRequests
 from core.request import InferenceRequest
@@ -30,7 +31,7 @@ class DeliveryContext:
     statistics       counters of the version
     first_response   histogram of the times to first responses; None unless the model is decoupled and the
                      histogram is switched on
-    loop             the server's event loop
+    loop             the server's event loop; `call_on_loop` calls a function on it. Any thread
     in_flight        counter of the accepted requests
     put_back         called with a request that asks for another execution; set by the scheduler
     batch_done       called with a batch and its error after each execution, on the thread of the instance; or
@@ -60,6 +61,7 @@ class DeliveryContext:
         self.statistics = statistics
         self.first_response = statistics.first_response if signature.decoupled else None
         self.loop = loop
+        self.call_on_loop = caller_on(loop)
         self.in_flight = in_flight
         self.put_back: Callable[[QueuedRequest], None] = None  # type: ignore[assignment]
         self.batch_done = batch_done

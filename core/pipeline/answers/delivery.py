@@ -181,7 +181,7 @@ class BatchDelivery:
         self._items.append((i, item, final, failure))
         if not self._deferring and not self._scheduled:
             self._scheduled = True
-            self.context.loop.call_soon_threadsafe(self._send_items)
+            self.context.call_on_loop(self._send_items)
 
     # thread of the instance --------------------------------------------
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 import pytest
 import uvloop
 
-from core.native.thread_queue import ThreadQueue
+from core.native.thread_queue import ThreadQueue, caller_on
 
 opening = ContextVar("opening")
 
@@ -234,3 +234,63 @@ def test_a_waiting_thread_uses_no_cpu_time(run):
         return spent
 
     assert run(test) < 0.1
+
+
+class TestCaller:
+    """caller_on: calls of any thread, without a queue."""
+
+    def test_every_call_runs_once_and_in_order_of_its_thread(self, run):
+        async def test(loop):
+            call, got, ended = caller_on(loop), [], asyncio.Event()
+
+            def work(name):
+                for number in range(500):
+                    call(lambda at=number: got.append((name, at)))
+
+            threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
+            for each in threads:
+                each.start()
+            await asyncio.to_thread(lambda: [each.join() for each in threads])
+            call(ended.set)
+            await ended.wait()
+            await asyncio.sleep(0.01)
+            assert len(got) == 1500
+            for name in "abc":
+                assert [at for found, at in got if found == name] == list(range(500))
+
+        run(test)
+
+    def test_it_wakes_a_loop_that_sleeps(self, run):
+        async def test(loop):
+            call, ended = caller_on(loop), asyncio.Event()
+            thread = threading.Thread(target=lambda: (time.sleep(0.05), call(ended.set)))
+            thread.start()
+            await asyncio.wait_for(ended.wait(), 10)
+            thread.join()
+
+        run(test)
+
+    def test_a_call_of_the_loop_itself_runs_in_its_next_turn(self, run):
+        async def test(loop):
+            call, got = caller_on(loop), []
+            call(lambda: got.append("call"))
+            loop.call_soon(got.append, "next")
+            assert got == []
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert got == ["call", "next"]
+
+        run(test)
+
+    def test_a_call_that_fails_does_not_stop_others(self, run, caplog):
+        async def test(loop):
+            loop.set_exception_handler(lambda loop, context: None)
+            call, ended = caller_on(loop), asyncio.Event()
+
+            def fail():
+                raise ValueError("no")
+
+            await asyncio.to_thread(lambda: (call(fail), call(ended.set)))
+            await asyncio.wait_for(ended.wait(), 10)
+
+        run(test)
