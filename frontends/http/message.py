@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from core.config.model_version import parse_version
 from core.errors import CoreError
@@ -14,6 +14,9 @@ from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.http.codec.timeout import timeout_ns
 from frontends.http.request_share import RequestShare, boundless
+
+if TYPE_CHECKING:
+    from frontends.http.native.event_stream import PartWriter
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 TEXT_HEADERS = {"Content-Type": "text/plain"}
@@ -82,6 +85,14 @@ class Parts(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class PushedParts(Parts, Protocol):
+    """Parts that are written as they arrive, while the client keeps up; the iterator has the others."""
+
+    def attach(self, writer: PartWriter) -> None:
+        """Use `writer` for parts from now on. The head and the parts before have been sent."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

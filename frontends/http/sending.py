@@ -15,7 +15,8 @@ from core.system.account import UNCOUNTED
 from core.telemetry.tracing import Trace
 from frontends.http.aiohttp_web import web
 from frontends.http.errors import error_answer
-from frontends.http.message import HttpResponse, Parts
+from frontends.http.message import HttpResponse, Parts, PushedParts
+from frontends.http.native.event_stream import PartWriter
 from frontends.http.request_share import RequestShare
 from frontends.shared.load_reports import FORMAT
 
@@ -159,12 +160,30 @@ async def _send_parts(
         response = _begun(answer, request)
         await response.prepare(request)
         await _write(response, answer.body, request)
-        async for part in more:
-            # The engine waits for the client only now and then.
-            await request.writer.drain()
-            held = share.held
-            share.take_large(len(part), "a part of the answer")
-            await _write(response, part, request)
-            share.give(share.held - held)
+        direct = _attached(more, request)
+        try:
+            async for part in more:
+                direct.busy = True
+                direct.flush()
+                # The engine waits for the client only now and then.
+                await request.writer.drain()
+                held = share.held
+                share.take_large(len(part), "a part of the answer")
+                await _write(response, part, request)
+                share.give(share.held - held)
+                direct.busy = False
+            direct.flush()
+        finally:
+            direct.close()
         await response.write_eof()
     return response
+
+
+def _attached(more: Parts, request: web.BaseRequest) -> PartWriter:
+    """Return a writer for the response whose head was sent; parts that can be pushed use it from now on."""
+    transport: Any = request.transport
+    writer: Any = request.writer
+    direct = PartWriter(transport, request.protocol, writer, writer.chunked)
+    if isinstance(more, PushedParts):
+        more.attach(direct)
+    return direct

@@ -11,6 +11,7 @@ from contextlib import aclosing
 
 import orjson
 
+from core.backlog import Backlog
 from core.errors import CoreError, internal, invalid
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
@@ -22,6 +23,7 @@ from frontends.http.codec import generate as codec
 from frontends.http.codec.json_text import MEMBERS, read_json
 from frontends.http.errors import error_answer, refusal, status_of, unexpected
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
+from frontends.http.native.event_stream import EventQueue, PartWriter, TextEvents
 from frontends.http.options import HttpOptions
 from frontends.http.services.traced import submit, traced
 
@@ -63,16 +65,17 @@ async def generate_stream(server: InferenceServer, call: HttpRequest) -> HttpRes
     The request is cancelled when the client disconnects.
     """
     reply = await _asked(server, call)
-    return await traced(reply, _event_stream(reply))
+    events = ResponseEvents(reply)
+    call.reply = events
+    return await traced(reply, _event_stream(events))
 
 
-async def _event_stream(reply: Reply) -> HttpResponse:
-    answers = aiter(reply)
-    first = await anext(answers, None)
+async def _event_stream(events: ResponseEvents) -> HttpResponse:
+    first = await events.first()
     if first is None:
         return HttpResponse(200, _EVENT_HEADERS)
     status, event = await _event(first)
-    return HttpResponse(status, _EVENT_HEADERS, event, _Events(answers))
+    return HttpResponse(status, _EVENT_HEADERS, event, events)
 
 
 async def messages(
@@ -150,24 +153,78 @@ async def _asked(server: InferenceServer, call: HttpRequest) -> Reply:
     return call.reply
 
 
-class _Events:
-    """Iterates over the responses after the first one; each is the bytes of an event.
+class ResponseEvents:
+    """The events of one request (message.PushedParts). Not thread-safe: call from the event loop only.
 
-    It is a class and not a generator: a generator that never started would not pass on `aclose`.
+    TextEvents makes the events of texts; this class takes all other responses and errors.
     """
 
-    def __init__(self, answers: AsyncGenerator[Item, None]):
-        self._answers = answers
+    def __init__(self, reply: Reply):
+        self._request = reply.request
+        self._backlog = Backlog(self._give_up)
+        self._backlog.enter(self._request)
+        self._queue = EventQueue(self._backlog)
+        self._writer: PartWriter | None = None
+        self._texts: TextEvents | None = TextEvents(self._queue, self._receive, False)
+        reply.listen(self._texts)
 
-    def __aiter__(self) -> _Events:
+    async def first(self) -> Item | None:
+        """Wait for the first item and return it; None if there is none. Cancel the request if that fails."""
+        try:
+            found: Item | None = await self._queue.take()
+        except BaseException:  # the client has disconnected
+            await self.aclose()
+            raise
+        return found
+
+    def attach(self, writer: PartWriter) -> None:
+        self._writer = writer
+        self._queue.attach(writer)
+
+    def __aiter__(self) -> ResponseEvents:
         return self
 
     async def __anext__(self) -> bytes:
-        return (await _event(await anext(self._answers)))[1]
+        part = await self._queue.take()
+        if part is None:
+            raise StopAsyncIteration
+        if isinstance(part, bytes):
+            return part
+        if self._writer is not None:
+            self._writer.busy = True  # later events wait until this one is written
+        return (await _event(part))[1]
 
     async def aclose(self) -> None:
         """Cancel the request unless its last response has come."""
-        await self._answers.aclose()
+        if not self._queue.ended:
+            self._request.cancel()
+        self._queue.end()
+        self._queue.drop()
+        self._backlog.close()
+
+    def end(self, error: CoreError) -> None:
+        """Cancel the request, and send `error` after the events that have come."""
+        self._queue.add(error, 0)
+        self._queue.end()
+        self._backlog.close()
+        self._request.cancel()
+
+    def _give_up(self, error: CoreError) -> None:
+        self._queue.drop()
+        self.end(error)
+
+    def _receive(self, item: Item | None, final: bool) -> None:
+        texts, self._texts = self._texts, None
+        if isinstance(item, InferenceResponse):
+            self._queue.add(item, sum(each.byte_size for each in item.outputs))
+            if texts is not None and (found := codec.around_text(item)) is not None:
+                output, before, behind = found
+                texts.begin(output, b"data: " + before, behind + b"\n\n")
+        elif item is not None:
+            self._queue.add(item, 0)
+        if final:
+            self._backlog.leave(self._request)
+            self._queue.end()
 
 
 async def _event(item: Item) -> tuple[int, bytes]:

@@ -51,6 +51,8 @@ class GenerationRun:
         self._batch = batch
         self._request = batch.requests[0]
         self._asked = asked
+        # Whether an event needs no outputs but `text_output` and, perhaps, `finish_reason`.
+        self._plain = asked.stream and not asked.prepend and asked.returns <= {"finish_reason"}
         self._engine = engine
         self._measured = measured
         self._loop = loop
@@ -123,6 +125,16 @@ class GenerationRun:
             self._kept.append(event)
             event = merged(self._kept)
             self._kept = []
+        request = self._request
+        if self._waiting is not None or request.paused or request.parent is not None:
+            self._take_slowly(event)
+        elif self._plain and not event.finish:
+            self._batch.respond(0, self._text_outputs(event.text), final=False)
+        else:
+            self._respond(event)
+
+    def _take_slowly(self, event: Event) -> None:
+        """Send an event, or let it wait for the client."""
         if self._waiting is None and not self._is_behind():
             self._respond(event)
         else:
@@ -170,6 +182,12 @@ class GenerationRun:
         self._over = True
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
             self._loop.call_soon_threadsafe(self._finish, error)
+
+    def _text_outputs(self, text: str) -> list[Tensor]:
+        """Return the outputs of a response that is `_plain` and not the last."""
+        if self._asked.returns:
+            return [text_tensor("text_output", text), _GOES_ON]
+        return [text_tensor("text_output", text)]
 
     def _outputs(self, event: Event) -> list[Tensor]:
         text = event.text
@@ -256,6 +274,9 @@ def text_tensor(name: str, text: str) -> Tensor:
     """Return a BYTES[1] tensor that holds the text in its wire form: 4 bytes of length, then UTF-8."""
     data = text.encode(errors="replace")
     return new_tensor(name, BYTES, _ONE, len(data).to_bytes(4, "little") + data, None)
+
+
+_GOES_ON = text_tensor("finish_reason", "None")  # in all responses but the last
 
 
 def _tensor(name: str, dtype: Any, values: Sequence[Any]) -> Tensor:

@@ -28,6 +28,8 @@ class AnswerEvents:
     ending   returns the last events; its argument is "stop" or "length"
     """
 
+    around = None
+
     def __init__(
         self,
         maker: EventMaker,
@@ -67,6 +69,8 @@ class WholeAnswer:
     parts    of the text so far
     finish   "stop" or "length", after the end
     """
+
+    around = None
 
     def __init__(self, usage: Usage, parser: Parser | None):
         self._usage = usage

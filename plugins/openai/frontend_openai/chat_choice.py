@@ -44,6 +44,11 @@ class ChatEvents:
         )
         self._role: bytes = self._event({"role": "assistant", "content": "", "refusal": None})
 
+    @property
+    def around(self) -> tuple[bytes, bytes] | None:
+        """Return the parts of an event around its text, after the first event; None if texts are parsed."""
+        return (self._before, self._behind) if self._plain and not self._role else None
+
     def take(self, piece: Piece) -> bytes:
         """Take a piece of the text; return its events."""
         self._usage.count(0, piece)
@@ -118,6 +123,8 @@ def _delta_of(part: Any) -> dict[str, Any]:
 
 class ChatMessage:
     """One choice of a whole response; arguments as of ChatEvents."""
+
+    around = None
 
     def __init__(self, index: int, usage: Usage, parser: Parser | None, logprobs: int | None):
         self._index = index

@@ -33,6 +33,11 @@ class CompletionEvents:
             index, b'"text":', b',"logprobs":null,"finish_reason":null'
         )
 
+    @property
+    def around(self) -> tuple[bytes, bytes] | None:
+        """Return the parts of an event around its text; None for logprobs, and before the echo is sent."""
+        return None if self._echo or self._logprobs is not None else (self._before, self._behind)
+
     def take(self, piece: Piece) -> bytes:
         """Take a piece of the text; return its events."""
         self._usage.count(self._prompt, piece)
@@ -67,6 +72,8 @@ class CompletionText:
 
     score   logarithm of the probability of its text, -inf if the model does not say it
     """
+
+    around = None
 
     def __init__(self, prompt: int, usage: Usage, echo: str, logprobs: int | None):
         self.score = float("-inf")

@@ -5,7 +5,6 @@ Reply, Reply, … ─► Piece ─► Choice ─► events ─► [Generation] �
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -14,12 +13,20 @@ from core.errors import CoreError, internal, unavailable
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
 from frontend_openai.pieces import Piece, PieceReader
+from frontends.http.native.event_stream import EventQueue, PartWriter, TextEvents
 
 MOST_TEXT = 64 * 2**20  # characters of a whole result; a stream has no bound
 
 
 class Choice(Protocol):
-    """Takes the pieces of one text."""
+    """Takes the pieces of one text.
+
+    around   what the event of a piece with nothing but a text has before and behind the text; None if such
+             pieces must go to `take`
+    """
+
+    @property
+    def around(self) -> tuple[bytes, bytes] | None: ...
 
     def take(self, piece: Piece) -> bytes:
         """Take a piece; return the events for the client, b"" for none."""
@@ -47,14 +54,14 @@ class Generation:
         error: Callable[[CoreError], bytes],
     ):
         self._choices = choices
+        self._output = output
         self._readers = [PieceReader(output) for _ in choices]
         self._tail = tail
         self._error_event = error
         self._running: dict[int, InferenceRequest] = {}
         self._left = len(choices)
-        self._ready: list[bytes] = []  # events
-        self._arrived = asyncio.Event()
         self._backlog = Backlog(self._fail)
+        self._events = EventQueue(self._backlog)
         self._stream = False
         self._size = 0  # characters so far
         self._begun = False  # whether the status of the response is decided
@@ -72,7 +79,8 @@ class Generation:
                 self._backlog.enter(request)
                 reply = submit(request)
                 first = first or reply
-                reply.listen(_Listener(self, number))
+                listener = _Listener(self, number, self._events)
+                reply.listen(listener.texts)
                 if self._over:  # it has failed at once
                     break
         except BaseException:
@@ -84,40 +92,38 @@ class Generation:
     async def first(self) -> None:
         """Wait for the first events; the response then begins. Raises CoreError if an error comes before."""
         self._stream = True
-        await self._wait(lambda: bool(self._ready) or self._over)
+        await self._wait()
         if self._error is not None:
             raise self._error
         self._begun = True
 
     async def whole(self) -> None:
         """Wait until every text has ended. Raises the CoreError of the first that failed."""
-        await self._wait(lambda: self._over)
+        while not self._over:
+            await self._wait()
         if self._error is not None:
             raise self._error
 
-    async def _wait(self, condition: Callable[[], bool]) -> None:
+    async def _wait(self) -> None:
+        """Wait for events of a stream, or for the end."""
         try:
-            while not condition():
-                self._arrived.clear()
-                await self._arrived.wait()
+            await self._events.wait()
         except BaseException:  # the client has disconnected
             self._close()
             raise
+
+    def attach(self, writer: PartWriter) -> None:
+        """Write events with `writer` from now on, while the client keeps up."""
+        self._events.attach(writer)
 
     def __aiter__(self) -> Generation:
         return self
 
     async def __anext__(self) -> bytes:
-        while not self._ready:
-            if self._over:
-                raise StopAsyncIteration
-            self._arrived.clear()
-            await self._arrived.wait()
-        ready, self._ready = self._ready, []
-        if not self._over:
-            for event in ready:
-                self._backlog.take(len(event))
-        return ready[0] if len(ready) == 1 else b"".join(ready)
+        found: bytes | None = await self._events.take()
+        if found is None:
+            raise StopAsyncIteration
+        return found
 
     async def aclose(self) -> None:
         """Cancel every request that still runs."""
@@ -148,6 +154,13 @@ class Generation:
                 internal(f"a response could not be written: {type(error).__name__}: {error}")
             )
 
+    def begin_texts(self, number: int, texts: TextEvents) -> bool:
+        """Let `texts` make the events of plain texts of a choice, if it can. Return whether it does."""
+        around = self._choices[number].around if self._stream else None
+        if around is not None:
+            texts.begin(self._output, *around)
+        return around is not None
+
     def _take(self, number: int, piece: Piece) -> None:
         self._size += len(piece.text)
         if self._size > MOST_TEXT and not self._stream:
@@ -165,24 +178,21 @@ class Generation:
         if self._left:
             self._add(events)
             return
-        self._ready.append(events + self._tail())
+        self._add(events + self._tail())
         self._over = True
         self._backlog.close()
-        self._arrived.set()
+        self._events.end()
 
     def _add(self, events: bytes) -> None:
         if events:
-            self._ready.append(events)
-            if len(self._ready) == 1:  # a waiter is woken once for all events of a turn
-                self._arrived.set()
-            self._backlog.add(len(events))
+            self._events.add(events, len(events))
 
     def _fail(self, error: CoreError) -> None:
         if self._over:
             return
         self._error = error
         if self._begun:
-            self._ready.append(self._error_event(error))
+            self._add(self._error_event(error))
         self._close()
 
     def _close(self) -> None:
@@ -191,17 +201,21 @@ class Generation:
         running, self._running = self._running, {}
         for request in running.values():
             request.cancel()
-        self._arrived.set()
+        self._events.end()
 
 
 class _Listener:
-    """Listener of one reply."""
+    """Listener of one reply. Once the first event is made, `texts` makes those of plain texts."""
 
-    __slots__ = ("_generation", "_number")
+    __slots__ = ("_begun", "_generation", "_number", "texts")
 
-    def __init__(self, generation: Generation, number: int):
+    def __init__(self, generation: Generation, number: int, queue: EventQueue):
         self._generation = generation
         self._number = number
+        self._begun = False
+        self.texts = TextEvents(queue, self._receive, True)
 
-    def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+    def _receive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
         self._generation.receive(self._number, item, final)
+        if not (self._begun or final):
+            self._begun = self._generation.begin_texts(self._number, self.texts)
