@@ -26,6 +26,8 @@ from core.errors import invalid
 class LlamaEngine(Engine):
     """Runs a model with llama.cpp. Each slot has a thread, which waits for its tokens without the GIL."""
 
+    quick = True  # the thread of the slot writes the request, which takes long for a structure
+
     def __init__(self, file: Path, settings: Settings):
         self.most = settings.slots
         self.supports = settings.supports
@@ -36,8 +38,9 @@ class LlamaEngine(Engine):
         self._lock = threading.Lock()
 
     def generate(self, prompt: Prompt, sampling: Sampling, emit: Emit) -> Generation:
-        request = completion_request(prompt, sampling, self._settings)
-        generation = LlamaGeneration(request, sampling, emit)
+        generation = LlamaGeneration(
+            lambda: completion_request(prompt, sampling, self._settings), sampling, emit
+        )
         with self._lock:
             self._generations.add(generation)
         self._threads.submit(self._run, generation)

@@ -6,6 +6,7 @@ Library.complete ─► chunk ─► [LlamaGeneration] ─► Event ─► emit
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -20,10 +21,11 @@ logger = logging.getLogger("core")
 class LlamaGeneration:
     """A generation that runs on a thread of the engine.
 
-    tokens   in its context: those of the prompt, and the generated ones
+    request   returns the request for llama.cpp, or raises the CoreError that refuses it
+    tokens    in its context: those of the prompt, and the generated ones
     """
 
-    def __init__(self, request: bytes, sampling: Sampling, emit: Emit):
+    def __init__(self, request: Callable[[], bytes], sampling: Sampling, emit: Emit):
         self.tokens = 0
         self._request = request
         self._emit = emit
@@ -44,7 +46,7 @@ class LlamaGeneration:
         if self._over:
             return
         try:
-            library.complete(self._request, self._take)
+            library.complete(self._request(), self._take)
         except Exception as error:  # llama.cpp refuses a request so, before its first chunk
             self._end(error if isinstance(error, CoreError) else invalid(f"llama.cpp: {error}"))
         self._end(internal("llama.cpp has ended the generation without a reason"))
