@@ -47,12 +47,14 @@ STREAM_S = 300
 
 
 class Server(NamedTuple):
-    """A running server. request: number of the stream, tokens → path and body."""
+    """A running server, and the id of its process."""
 
     name: str
     port: int
+    process: int
 
     def request(self, number: int, tokens: int) -> tuple[str, dict[str, object]]:
+        """Return path and body of the request of a stream."""
         prompt = f"Story {number}: Once upon a time, in the year {1000 + number},"
         sampling = {"max_tokens": tokens, "temperature": 0, "ignore_eos": True}
         if self.name == "core":
@@ -120,7 +122,7 @@ def started(name: str, command: list[str], port: int, ready: str, core: str) -> 
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"{name} does not start: {' '.join(command)}")
             time.sleep(0.2)
-        yield Server(name, port)
+        yield Server(name, port, process.pid)
     finally:
         process.terminate()
         try:

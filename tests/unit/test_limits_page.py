@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core import plugins, v2
+from core import plugins
 from core.repository.names import LONGEST_NAME
 from core.telemetry import log
 from frontends.grpc import status
@@ -14,7 +14,7 @@ from frontends.grpc.protocol import parse as grpc_parse
 from frontends.grpc.services import stream
 from frontends.http import connections, errors, request_timeouts, websocket
 from frontends.http.codec import json_tensor, limits
-from frontends.shared import access_log
+from frontends.shared import access_log, v2
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operate" / "limits.md").read_text()

@@ -1,0 +1,159 @@
+"""Measure events of chat streams a second: python -m benchmarks.event_streams [--streams 64] [--rounds 5]
+
+The engine is `letters`, which costs almost nothing, so the rest is the frontend: core with frontend-openai,
+and a FastAPI application (benchmarks/servers/apps/events.py, on uvicorn with uvloop and httptools) over the
+same engine. Both run on one core and are asked in turn: A B A B …. The first round is not counted. CPU us:
+user and system time of the server, divided by the events. At the end, --open streams are open at once at
+core, each with an event every 100 ms: the largest memory of the server.
+
+Needs: pip install fastapi uvicorn uvloop httptools
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.generative import started
+
+CONFIG = """
+backend: "letters"
+parameters {{ key: "context" value {{ string_value: "1000000" }} }}
+parameters {{ key: "most" value {{ string_value: "4000" }} }}
+parameters {{ key: "delay_ms" value {{ string_value: "{delay_ms}" }} }}
+"""
+EVENT = b"data: {"
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class Target(NamedTuple):
+    """A running server: its port, the id of its process, and the name of its model."""
+
+    name: str
+    port: int
+    process: int
+    model: str
+
+    def cpu_s(self) -> float:
+        fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * TICK_S
+
+    def most_memory_mib(self) -> float:
+        status = Path(f"/proc/{self.process}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+async def stream(target: Target, tokens: int) -> int:
+    """Return the number of events of one stream."""
+    message = {"role": "user", "content": "hi"}
+    document = {"model": target.model, "messages": [message], "max_tokens": tokens, "stream": True}
+    body = json.dumps(document).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", target.port, limit=2**20)
+    writer.write(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    )
+    count, rest = 0, b""
+    while data := await reader.read(2**18):
+        count += (rest + data).count(EVENT)
+        rest = data[-len(EVENT) + 1 :]
+    writer.close()
+    if count < tokens:
+        raise RuntimeError(f"{target.name}: a stream had {count} events for {tokens} tokens")
+    return count
+
+
+async def streams_at_once(target: Target, streams: int, tokens: int) -> int:
+    return sum(await asyncio.gather(*[stream(target, tokens) for _ in range(streams)]))
+
+
+class Round(NamedTuple):
+    """Numbers of one round."""
+
+    events_per_s: float
+    cpu_us: float
+
+
+def measure(target: Target, streams: int, tokens: int) -> Round:
+    """Return what one round shows: events for each second of CPU time, and its inverse in microseconds."""
+    before = target.cpu_s()
+    events = asyncio.run(streams_at_once(target, streams, tokens))
+    spent = target.cpu_s() - before
+    return Round(events / spent, spent / events * 1e6)
+
+
+def compare(targets: list[Target], streams: int, tokens: int, rounds: int) -> None:
+    """Measure in turn, and print a line for each server."""
+    found: dict[str, list[Round]] = {each.name: [] for each in targets}
+    for number in range(rounds + 1):
+        for target in targets:
+            result = measure(target, streams, tokens)
+            if number:
+                found[target.name].append(result)
+    for name, results in found.items():
+        events = statistics.median(each.events_per_s for each in results)
+        cpu = statistics.median(each.cpu_us for each in results)
+        print(f"{name:8} {streams} streams   {events:9,.0f} events/s and core   CPU {cpu:6.2f} us")
+    if len(found) == 2:
+        ours, theirs = found.values()
+        ratios = [a.events_per_s / b.events_per_s for a, b in zip(ours, theirs, strict=True)]
+        print(f"ratio    {statistics.median(ratios):.2f}", flush=True)
+
+
+@contextlib.contextmanager
+def serving(
+    arguments: argparse.Namespace, with_fastapi: bool, delay_ms: int
+) -> Iterator[list[Target]]:
+    """Run the servers until the block ends."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "m" / "1").mkdir(parents=True)
+        (folder / "m" / "config.pbtxt").write_text(CONFIG.format(delay_ms=delay_ms))
+        port, core = arguments.port, arguments.server_core
+        command = [sys.executable, "-m", "core.serve", f"--model-repository={folder}"]
+        command += [f"--http-port={port}", "--http-address=127.0.0.1", "--log-info=false"]
+        command += ["--allow-grpc=false", "--allow-metrics=false"]
+        commands = [("core", command, port, "/v2/health/ready")]
+        if with_fastapi:
+            command = [sys.executable, "-m", "uvicorn", "benchmarks.servers.apps.events:app"]
+            command += ["--port", str(port + 1), "--no-access-log", "--log-level", "warning"]
+            command += ["--loop", "uvloop", "--http", "httptools"]
+            commands.append(("fastapi", command, port + 1, "/docs"))
+        yield [
+            Target(each[0], each[2], stack.enter_context(started(*each, core)).process, "m")
+            for each in commands
+        ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--streams", type=int, default=64)
+    parser.add_argument("--tokens", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--open", type=int, default=2000)
+    parser.add_argument("--port", type=int, default=20450)
+    parser.add_argument("--server-core", default="0", help='core of the servers; "" for any')
+    arguments = parser.parse_args()
+    wanted = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, 2**16), wanted))
+    with serving(arguments, True, 0) as targets:
+        compare(targets, arguments.streams, arguments.tokens, arguments.rounds)
+    with serving(arguments, False, 100) as (target,):
+        asyncio.run(streams_at_once(target, arguments.open, 50))
+        print(f"core     {arguments.open} open streams   {target.most_memory_mib():.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
