@@ -184,7 +184,7 @@ def test_whisper_transcribes_and_nothing_else_does(copied):
     with pytest.raises(CoreError, match="'task' is 'transcribe', it must be another task"):
         described(copied, task="transcribe")
     changed(copied, "config.json", architectures=["WhisperForConditionalGeneration"])
-    with pytest.raises(CoreError, match="unable to find '.*/preprocessor_config.json'"):
+    with pytest.raises(CoreError, match=r"unable to find '.*/preprocessor_config.json'"):
         described(copied)
     (copied / "preprocessor_config.json").write_text("{}")
 
