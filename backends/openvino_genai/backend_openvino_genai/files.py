@@ -21,6 +21,10 @@ MODEL = "openvino_model.xml"
 TOKENIZER = "openvino_tokenizer.xml"
 NEEDED = (MODEL, "openvino_model.bin", TOKENIZER, "openvino_detokenizer.xml")
 GGUF = "model.gguf"
+_TASKS = {
+    "Model": "embed",
+    "ForSequenceClassification": "rank",
+}  # by the ends of classes of transformers
 _CONTEXT = 4096  # tokens, where the files name no context
 
 
@@ -47,7 +51,7 @@ class Facts:
     context    tokens of one generation in the training
     template   chat template in Jinja; "" for none
     bos, eos   texts of the tokens that begin and end a text; "" for none
-    task       "generate" or "embed"
+    task       "generate", "embed" or "rank"
     """
 
     context: int
@@ -118,10 +122,13 @@ def _of_folder(folder: Path) -> Facts:
 
 
 def _task(config: dict[str, Any]) -> str:
-    """Return "embed" for a class of transformers without a head, such as BertModel; else "generate"."""
+    """Return the task of the class of transformers that config.json names; "generate" by default."""
     names = config.get("architectures")
-    bare = isinstance(names, list) and any(str(each).endswith("Model") for each in names)
-    return "embed" if bare else "generate"
+    for each in names if isinstance(names, list) else ():
+        for end, task in _TASKS.items():
+            if str(each).endswith(end):
+                return task
+    return "generate"
 
 
 def _template(folder: Path, tokenizer: dict[str, Any]) -> str:

@@ -26,12 +26,13 @@ PARAMETERS = (
     "task",
     "threads",
 )
-TASKS = ("generate", "embed")
+TASKS = ("generate", "embed", "rank")
 POOLINGS = ("cls", "mean", "last")
 PRECISIONS = ("f32", "f16", "bf16", "u8", "i8", "u4")
 _OF_TASK = {
     "generate": frozenset(PARAMETERS) - {"pooling"},
     "embed": frozenset({"context", "device", "pooling", "task", "threads"}),
+    "rank": frozenset({"context", "device", "task", "threads"}),
 }
 SUPPORTS = frozenset(
     {
@@ -74,7 +75,7 @@ class Settings:
     prefix_caching      whether the cache keeps prompts for later ones that begin alike
     split_fuse          whether a step computes parts of prompts beside tokens of answers
     cache_precision     datatype of the cache; "" for that of the device
-    task                "generate" or "embed"
+    task                "generate", "embed" or "rank"
     pooling             how embeddings of tokens become one; "" for that of the first token
     """
 
