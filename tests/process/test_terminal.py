@@ -257,6 +257,26 @@ def test_the_command_to_try_works(open_console, tmp_path, kind, dims, rows, verb
         assert b'"OUTPUT0"' in answer
 
 
+@pytest.mark.parametrize("task", ["generate", "embed", "rank"])
+def test_the_command_to_try_works_for_an_engine(open_console, tmp_path, task):
+    """All inputs of such a model are optional, but a request without any is refused."""
+    pytest.importorskip("backend_testing.letters")
+    settings = "".join(
+        f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n'
+        for name, value in {"task": task, "context": "64"}.items()
+    )
+    put(tmp_path / "models/m/config.pbtxt", f'backend: "letters"\n{settings}')
+    (tmp_path / "models/m/1").mkdir()
+    command = open_console("--terminal=auto", columns=80).until(r"  try      (.*)\n")[1]
+
+    done = subprocess.run(
+        ["sh", "-c", f"{command} -w '%{{http_code}}'"], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout.endswith("200"), done.stdout
+    assert (done.stdout.count("data: ") > 10) == (task == "generate")
+
+
 def test_a_pipe_gets_log_lines_without_the_options(tmp_path):
     add(tmp_path, "echo")
     with subprocess.Popen(

@@ -19,8 +19,12 @@ from core.model_file import check_readable, not_found
 
 MODEL = "openvino_model.xml"
 TOKENIZER = "openvino_tokenizer.xml"
+ENCODER, DECODER = "openvino_encoder_model.xml", "openvino_decoder_model.xml"  # of Whisper
 NEEDED = (MODEL, "openvino_model.bin", TOKENIZER, "openvino_detokenizer.xml")
 GGUF = "model.gguf"
+_WHISPER = "WhisperForConditionalGeneration"
+# By the ends of classes of transformers.
+_TASKS = {"Model": "embed", "ForSequenceClassification": "rank", _WHISPER: "transcribe"}
 _CONTEXT = 4096  # tokens, where the files name no context
 
 
@@ -47,7 +51,7 @@ class Facts:
     context    tokens of one generation in the training
     template   chat template in Jinja; "" for none
     bos, eos   texts of the tokens that begin and end a text; "" for none
-    task       "generate" or "embed"
+    task       "generate", "embed", "rank" or "transcribe"
     """
 
     context: int
@@ -76,11 +80,14 @@ def find_files(config: ModelConfig, folder: Path) -> ModelFiles:
             raise not_found(path, config.name)
         check_readable(path, config.name)
         return ModelFiles(path, path.stat().st_size)
-    for each in NEEDED:
+    whisper = (folder / ENCODER).is_file()
+    for each in (ENCODER, DECODER, *NEEDED[2:]) if whisper else NEEDED:
         if not (folder / each).is_file():
             raise not_found(folder / each, config.name)
         check_readable(folder / each, config.name)
-    return ModelFiles(folder, (folder / NEEDED[1]).stat().st_size)
+    parts = [ENCODER, DECODER] if whisper else [MODEL]
+    weights = [(folder / each).with_suffix(".bin") for each in parts]
+    return ModelFiles(folder, sum(each.stat().st_size for each in weights if each.is_file()))
 
 
 def read_facts(files: ModelFiles) -> Facts:
@@ -118,10 +125,13 @@ def _of_folder(folder: Path) -> Facts:
 
 
 def _task(config: dict[str, Any]) -> str:
-    """Return "embed" for a class of transformers without a head, such as BertModel; else "generate"."""
+    """Return the task of the class of transformers that config.json names; "generate" by default."""
     names = config.get("architectures")
-    bare = isinstance(names, list) and any(str(each).endswith("Model") for each in names)
-    return "embed" if bare else "generate"
+    for each in names if isinstance(names, list) else ():
+        for end, task in _TASKS.items():
+            if str(each).endswith(end):
+                return task
+    return "generate"
 
 
 def _template(folder: Path, tokenizer: dict[str, Any]) -> str:

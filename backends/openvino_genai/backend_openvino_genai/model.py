@@ -17,12 +17,16 @@ from core.errors import invalid
 if TYPE_CHECKING:
     from backend_openvino_genai.embedding import EmbeddingEngine
     from backend_openvino_genai.engine import GenAiEngine
+    from backend_openvino_genai.ranking import RankEngine
+    from backend_openvino_genai.speech import SpeechEngine
+
+    AnyEngine = GenAiEngine | EmbeddingEngine | RankEngine | SpeechEngine
 
 
 class GenAiModel(EngineModel):
     """One version: a folder of OpenVINO GenAI, or a GGUF file."""
 
-    engine: GenAiEngine | EmbeddingEngine
+    engine: AnyEngine
     _weights = 0  # bytes; set by `make_engine`
 
     @classmethod
@@ -30,10 +34,11 @@ class GenAiModel(EngineModel):
         files = find_files(config, path)
         facts = read_facts(files)
         settings = settings_of(config, facts)
-        if settings.task == "embed" and files.is_gguf:
+        if settings.task != "generate" and files.is_gguf:
+            what = {"embed": "embeddings", "rank": "scores"}.get(settings.task, "transcripts")
             raise invalid(
-                f"model '{config.name}': OpenVINO GenAI computes embeddings with folders only, not with "
-                "GGUF files; remove the parameter 'task', or export the model as a folder"
+                f"model '{config.name}': OpenVINO GenAI computes {what} with folders only, not with GGUF "
+                "files; remove the parameter 'task', or export the model as a folder"
             )
         return Description(
             task=settings.task,
@@ -44,16 +49,22 @@ class GenAiModel(EngineModel):
             supports=settings.supports,
         )
 
-    def make_engine(self) -> GenAiEngine | EmbeddingEngine:
+    def make_engine(self) -> AnyEngine:
         # They import openvino_genai.
         from backend_openvino_genai.embedding import EmbeddingEngine
         from backend_openvino_genai.engine import GenAiEngine
+        from backend_openvino_genai.ranking import RankEngine
+        from backend_openvino_genai.speech import SpeechEngine
 
         files = find_files(self.config, self.path)
         settings = settings_of(self.config, read_facts(files))
-        engine: GenAiEngine | EmbeddingEngine
+        engine: AnyEngine
         if settings.task == "embed":
             engine = EmbeddingEngine(files.path, settings)
+        elif settings.task == "rank":
+            engine = RankEngine(files.path, settings)
+        elif settings.task == "transcribe":
+            engine = SpeechEngine(files.path, settings)
         else:
             engine = GenAiEngine(files.path, settings, self.name)
         self._weights = files.size

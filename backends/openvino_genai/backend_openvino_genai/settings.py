@@ -26,12 +26,14 @@ PARAMETERS = (
     "task",
     "threads",
 )
-TASKS = ("generate", "embed")
+TASKS = ("generate", "embed", "rank", "transcribe")
 POOLINGS = ("cls", "mean", "last")
 PRECISIONS = ("f32", "f16", "bf16", "u8", "i8", "u4")
 _OF_TASK = {
     "generate": frozenset(PARAMETERS) - {"pooling"},
     "embed": frozenset({"context", "device", "pooling", "task", "threads"}),
+    "rank": frozenset({"context", "device", "task", "threads"}),
+    "transcribe": frozenset({"device", "task", "threads"}),
 }
 SUPPORTS = frozenset(
     {
@@ -54,6 +56,7 @@ SUPPORTS = frozenset(
         "choices",
     }
 )
+TRANSCRIBES = frozenset({"language", "prompt", "temperature", "times"})
 _SEQUENCES = 16  # at once, where config.pbtxt gives none: each needs its own part of the cache
 _BATCHED = 256  # as in SchedulerConfig
 _MOST = 2**31 - 1
@@ -74,7 +77,7 @@ class Settings:
     prefix_caching      whether the cache keeps prompts for later ones that begin alike
     split_fuse          whether a step computes parts of prompts beside tokens of answers
     cache_precision     datatype of the cache; "" for that of the device
-    task                "generate" or "embed"
+    task                "generate", "embed", "rank" or "transcribe"
     pooling             how embeddings of tokens become one; "" for that of the first token
     """
 
@@ -95,6 +98,8 @@ class Settings:
     @property
     def supports(self) -> frozenset[str]:
         """Return what a model with these settings supports, as the names of Engine.supports."""
+        if self.task == "transcribe":
+            return TRANSCRIBES
         return SUPPORTS if self.task == "generate" else frozenset()
 
 

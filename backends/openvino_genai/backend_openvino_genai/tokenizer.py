@@ -25,6 +25,16 @@ class ModelTokenizer:
         found = self.raw.encode(text, add_special_tokens=special).input_ids
         return [int(each) for each in found.data[0]]
 
+    def pair_length(self, first: str, second: str) -> int:
+        """Return the number of tokens of two texts that a model reads together.
+
+        A tokenizer that was converted for one text reads them as one.
+        """
+        try:
+            return int(self.raw.encode([first], [second]).input_ids.shape[1])
+        except RuntimeError:
+            return len(self.tokens(first + second))
+
     def text(self, tokens: Sequence[int], special: bool = False) -> str:
         """Return the text of tokens; without `special`, without the texts of special tokens."""
         return str(self.raw.decode(list(tokens), skip_special_tokens=not special))

@@ -62,7 +62,7 @@ def test_all_parameters_are_read():
         ("max_num_seqs", "٣", "a number from 1"),
         ("enable_prefix_caching", "yes", "true or false"),
         ("dynamic_split_fuse", "1", "true or false"),
-        ("task", "rank", "one of generate, embed"),
+        ("task", "classify", "one of generate, embed, rank, transcribe"),
         ("kv_cache_precision", "q8_0", "one of f32, f16, bf16, u8, i8, u4"),
     ],
 )

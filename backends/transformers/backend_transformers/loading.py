@@ -22,6 +22,7 @@ _CLASSES = {
     "embed": "AutoModel",
     "rank": "AutoModelForSequenceClassification",
     "classify": "AutoModelForSequenceClassification",
+    "transcribe": "AutoModelForSpeechSeq2Seq",
 }
 _KNOWN_LAYERS = frozenset({"full_attention", "sliding_attention", "attention"})
 

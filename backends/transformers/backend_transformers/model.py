@@ -18,6 +18,7 @@ from core.config import ModelConfig
 if TYPE_CHECKING:
     from backend_transformers.engine import TextEngine
     from backend_transformers.scoring import ScoringEngine
+    from backend_transformers.speech import SpeechEngine
 
 
 class TransformersModel(EngineModel):
@@ -30,11 +31,12 @@ class TransformersModel(EngineModel):
         folder = Folder(path, config.name)
         return description_of(settings_of(config, folder), folder)
 
-    def make_engine(self) -> TextEngine | ScoringEngine:
+    def make_engine(self) -> TextEngine | ScoringEngine | SpeechEngine:
         # They import torch and transformers, which takes seconds.
         from backend_transformers.engine import TextEngine
         from backend_transformers.loading import load
         from backend_transformers.scoring import ScoringEngine
+        from backend_transformers.speech import SpeechEngine
 
         folder = Folder(self.path, self.config.name)
         settings = settings_of(self.config, folder)
@@ -43,6 +45,8 @@ class TransformersModel(EngineModel):
         self._device = ("GPU" if device.type == "cuda" else "CPU", device.index or 0)
         if settings.task == "generate":
             return TextEngine(loaded, settings)
+        if settings.task == "transcribe":
+            return SpeechEngine(loaded, settings, folder)
         return ScoringEngine(loaded, settings)
 
     def memory_usage(self) -> Iterable[core.MemoryUsage]:

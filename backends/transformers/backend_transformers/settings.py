@@ -14,6 +14,7 @@ from backend_transformers.folder import CONFIG, Folder
 from backend_transformers.pooling import POOLINGS, Pooling, read_pooling
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
+from core.model_file import not_found
 from core.system.platform import cores
 
 PARAMETERS = (
@@ -29,7 +30,7 @@ PARAMETERS = (
     "threads",
     "trust_remote_code",
 )
-TASKS = ("generate", "embed", "rank", "classify")
+TASKS = ("generate", "embed", "rank", "classify", "transcribe")
 DTYPES = ("float32", "bfloat16", "float16")
 GENERATES = frozenset(
     {
@@ -54,9 +55,12 @@ GENERATES = frozenset(
     }
 )
 EMBEDS = frozenset({"tokens"})
+TRANSCRIBES = frozenset({"language", "prompt", "temperature", "times"})
 _CONTEXT = 4096  # tokens, where config.pbtxt gives none: a long context costs much memory
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
 _SCORES = "ForSequenceClassification"
+FEATURES = "preprocessor_config.json"  # how a sound becomes what the model reads
+_SPEECH = "WhisperForConditionalGeneration"
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ class Settings:
     @property
     def supports(self) -> frozenset[str]:
         """What a model with these settings supports, as the names of Engine.supports."""
+        if self.task == "transcribe":
+            return TRANSCRIBES
         if self.task != "generate":
             return EMBEDS if self.task == "embed" else frozenset()
         return GENERATES
@@ -198,7 +204,9 @@ def _task(values: _Values, folder: Folder) -> str:
     or "classify" of a model without such a class.
     """
     asked, architecture = values.choice("task", TASKS), folder.architecture
-    if architecture.endswith(_SCORES):
+    if architecture == _SPEECH:
+        found = "transcribe"
+    elif architecture.endswith(_SCORES):
         found = "rank" if len(folder.labels) == 1 else "classify"
     elif (folder.path / "modules.json").is_file() or architecture.endswith("Model"):
         found = "generate" if architecture.endswith("LMHeadModel") else "embed"
@@ -209,10 +217,17 @@ def _task(values: _Values, folder: Folder) -> str:
         raise values.wrong(
             "task", f"another task: it needs …{_SCORES} with {count}, the folder has {architecture}"
         )
+    if "transcribe" in (asked, found) and asked not in ("", found):
+        raise values.wrong(
+            "task", f"another task: the folder has {architecture}, and {_SPEECH} transcribes"
+        )
+    if found == "transcribe" and not (folder.path / FEATURES).is_file():
+        raise not_found(folder.path / FEATURES, folder.model)
     if asked or found:
         return asked or found
     raise folder.wrong(
         CONFIG,
-        f"has the architecture '{architecture}', and this backend runs …ForCausalLM, …{_SCORES} and "
-        "…Model; set the parameter 'task' in config.pbtxt to 'generate' or 'embed' if the model can do that",
+        f"has the architecture '{architecture}', and this backend runs …ForCausalLM, …{_SCORES}, …Model "
+        f"and {_SPEECH}; set the parameter 'task' in config.pbtxt to 'generate' or 'embed' if the "
+        "model can do that",
     )

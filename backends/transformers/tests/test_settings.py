@@ -178,3 +178,19 @@ def test_models_that_load_at_once_keep_the_weights_that_layers_share(tmp_path, l
     found = loaded(tmp_path).module
 
     assert found.lm_head.weight is found.model.embed_tokens.weight
+
+
+def test_whisper_transcribes_and_nothing_else_does(copied):
+    with pytest.raises(CoreError, match="'task' is 'transcribe', it must be another task"):
+        described(copied, task="transcribe")
+    changed(copied, "config.json", architectures=["WhisperForConditionalGeneration"])
+    with pytest.raises(CoreError, match=r"unable to find '.*/preprocessor_config.json'"):
+        described(copied)
+    (copied / "preprocessor_config.json").write_text("{}")
+
+    found = described(copied)
+
+    assert found.task == "transcribe"
+    assert found.supports == {"language", "prompt", "temperature", "times"}
+    with pytest.raises(CoreError, match="'task' is 'generate', it must be another task"):
+        described(copied, task="generate")

@@ -1,4 +1,4 @@
-"""Models that generate text, or compute embeddings and scores: the contract of engines, and what they share.
+"""Models of text, speech, embeddings and scores: the contract of their engines, and what they share.
 
     import core_generate as generate
 
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
         Logprob,
         Prompt,
         Sampling,
+        Segment,
+        Speech,
         Status,
         Structure,
+        Transcript,
     )
     from core_generate.instance import EngineInstance
     from core_generate.model import EngineModel, engine_backend
@@ -47,10 +50,13 @@ __all__ = [
     "Logprob",
     "Prompt",
     "Sampling",
+    "Segment",
+    "Speech",
     "Status",
     "StopStrings",
     "Structure",
     "TokenText",
+    "Transcript",
     "engine_backend",
 ]
 

@@ -1,4 +1,4 @@
-"""The contract of engines: what generates tokens, or computes embeddings and scores.
+"""The contract of engines: what generates tokens, transcribes speech, or computes embeddings and scores.
 
 request ─► EngineInstance ─► [Engine.generate] ─► Event, Event, … ─► responses of the model
 
@@ -123,6 +123,45 @@ class Event(NamedTuple):
     count: int = 0  # type: ignore[assignment]  # in place of tuple.count
 
 
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """A sound to transcribe.
+
+    samples      FP32[samples] from -1 to 1: one channel, 16,000 a second; at least one
+    language     language that is spoken, such as "en"; "" if the engine finds it out
+    prompt       text before the sound, whose style and spelling the transcript follows; "" for none
+    temperature  0 takes the most likely token each time; None: the engine's own
+    times        whether the transcript has segments
+    """
+
+    samples: Any
+    language: str = ""
+    prompt: str = ""
+    temperature: float | None = None
+    times: bool = False
+
+
+class Segment(NamedTuple):
+    """A part of a transcript, with its place in the sound in seconds."""
+
+    start_s: float
+    end_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What is said in a sound.
+
+    language   the language that is spoken, such as "en"; "" if the engine does not find it out
+    segments   parts of the text in the order of their times; () unless the request asks for times
+    """
+
+    text: str
+    language: str = ""
+    segments: Sequence[Segment] = ()
+
+
 Emit = Callable[["Event | CoreError"], None]
 
 
@@ -160,8 +199,9 @@ class Engine:
     quick      whether `generate` returns within some tens of microseconds, which allows calls on the event
                loop; otherwise a thread calls it
     supports   names of what it can do: fields of Prompt, Sampling and Structure whose values may differ from
-               their defaults, and "tokens" for prompts of tokens. Others are refused by their names before
-               `generate` is called; "max_tokens", "text" and "stop" are always supported
+               their defaults, and "tokens" for prompts of tokens; of an engine that transcribes, fields of
+               Speech. Others are refused by their names before `generate` or `transcribe` is called;
+               "max_tokens", "text" and "stop" are always supported
     """
 
     most: int = 1
@@ -189,6 +229,15 @@ class Engine:
         The higher a score, the more relevant its document is to the query. May take long.
         """
         raise NotImplementedError(f"{type(self).__name__} ranks no documents")
+
+    def transcribe(self, speech: Speech, stopped: Callable[[], bool]) -> Transcript:
+        """Return the transcript of a sound. May take long.
+
+        stopped   returns whether the request is cancelled. The engine asks it as often as it can, at best at
+                  each token; if so, it raises `core.errors.cancelled()`
+        Raises CoreError(INVALID) for a language that the model does not have.
+        """
+        raise NotImplementedError(f"{type(self).__name__} transcribes no speech")
 
     def tokenize(self, text: str, special: bool = True) -> list[int]:
         """Return the tokens of a text. With `special`, they include those that begin and end a prompt."""

@@ -1,12 +1,12 @@
 """EngineInstance: the only instance of an engine's model. It hands requests to the engine.
 
-queue ─► [EngineInstance] ─► GenerationRun, or a thread that computes embeddings, scores or tokens
+queue ─► [EngineInstance] ─► GenerationRun, or a thread for embeddings, scores, tokens, transcripts
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,16 @@ from core.errors import cancelled, internal, invalid
 from core.request import InferenceRequest
 from core.similar import did_you_mean
 from core_generate.engine import Prompt
-from core_generate.reading import missing, read_generate, read_prompt, read_tokens, texts
+from core_generate.reading import (
+    missing,
+    read_generate,
+    read_prompt,
+    read_speech,
+    read_tokens,
+    texts,
+)
 from core_generate.running import Done, GenerationRun
+from core_generate.sound import RATE
 from core_generate.spans import describe_embeddings
 
 if TYPE_CHECKING:
@@ -47,6 +55,7 @@ class EngineInstance(core.ModelInstance):
         self._tasks: dict[str, Callable[[InferenceRequest], Outputs]] = {
             "embed": self._embed,
             "rank": self._rank,
+            "transcribe": self._transcribe,
             "tokenize": self._tokenize,
             "detokenize": self._detokenize,
         }
@@ -78,6 +87,7 @@ class EngineInstance(core.ModelInstance):
 
     def _asked_task(self, task: Any) -> str:
         known = [self.model.description.task, "tokenize", "detokenize"]
+        known = known[:1] if known[0] == "transcribe" else known
         if task not in known:
             hint = did_you_mean(str(task), known)
             raise invalid(
@@ -132,6 +142,20 @@ class EngineInstance(core.ModelInstance):
             "num_input_tokens": np.array([count], np.uint32),
         }
 
+    def _transcribe(self, request: InferenceRequest) -> Outputs:
+        engine = self.model.engine
+        speech = read_speech(request.inputs, engine.supports)
+        found = engine.transcribe(speech, lambda: request.cancelled)
+        segments = found.segments
+        return {
+            "text_output": _encoded([found.text]),
+            "language": _encoded([found.language]),
+            "duration": np.array([len(speech.samples) / RATE], np.float32),
+            "segment_text": _encoded([each.text for each in segments]),
+            "segment_start": np.array([each.start_s for each in segments], np.float32),
+            "segment_end": np.array([each.end_s for each in segments], np.float32),
+        }
+
     def _tokenize(self, request: InferenceRequest) -> Outputs:
         text = "".join(texts(request.inputs, "text_input"))
         special = bool(request.parameters.get("special", True))
@@ -143,8 +167,7 @@ class EngineInstance(core.ModelInstance):
             raise missing("prompt_token_ids")
         tokens = read_tokens(tensor)
         text = self.model.engine.detokenize(tokens)
-        data = np.array([text.encode(errors="replace")], object)
-        return {"text_output": data}
+        return {"text_output": _encoded([text])}
 
     def _checked(self, name: str, found: Any, dimensions: int, rows: int) -> Any:
         array = np.ascontiguousarray(found, np.float32)
@@ -154,3 +177,8 @@ class EngineInstance(core.ModelInstance):
                 f"{list(array.shape)} for {rows} texts"
             )
         return array
+
+
+def _encoded(found: Sequence[str]) -> Any:
+    """Return the texts as an array of a BYTES output."""
+    return np.array([each.encode(errors="replace") for each in found], object)

@@ -10,8 +10,9 @@ from typing import Any
 
 from core.errors import CoreError, invalid
 from core.tensor import Tensor
-from core_generate.engine import Prompt, Sampling
+from core_generate.engine import Prompt, Sampling, Speech
 from core_generate.sampling import INPUT, SamplingRequest, read_sampling
+from core_generate.sound import decode
 from core_generate.tensors import RETURNS
 
 _ALWAYS = frozenset({"max_tokens", "stop", "text"})
@@ -68,6 +69,33 @@ def read_generate(inputs: Mapping[str, Tensor], supports: frozenset[str]) -> Gen
             raise invalid("When streaming, `exclude_input_in_output` = False is not allowed.")
     prompt = Prompt(text, tokens or (), images, (), asked.suffix, asked.adapter)
     return GenerateRequest(prompt, sampling, stream, prepend, returns)
+
+
+def read_speech(inputs: Mapping[str, Tensor], supports: frozenset[str]) -> Speech:
+    """Return what the inputs of the task "transcribe" ask for, with the sound decoded.
+
+    supports   as Engine.supports
+    Raises CoreError(INVALID), which names the input, for one that is wrong or not supported.
+    """
+    if (audio := inputs.get("audio")) is None:
+        raise missing("audio")
+    asked: dict[str, Any] = {
+        name: decoded(name, element(inputs[name])).strip()
+        for name in ("language", "prompt")
+        if name in inputs
+    }
+    if "temperature" in inputs:
+        asked["temperature"] = found = float(element(inputs["temperature"]))
+        if not 0 <= found <= 2:
+            raise invalid(f"the input 'temperature' is {found}, expected a number from 0 to 2")
+    asked["times"] = flag(inputs, "times")
+    for name, value in asked.items():
+        if value not in ("", False, None) and name not in supports:
+            raise _unsupported(f"the input '{name}'", name, supports, frozenset())
+    samples = decode(element(audio), "audio")
+    if not len(samples):
+        raise invalid("the input 'audio' has no samples")
+    return Speech(samples, **asked)
 
 
 def read_prompt(inputs: Mapping[str, Tensor]) -> tuple[str, list[int] | None]:
@@ -142,8 +170,10 @@ def _image(data: bytes) -> bytes:
     return data
 
 
-def _unsupported(what: str, field: str, supports: frozenset[str]) -> CoreError:
-    can = ", ".join(sorted(supports | _ALWAYS))
+def _unsupported(
+    what: str, field: str, supports: frozenset[str], always: frozenset[str] = _ALWAYS
+) -> CoreError:
+    can = ", ".join(sorted(supports | always)) or "none of these fields"
     return invalid(
         f"{what} is not supported: the engine of this model has no '{field}', it has {can}"
     )

@@ -15,7 +15,7 @@ from core.dtypes import BOOL, BYTES, FP32, INT32, UINT32, DataType
 from core.errors import invalid
 
 PARAMETER = "engine"
-TASKS = ("generate", "embed", "rank")
+TASKS = ("generate", "embed", "rank", "transcribe")
 
 Row = tuple[str, DataType, Sequence[int]]
 
@@ -47,6 +47,13 @@ INPUTS: dict[str, list[Row]] = {
         ("text_input", BYTES, [-1]),
         ("prompt_token_ids", INT32, [-1]),
     ],
+    "transcribe": [
+        ("audio", BYTES, [1]),
+        ("language", BYTES, [1]),
+        ("prompt", BYTES, [1]),
+        ("temperature", FP32, [1]),
+        ("times", BOOL, [1]),
+    ],
 }
 _TOKENS: list[Row] = [("token_ids", INT32, [-1]), ("text_output", BYTES, [1])]
 OUTPUTS: dict[str, list[Row]] = {
@@ -61,6 +68,14 @@ OUTPUTS: dict[str, list[Row]] = {
     ],
     "embed": [("embedding", FP32, [-1, -1]), ("num_input_tokens", UINT32, [-1]), *_TOKENS],
     "rank": [("scores", FP32, [-1]), ("num_input_tokens", UINT32, [1]), *_TOKENS],
+    "transcribe": [
+        ("text_output", BYTES, [1]),
+        ("language", BYTES, [1]),
+        ("duration", FP32, [1]),
+        ("segment_text", BYTES, [-1]),
+        ("segment_start", FP32, [-1]),
+        ("segment_end", FP32, [-1]),
+    ],
 }
 
 
@@ -68,7 +83,7 @@ OUTPUTS: dict[str, list[Row]] = {
 class Description:
     """What a frontend must know of an engine's model; `EngineModel.describe` reads it without a load.
 
-    task       "generate", "embed" or "rank"
+    task       "generate", "embed", "rank" or "transcribe"
     context    tokens of prompt and answer together; 0 if unknown
     template   chat template in Jinja; "" for none
     bos, eos   texts of the tokens that begin and end a text; "" for none

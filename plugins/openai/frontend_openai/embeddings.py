@@ -20,7 +20,7 @@ from frontend_openai.adapter import TOKENS
 from frontend_openai.document import Document, read_document
 from frontend_openai.errors import wrong
 from frontend_openai.events import Usage
-from frontend_openai.models import name_of_task
+from frontend_openai.models import model_of_task
 from frontend_openai.sampling import is_tokens
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.services.traced import submit
@@ -36,7 +36,7 @@ _EMBED = "embed"
 async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Compute the embeddings of texts or lists of tokens."""
     document = read_document(call.body)
-    name = name_of_task(server, document, _EMBED, "computes no embeddings")
+    name, _ = model_of_task(server, document, (_EMBED,), "computes no embeddings")
     call.captures = {"model": name, "version": None}
     requests = _read_inputs(document, name)
     form = document.text("encoding_format") or "float"
@@ -48,7 +48,7 @@ async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse
     document.end()
     call.asked = requests[0]
     responses = await _responses(server, call, requests)
-    rows = np.concatenate([_rows(each) for each in responses])
+    rows = np.concatenate([embedding_rows(each) for each in responses])
     tokens = sum(int(each.output("num_input_tokens").array.sum()) for each in responses)
     call.usage = Usage(1, tokens)
     data = [
@@ -100,7 +100,8 @@ async def _responses(
             task.cancel()
 
 
-def _rows(response: InferenceResponse) -> Any:
+def embedding_rows(response: InferenceResponse) -> Any:
+    """Return the embeddings of a response, FP32[texts, numbers]. Raises CoreError(INTERNAL) for others."""
     rows = response.output("embedding").array
     if rows.ndim != 2 or rows.dtype != np.float32:
         raise internal(f"output 'embedding' has the shape {list(rows.shape)}; expected FP32[-1,-1]")

@@ -116,8 +116,10 @@ def unknown_model(name: str) -> FieldError:
     )
 
 
-def name_of_task(server: InferenceServer, document: Document, task: str, otherwise: str) -> str:
-    """Return the field `model` of a request that needs a model of one task.
+def model_of_task(
+    server: InferenceServer, document: Document, tasks: tuple[str, ...], otherwise: str
+) -> tuple[str, str]:
+    """Return the field `model` of a request that needs a model of one of the tasks, and the model's task.
 
     otherwise   what a model of another task does not do, for the error
     Raises FieldError for an unknown model, and for one of another task.
@@ -126,6 +128,6 @@ def name_of_task(server: InferenceServer, document: Document, task: str, otherwi
     if not server.models.knows(name):
         raise unknown_model(name)
     found = info_of(server.models.config(name)).task
-    if found != task:
+    if found not in tasks:
         raise wrong("model", f"model '{name}' {otherwise}; its task is {found}")
-    return name
+    return name, found

@@ -1,6 +1,6 @@
-"""POST /v1/rerank: documents in the order of their relevance to a query, by engines of the task "rank".
+"""POST /v1/rerank: documents in the order of their relevance to a query.
 
-query, documents ─► one request ─► scores ─► results, the most relevant first
+query, documents ─► one request ─► scores, or embeddings and their cosines ─► results, the most relevant first
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from core.errors import internal
 from core.request import InferenceRequest
 from core.tensor import Tensor
 from frontend_openai.document import Document, read_document
+from frontend_openai.embeddings import embedding_rows
 from frontend_openai.errors import wrong
 from frontend_openai.events import Usage
-from frontend_openai.models import name_of_task
+from frontend_openai.models import model_of_task
 from frontend_openai.service import json_response
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.traced import submit
 
 if TYPE_CHECKING:
+    from core.response import InferenceResponse
     from core.server import InferenceServer
 
 MOST_DOCUMENTS = 2048
@@ -31,7 +33,7 @@ MOST_DOCUMENTS = 2048
 async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Score how relevant documents are to a query."""
     document = read_document(call.body)
-    name = name_of_task(server, document, "rank", "ranks no documents")
+    name, task = model_of_task(server, document, ("rank", "embed"), "ranks no documents")
     call.captures = {"model": name, "version": None}
     query = document.text("query")
     if query is None:
@@ -41,14 +43,14 @@ async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     returns = document.flag("return_documents") or False
     document.ignore(("user",))
     document.end()
-    request = InferenceRequest(name, {"query": _tensor("query", [query])})
-    request.inputs["documents"] = _tensor("documents", texts)
+    embeds = task == "embed"
+    request = _embedding(name, query, texts) if embeds else _ranking(name, query, texts)
     request.id = call.headers.get("X-Request-Id", "")
     call.asked = request
     response = await submit(server, call, request)
-    scores = response.output("scores").array
+    scores = _cosines(response) if embeds else response.output("scores").array
     if scores.shape != (len(texts),):
-        raise internal(f"output 'scores' has the shape {list(scores.shape)} for {len(texts)} texts")
+        raise internal(f"model '{name}' has {list(scores.shape)} scores for {len(texts)} texts")
     order = np.argsort(-scores, kind="stable")[:most]
     tokens = int(response.output("num_input_tokens").array.sum())
     call.usage = Usage(1, tokens)
@@ -80,6 +82,23 @@ def _read_documents(document: Document) -> list[str]:
             raise wrong(path, "expected a string, or an object with a string `text`")
         texts.append(each)
     return texts
+
+
+def _ranking(name: str, query: str, texts: list[str]) -> InferenceRequest:
+    inputs = (_tensor("query", [query]), _tensor("documents", texts))
+    return InferenceRequest(name, {each.name: each for each in inputs})
+
+
+def _embedding(name: str, query: str, texts: list[str]) -> InferenceRequest:
+    tensor = _tensor("text_input", [query, *texts])
+    return InferenceRequest(name, {tensor.name: tensor})
+
+
+def _cosines(response: InferenceResponse) -> Any:
+    """Return the cosine of the angle between the first embedding and each other one, FP32[embeddings - 1]."""
+    rows = embedding_rows(response)
+    lengths = np.linalg.norm(rows, axis=1)
+    return (rows[1:] @ rows[0]) / np.maximum(lengths[1:] * lengths[0], np.float32(1e-12))
 
 
 def _tensor(name: str, texts: list[str]) -> Tensor:

@@ -1,6 +1,6 @@
 """POST /v1/audio/transcriptions: the text of a sound, by models with a BYTES input `audio`.
 
-form ─► audio, language, prompt, temperature ─► one request ─► texts of all responses ─► JSON or text
+form ─► audio, language, … ─► one request ─► all responses ─► SpokenText ─► JSON, text, subtitles
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-import orjson
 from core_generate.chat.fields import FieldError as MediaError
 from core_generate.chat.media import check_audio
 
@@ -18,20 +17,21 @@ from core.dtypes import BYTES
 from core.errors import CoreError, invalid, unavailable
 from core.request import InferenceRequest
 from core.tensor import Tensor
+from frontend_openai.engine_info import EngineInfo, info_of
 from frontend_openai.errors import wrong
 from frontend_openai.generation import MOST_TEXT
 from frontend_openai.models import unknown_model
-from frontend_openai.pieces import PieceReader
+from frontend_openai.spoken_text import FORMS, TIMED_FORMS, SpokenText, SpokenTextReader, has_times
 from frontends.http.codec.form import FormPart, is_form, parts
-from frontends.http.message import JSON_HEADERS, TEXT_HEADERS, HttpRequest, HttpResponse
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.traced import submit
 
 if TYPE_CHECKING:
     from core.server import InferenceServer
 
-AUDIO = "audio"
+AUDIO, TIMES = "audio", "times"
 _HINTS = ("language", "prompt", "temperature")
-_FORMS = ("json", "text")
+_GRANULARITIES = "timestamp_granularities[]"
 _MOST_BYTES = 64 * 1024  # of a field that is no file
 
 
@@ -45,21 +45,43 @@ async def transcriptions(server: InferenceServer, call: HttpRequest) -> HttpResp
         raise unknown_model(name)
     call.captures = {"model": name, "version": None}
     signature = server.models.signature(name)
+    info = info_of(server.models.config(name))
     output = _check(signature)
-    form = _text(fields, "response_format") or "json"
-    if form not in _FORMS:
-        raise wrong("response_format", f"expected {' or '.join(_FORMS)}, found {form[:50]}")
+    form = _read_form(fields, signature, info)
     if _text(fields, "stream") not in ("", "false", "False"):
         raise wrong("stream", "this route has no events", "unsupported")
-    request = _request(signature, fields)
+    request = _request(signature, info, fields)
+    if form in TIMED_FORMS and TIMES in signature.inputs:
+        request.inputs[TIMES] = _tensor(signature, TIMES, "1")
     if fields:
         raise wrong(next(iter(fields)), "this field is not supported", "unknown_parameter")
     request.id = call.headers.get("X-Request-Id", "")
     call.asked = request
-    text = await _whole(server, call, request, output)
-    if form == "text":
-        return HttpResponse(200, TEXT_HEADERS, text.encode())
-    return HttpResponse(200, JSON_HEADERS, orjson.dumps({"text": text}))
+    found = await _whole(server, call, request, output)
+    return found.response(form)
+
+
+def _read_form(fields: dict[str, FormPart], signature: Signature, info: EngineInfo) -> str:
+    """Take out the fields that say how the response looks, and return `response_format`.
+
+    Raises FieldError for an unknown form, and for times that the model does not give.
+    """
+    form = _text(fields, "response_format") or "json"
+    if form not in FORMS:
+        raise wrong("response_format", f"expected one of {', '.join(FORMS)}; found {form[:50]}")
+    timed = has_times(signature) and (not info.is_engine or TIMES in (info.supports or ()))
+    if form in TIMED_FORMS and not timed:
+        raise wrong(
+            "response_format",
+            f"model '{signature.name}' gives no times, which {form} needs; expected json or text",
+            "unsupported",
+        )
+    granularity = _text(fields, _GRANULARITIES)
+    if granularity not in ("", "segment"):
+        raise wrong(_GRANULARITIES, f"expected segment, found {granularity[:50]}", "unsupported")
+    if granularity and form != "verbose_json":
+        raise wrong(_GRANULARITIES, "only response_format verbose_json has them", "unsupported")
+    return form
 
 
 def _read_fields(found: Iterable[FormPart]) -> dict[str, FormPart]:
@@ -94,7 +116,9 @@ def _check(signature: Signature) -> str:
             f"{', '.join(inputs)}"
         )
     others = [
-        each for each, spec in inputs.items() if not spec.optional and each not in (AUDIO, *_HINTS)
+        each
+        for each, spec in inputs.items()
+        if not spec.optional and each not in (AUDIO, TIMES, *_HINTS)
     ]
     if others:
         raise invalid(
@@ -112,7 +136,9 @@ def _check(signature: Signature) -> str:
     return texts[0]
 
 
-def _request(signature: Signature, fields: dict[str, FormPart]) -> InferenceRequest:
+def _request(
+    signature: Signature, info: EngineInfo, fields: dict[str, FormPart]
+) -> InferenceRequest:
     """Return the request with the sound and the hints; take their fields out."""
     part = fields.pop("file", None)
     if part is None or not part.is_file:
@@ -129,7 +155,7 @@ def _request(signature: Signature, fields: dict[str, FormPart]) -> InferenceRequ
             if name in signature.inputs and not signature.inputs[name].optional:
                 raise wrong(name, f"model '{signature.name}' needs this field", "missing")
             continue
-        if name not in signature.inputs:
+        if name not in signature.inputs or (info.is_engine and name not in (info.supports or ())):
             raise wrong(name, f"model '{signature.name}' does not support this", "unsupported")
         request.inputs[name] = _tensor(signature, name, value)
     return request
@@ -151,21 +177,18 @@ def _tensor(signature: Signature, name: str, value: bytes | str) -> Tensor:
 
 async def _whole(
     server: InferenceServer, call: HttpRequest, request: InferenceRequest, output: str
-) -> str:
-    """Return the texts of all responses as one. Raises the CoreError of the model."""
-    reader = PieceReader(output)
-    texts: list[str] = []
-    size = 0
+) -> SpokenText:
+    """Return what all responses say. Raises the CoreError of the model."""
+    reader = SpokenTextReader(output)
     reply = submit(server, call, request)
     try:
         async for item in reply:
             if isinstance(item, CoreError):
                 raise item
-            texts.append(reader.read(item).text)
-            size += len(texts[-1])
-            if size > MOST_TEXT:
+            reader.read(item)
+            if reader.size > MOST_TEXT:
                 raise unavailable(f"the model has generated more than {MOST_TEXT} characters")
     except BaseException:
         reply.cancel()  # also if the client has gone
         raise
-    return "".join([*texts, reader.end()])
+    return reader.end()

@@ -1,5 +1,6 @@
-"""/v1/rerank over an engine of the task rank."""
+"""/v1/rerank over engines of the tasks rank and embed."""
 
+import numpy as np
 import pytest
 
 RERANK = "/v1/rerank"
@@ -27,6 +28,22 @@ def test_top_n_and_the_documents(scorer):
 
     texts = [each["document"]["text"] for each in found["results"]]
     assert texts == ["a b", "a y"]
+
+
+def test_a_model_of_embeddings_ranks_by_their_cosines(scorer):
+    texts = ["a b", "b a", "qqq", {"text": "a c"}]
+    body = {"model": "vectors", "query": "a b", "documents": texts, "return_documents": True}
+    _, embedded = scorer.ask("/v1/embeddings", {"model": "vectors", "input": ["a b", "a c"]})
+    vectors = [np.array(each["embedding"]) for each in embedded["data"]]
+
+    status, found = scorer.ask(RERANK, body)
+
+    assert (status, found["model"]) == (200, "vectors")
+    assert [each["index"] for each in found["results"]] == [0, 1, 3, 2]
+    scores = {each["index"]: each["relevance_score"] for each in found["results"]}
+    assert scores[0] == pytest.approx(1) == scores[1]
+    assert scores[3] == pytest.approx(vectors[0] @ vectors[1], abs=1e-6)
+    assert found["usage"]["total_tokens"] == 4 + 4 + 4 + 4 + 4
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,10 @@ def test_the_texts_of_all_responses_are_one(sdk):
         ({"temperature": 0.5}, "temperature"),
         ({"prompt": "x"}, "prompt"),
         ({"response_format": "srt"}, "response_format"),
+        ({"response_format": "verbose_json"}, "response_format"),
+        ({"response_format": "xml"}, "response_format"),
+        ({"timestamp_granularities": ["word"]}, "timestamp_granularities[]"),
+        ({"timestamp_granularities": ["segment"]}, "timestamp_granularities[]"),
         ({"stream": True}, "stream"),
         ({"extra_body": {"n": 2}}, "n"),
         ({"file": ("a.wav", b"no sound")}, "file"),
@@ -137,3 +141,76 @@ def test_a_client_that_goes_cancels_the_model(open_server):
     connection.close()
 
     assert ended.wait(10)
+
+
+SEGMENTS = {
+    "segment_text": ("BYTES", [-1]),
+    "segment_start": ("FP32", [-1]),
+    "segment_end": ("FP32", [-1]),
+    "language": ("BYTES", [1]),
+    "duration": ("FP32", [1]),
+}
+
+
+@pytest.fixture
+def timed(open_server):
+    """A client of a model with times, whose texts would break subtitles, and the inputs that it saw."""
+    server, port = open_server()
+    seen = []
+
+    def subtitles(audio, times=None, language=None):
+        seen.append(times if times is None else bool(times[0]))
+        parts = [" Well --> <b>ö</b>\n\nnow ", "R&D"]
+        yield {
+            "text_output": np.array(["".join(parts).encode()], object),
+            "segment_text": np.array([each.encode() for each in parts], object),
+            "segment_start": np.array([0.0, 3599.9996], np.float32),
+            "segment_end": np.array([1.25, 3725.5], np.float32),
+            "language": np.array([b"en"], object),
+            "duration": np.array([3725.5], np.float32),
+        }
+
+    server.bind(
+        "subtitles",
+        subtitles,
+        inputs={"audio": ("BYTES", [1]), "times": ("BOOL", [1]), "language": ("BYTES", [1])},
+        outputs={"text_output": ("BYTES", [1]), **SEGMENTS},
+    )
+    with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none") as found:
+        yield found, seen
+
+
+def test_times_as_json(timed):
+    sdk, seen = timed
+
+    found = sdk.audio.transcriptions.create(
+        model="subtitles",
+        file=("a.wav", sound()),
+        response_format="verbose_json",
+        timestamp_granularities=["segment"],
+    )
+
+    assert seen == [True]
+    assert (found.language, found.duration, found.usage.seconds) == ("en", 3725.5, 3726)
+    first, second = found.segments
+    assert (first.id, first.start, first.end, second.id, second.start) == (0, 0, 1.25, 1, 3600)
+    assert first.text + second.text == found.text
+
+
+def test_subtitles(timed):
+    sdk, seen = timed
+    asked = {"model": "subtitles", "file": ("a.wav", sound())}
+
+    srt = sdk.audio.transcriptions.create(**asked, response_format="srt")
+    vtt = sdk.audio.transcriptions.create(**asked, response_format="vtt")
+
+    assert srt == (
+        "1\n00:00:00,000 --> 00:00:01,250\nWell -> <b>ö</b> now\n\n"
+        "2\n01:00:00,000 --> 01:02:05,500\nR&D\n\n"
+    )
+    assert vtt == (
+        "WEBVTT\n\n00:00:00.000 --> 00:00:01.250\nWell -> &lt;b>ö&lt;/b> now\n\n"
+        "01:00:00.000 --> 01:02:05.500\nR&amp;D\n\n"
+    )
+    assert sdk.audio.transcriptions.create(**asked).text.startswith(" Well")
+    assert seen == [True, True, None]
