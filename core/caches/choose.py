@@ -10,9 +10,10 @@ from core.errors import internal, invalid
 
 
 def open_cache(config: Mapping[str, Mapping[str, str]]) -> Cache | None:
-    """Return the cache of `config`, name → setting → value; None if it is empty. Loop thread.
+    """Return the response cache that `config` names; None for an empty `config`. Loop thread.
 
-    Raises CoreError: INVALID for an unknown cache, INTERNAL for what is no Cache, and the plugin's errors.
+    config   settings of each cache, by its name; only the first cache is opened
+    Raises CoreError(INVALID) for an unknown name, and the errors of the cache's plugin.
     """
     if not config:
         return None

@@ -12,7 +12,7 @@ from core.repository.source import Repository
 def open_repositories(options: Options) -> list[Repository]:
     """Return a Repository for each location of --model-repository, sorted, each once. Loop thread.
 
-    Raises CoreError(UNSUPPORTED) for a URL without a plugin, and the errors of the URL's plugin.
+    Raises CoreError(UNSUPPORTED) for a URL without a plugin, and the errors of the plugin.
     It does not check that the location can be read: see Repository.check.
     """
     return [_open(location, options) for location in sorted(set(options.model_repository))]

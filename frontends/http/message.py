@@ -97,7 +97,7 @@ class PushedParts(Parts, Protocol):
 
 @dataclass(slots=True, eq=False, repr=False)
 class HttpResponse:
-    """Status, headers and body of an HTTP response."""
+    """Status, headers and body of an HTTP response. A streamed body continues in `more`."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: TEXT_HEADERS)

@@ -25,7 +25,7 @@ class Weights:
         self._changing = threading.Lock()
 
     def add(self, program: Program) -> None:
-        """Count the tensors of a program as long as it exists."""
+        """Count the bytes of a program's tensors until the program is freed; shared memory counts once."""
         found = _storages(program.tensors())
         with self._changing:
             self._of[program] = found

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_engine(name: str, info: EngineInfo) -> None:
-    """Raise CoreError(INVALID) if a model cannot tokenize, because it is no engine's."""
+    """Raise CoreError(INVALID) for a model without an engine: it cannot tokenize."""
     if not info.is_engine:
         raise invalid(
             f"model '{name}' does not count tokens: expected a model of an engine, whose parameter `engine` "

@@ -93,7 +93,7 @@ class Cache:
                     self._remove(lock.stem)
 
     def _make(self, key: str, made_of: str, make: Make) -> None:
-        """Make an entry, unless it exists by now: wait while another process or thread makes it."""
+        """Wait while another process or thread makes an entry; then make it if it does not exist."""
         path = self._folder / key
         making = _locked(self._file(key, "making"), fcntl.LOCK_EX)
         try:

@@ -28,8 +28,8 @@ from core.tensor import DeviceTensor
 class Lent:
     """A tensor of a model, for any consumer of DLPack.
 
-    The model's work on it is ordered before later work on the device's default stream. A consumer may use
-    another thread and another stream, so an export waits for that work first.
+    An export waits until the model's work on the tensor has ended, because a consumer may use another thread
+    and another stream.
     """
 
     def __init__(self, tensor: GpuTensor):
