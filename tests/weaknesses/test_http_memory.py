@@ -105,18 +105,27 @@ def test_a_body_beyond_the_memory_limit_is_refused_while_it_arrives(small, conne
 
 
 def test_bodies_that_never_end_leave_memory_for_others(small, connect):
+    account = small.server.account
     head = HEAD % (b"echo", b"Inference-Header-Content-Length: 100\r\n", 1 << 30)
     greedy = [connect(head) for _ in range(8)]
-    for _ in range(4):
+
+    def send(size):
         for own in greedy:
             with contextlib.suppress(ConnectionError):
-                own.sendall(bytes(4 * MB))
-    until(lambda: small.server.account.held > LIMIT // 2, "the bodies are not counted")
+                own.sendall(bytes(size))
 
-    assert small.server.account.held <= LIMIT
-    other = connect(binary(25_000))  # 100 KB, and as much again for the answer
-    head, body = read(other)
-    assert head.startswith(b"HTTP/1.1 200 "), (head, body)
+    def others_are_answered():
+        assert account.held <= LIMIT
+        head, body = read(connect(binary(25_000)))  # 100 KB, and as much again for the answer
+        assert head.startswith(b"HTTP/1.1 200 "), (head, body)
+
+    send(6 * MB)  # each of eight may hold a ninth of the limit: 7 MB
+    until(lambda: account.held > LIMIT // 2, "the bodies are not counted")
+    others_are_answered()
+
+    send(8 * MB)
+    until(lambda: account.refusals > 0, "no body is refused")
+    others_are_answered()
 
 
 def test_unread_responses_are_limited(small, connect, resident):
