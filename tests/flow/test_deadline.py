@@ -64,6 +64,25 @@ async def test_a_request_in_time_gets_its_answer_and_leaves_no_timer(open_slow):
     assert all(timer.cancelled() for timer in asyncio.get_running_loop()._scheduled)
 
 
+async def test_a_timer_that_ends_early_does_not_end_the_request_before_its_deadline(open_slow):
+    chain = await open_slow(**DECOUPLED)
+    loop = asyncio.get_running_loop()
+    start = loop.time_ns()
+    request = InferenceRequest("m", {"x": Tensor.of("x", np.zeros(1, np.float32))})
+    request.deadline_ns = start + 25_000_000
+
+    def late_clock_ns():  # for this clock, each timer of the loop ends 8 % early
+        return start + (loop.time_ns() - start) * 92 // 100
+
+    ends = []
+    reply = infer_with_deadline(chain.handler, request, late_clock_ns)
+    request.on_cancel(lambda: ends.append(late_clock_ns()))
+    items = [item async for item in reply]
+
+    assert isinstance(items[-1], DeadlineExceeded)
+    assert [each >= request.deadline_ns for each in ends] == [True]
+
+
 @pytest.mark.parametrize("config", ["", "dynamic_batching { }"])
 async def test_a_request_leaves_the_queue_with_its_deadline(open_slow, config):
     chain = await open_slow(config)
