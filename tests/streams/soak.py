@@ -33,7 +33,13 @@ parameters { key: "most" value { string_value: "64" } }
 """
 LETTERS = "abcdefghijklmnopqrstuvwxyz "
 STEADY, CHANGING = "steady", "changing"
-UNLOADED = ("unload", "not ready", "no available versions", "does not exist")  # in errors
+UNLOADED = (
+    "unload",
+    "not ready",
+    "no available versions",
+    "does not exist",
+    "is loading",
+)  # in errors
 MOST_GROWTH_MIB = 8.0
 
 
