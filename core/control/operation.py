@@ -208,7 +208,7 @@ def change(
 ) -> Callable[[Body[A, P, Any]], Method[A, P, Any]]:
     """Declare an operation that every process runs, or none. Its result is that of this process.
 
-    otherwise   what the other processes do if it fails in one: the end of the error text
+    otherwise   end of the error text if it fails in one process: the state of the other processes
     subject     see Exchange.change and the audit; a text may have the names of arguments in braces
     more        `forgets`, `hides_subject` and `internal` of Operation
     """

@@ -19,9 +19,10 @@ _TRACE = ("trace_level", "trace_rate", "trace_count", "log_frequency")
 
 
 def _subject(area: str, known: tuple[str, ...]) -> Subject:
-    """Return the function that names what a change of settings changes: area, settings and model.
+    """Return a function that makes the subject of a change, such as "trace trace_rate m".
 
-    A process that starts later repeats only the last change of each name (see Exchange.change).
+    A subject consists of the area, the settings that change, and the model if there is one. A process that
+    starts later repeats only the last change of each subject (see Exchange.change).
     """
 
     def subject(arguments: Arguments) -> str:

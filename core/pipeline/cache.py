@@ -98,7 +98,10 @@ class Cached:
         self._cache.ask(lookup.key, lookup.found)
 
     def proceed_later(self, lookup: _Lookup, reply: Reply) -> None:
-        """Proceed with a request whose reply the caller has already got."""
+        """Proceed with a request after `__call__` has returned its Reply.
+
+        reply   gets the responses, and the error if the request is cancelled or refused
+        """
         request = lookup.request
         if request.cancelled:
             self._statistics.failed("CANCELED", self._clock_ns() - request.arrival_ns)

@@ -100,7 +100,7 @@ def installed(group: str) -> Mapping[str, Plugin]:
     return _visible(group, frozenset(hidden()))
 
 
-@cache  # a name of a distribution is parsed from its metadata each time: 0.2 ms
+@cache  # `dist.name` below parses the metadata of a distribution each time, in 0.2 ms
 def _visible(group: str, blocked: frozenset[str]) -> Mapping[str, Plugin]:
     found = {}
     for name, plugin in _scan(group).items():
@@ -128,7 +128,7 @@ def hidden() -> set[str]:
 
 
 @cache
-def _entries() -> Any:  # EntryPoints; Python 3.10 has another class that selects
+def _entries() -> Any:  # the class with `select` is EntryPoints, and another one in Python 3.10
     """Return the entry points of every distribution: one scan of all folders for all groups."""
     return metadata.entry_points()
 

@@ -10,7 +10,9 @@ from core.repository.source import Repository
 
 
 def open_repositories(options: Options) -> list[Repository]:
-    """Return a Repository for each location of --model-repository, sorted, each once. Loop thread.
+    """Return a Repository for each location of --model-repository, in alphabetical order, without duplicates.
+
+    Call it on the loop thread.
 
     Raises CoreError(UNSUPPORTED) for a URL without a plugin, and the errors of the plugin.
     It does not check that the location can be read: see Repository.check.
@@ -19,19 +21,24 @@ def open_repositories(options: Options) -> list[Repository]:
 
 
 def _open(location: str, options: Options) -> Repository:
-    scheme, slashes, rest = location.partition("://")
+    scheme, slashes, _ = location.partition("://")
     if not slashes:
         return FolderRepository(location)
     found = plugins.ask("core_open_repository", url=location, options=options)
     if found is None:
         hint = plugins.install_hint(scheme) or plugins.install_hint("plugins")
-        # Without user and password.
         raise unsupported(
-            f"model repository '{scheme}://{rest.rpartition('@')[2]}': no plugin opens URLs of {scheme}://{hint}"
+            f"model repository '{_public(location)}': no plugin opens URLs of {scheme}://{hint}"
         )
     if not isinstance(found, Repository):
         raise internal(
-            f"the plugin of model repository '{location}' made a {type(found).__name__}, not a "
+            f"the plugin of model repository '{_public(location)}' made a {type(found).__name__}, not a "
             "core.repository.Repository"
         )
     return found
+
+
+def _public(url: str) -> str:
+    """Return a URL for error texts: without its user and password."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

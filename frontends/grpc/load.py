@@ -1,4 +1,4 @@
-"""Load reports in the trailers of gRPC: for both engines."""
+"""The load report that a gRPC call returns in its trailers. Both transports call this: nghttp2 and grpcio."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from backend_llamacpp.grammar import grammar_of
 from backend_llamacpp.settings import Settings
 from core.errors import invalid
 
-_RANDOM_SEED = 2**32 - 1  # llama.cpp takes this seed for none
+_RANDOM_SEED = 2**32 - 1  # for llama.cpp, this seed means that there is none
 
 
 def completion_request(prompt: Prompt, sampling: Sampling, settings: Settings) -> bytes:
@@ -25,7 +25,8 @@ def completion_request(prompt: Prompt, sampling: Sampling, settings: Settings) -
     document: dict[str, Any] = {
         "prompt": list(prompt.tokens) or _text(prompt, settings),
         "stream": True,
-        "verbose": True,  # with it, chunks have the numbers of their tokens
+        # Both are needed for chunks that have the ids of their tokens.
+        "verbose": True,
         "return_tokens": True,
         "return_progress": True,  # chunks while the prompt is computed: each is an occasion to cancel
         "n_predict": -1 if sampling.max_tokens is None else sampling.max_tokens,

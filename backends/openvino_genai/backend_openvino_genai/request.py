@@ -49,7 +49,7 @@ def generation_config(pipeline: Pipeline, sampling: Sampling, room: int) -> Any:
     if sampling.stop_tokens:
         config.stop_token_ids = {*config.stop_token_ids, *sampling.stop_tokens}
     if sampling.logprobs is not None:
-        config.logprobs = 1  # that of the token itself
+        config.logprobs = 1  # the log probability of the chosen token; _refuse refuses alternatives
     if sampling.structure is not None:
         config.structured_output_config = checked_structure(pipeline, sampling.structure)
     try:

@@ -187,8 +187,8 @@ class Trace:
             self.error = item.message
         elif not self._executed:  # the response of an ensemble or of the cache
             self.tensors(_BACKEND_OUTPUT, item.outputs)
-            self._executed = False
-        if self._first is self:  # responses to other models have no such event
+            self._executed = False  # `tensors` has set it, but no execution recorded these
+        if self._first is self:  # only the client's request has this event, no request of a model
             self.stamp("INFER_RESPONSE_COMPLETE")
 
     def end(self) -> None:

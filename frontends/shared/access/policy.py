@@ -41,7 +41,7 @@ class Caller:
     name: str  # for logs; the address of a caller without a token
     roles: frozenset[str]  # none for a caller without a token
     expires_s: float  # seconds since 1970
-    known: bool  # whether the caller presents a token
+    known: bool  # whether a token identified the caller
     allowance: Allowance | None  # limits of the caller; None for no limit
     generation: int  # of the policy when the caller was verified
 
@@ -104,6 +104,7 @@ class AccessPolicy:
 
     @property
     def _knows_callers(self) -> bool:
+        """Whether the server can verify tokens: it has a token file, or the keys of an issuer."""
         return bool(self._token_path) or self._issuer is not None
 
     def watch(self, files: WatchedFiles) -> None:
@@ -115,9 +116,9 @@ class AccessPolicy:
     def identify(self, credentials: Credentials) -> Caller:
         """Return the caller with these credentials.
 
-        A caller without a token has no roles, and its address or network as its name; so has each caller if
-        the server has no tokens and no keys of issuers. Raises Unauthenticated for an invalid token, unless
-        the server has no tokens and no keys of issuers.
+        A caller without a token has no roles. Its name is its IPv4 address, or its /64 network of IPv6. A
+        server that cannot verify tokens ignores them and treats every caller like this. Raises
+        Unauthenticated for an invalid token.
         """
         if not self._knows_callers or not credentials.secret:
             name = network_of(credentials.address)
