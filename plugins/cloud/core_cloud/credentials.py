@@ -26,6 +26,7 @@ _VARIABLES = {
         "session_token": "AWS_SESSION_TOKEN",
         "region": "AWS_DEFAULT_REGION",
         "profile": "AWS_PROFILE",
+        "addressing_style": "AWS_S3_ADDRESSING_STYLE",
     },
     "gs": {"path": "GOOGLE_APPLICATION_CREDENTIALS"},
     "as": {

@@ -65,8 +65,7 @@ def _s3(place: Place, credentials: Credentials, *, anon: bool = False, fresh: bo
             "connect_timeout": CONNECT_S,
             "read_timeout": READ_S,
             "retries": {"total_max_attempts": 1},
-            # As in Triton: servers other than Amazon's rarely have a host name for each bucket.
-            "s3": {"addressing_style": "path"},
+            "s3": {"addressing_style": _addressing(place, credentials)},
         },
         use_listings_cache=False,
         # botocore takes a second to read its service description: repositories with the same keys share it.
@@ -74,6 +73,21 @@ def _s3(place: Place, credentials: Credentials, *, anon: bool = False, fresh: bo
     )
     files.retries = 1
     return files
+
+
+def _addressing(place: Place, credentials: Credentials) -> str:
+    """Return where a request names the bucket: in its path, in its host name, or as botocore chooses (auto).
+
+    The default is path, as in Triton: servers other than Amazon's rarely have a host name for each bucket.
+    Raises CoreError(INVALID) for another style.
+    """
+    style = credentials.get("addressing_style") or "path"
+    if style not in ("path", "virtual", "auto"):
+        raise invalid(
+            f"model repository '{place.shown}': '{style}' is no addressing style; AWS_S3_ADDRESSING_STYLE (in "
+            "a file of credentials addressing_style) is path, virtual or auto"
+        )
+    return style
 
 
 def _s3_keys(credentials: Credentials) -> dict[str, Any]:

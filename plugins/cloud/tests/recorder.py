@@ -14,11 +14,13 @@ class Recorder:
     """A proxy in front of an emulator, which records its requests and can spoil responses.
 
     requests   "GET /path?query" of each request, in order
+    hosts      the header Host of each request, in order
     spoil      request → None, a status, or a function of the body that returns the bytes to send
     """
 
     def __init__(self, port):
         self.requests = []
+        self.hosts = []
         self.spoil = lambda request: None
         recorder = self
 
@@ -49,6 +51,7 @@ class Recorder:
     def _answer(self, handler, port):
         request = f"{handler.command} {handler.path}"
         self.requests.append(request)
+        self.hosts.append(handler.headers.get("Host", ""))
         spoiled = self.spoil(request)
         if isinstance(spoiled, int):
             handler.send_response(spoiled)

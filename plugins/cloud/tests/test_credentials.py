@@ -31,6 +31,7 @@ def written(tmp_path):
         ("s3://b", "AWS_SESSION_TOKEN", "session_token"),
         ("s3://b", "AWS_DEFAULT_REGION", "region"),
         ("s3://b", "AWS_PROFILE", "profile"),
+        ("s3://b", "AWS_S3_ADDRESSING_STYLE", "addressing_style"),
         ("gs://b", "GOOGLE_APPLICATION_CREDENTIALS", "path"),
         ("as://a/b", "AZURE_STORAGE_ACCOUNT", "account_str"),
         ("as://a/b", "AZURE_STORAGE_KEY", "account_key"),

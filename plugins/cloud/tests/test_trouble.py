@@ -1,6 +1,7 @@
 """Failures between a server and its store: clear errors, retries, and no partial files."""
 
 import json
+import socket
 
 import pytest
 from core_cloud.repository import open_cloud
@@ -250,3 +251,36 @@ async def test_a_permanent_folder_keeps_fetched_files(shelf, factor, backend, tm
         await server.stop(30)
         assert shelf.fetched() == expected
     assert [each.name for each in (tmp_path / "kept").iterdir()] == ["objects"]
+
+
+@pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
+async def test_requests_may_name_the_bucket_in_the_host_name(shelf, serve, factor, monkeypatch):
+    shelf.model("m", "3")
+    resolve = socket.getaddrinfo
+
+    def on_loopback(host, *args, **kwargs):
+        there = str(host).endswith(".localhost")
+        return resolve("127.0.0.1" if there else host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", on_loopback)
+    monkeypatch.setenv("AWS_S3_ADDRESSING_STYLE", "virtual")
+    _, bucket, path = shelf.url.removeprefix("s3://").split("/", 2)
+
+    url = f"s3://s3.localhost:{shelf.emulator.recorder.port}/{bucket}/{path}"
+    server = await serve(model_repository=[url])
+
+    assert await factor(server) == 3
+    hosts = shelf.emulator.recorder.hosts
+    assert {host.partition(":")[0] for host in hosts[-3:]} == {f"{bucket}.s3.localhost"}
+    assert not shelf.emulator.recorder.requests[-1].startswith(f"GET /{bucket}/")
+
+
+@pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
+def test_an_unknown_addressing_style_is_refused_with_the_known_ones(shelf, monkeypatch):
+    monkeypatch.setenv("AWS_S3_ADDRESSING_STYLE", "dns")
+
+    text = refusal(shelf.url)
+
+    assert f"'{shelf.url}': 'dns' is no addressing style" in text
+    assert "AWS_S3_ADDRESSING_STYLE" in text
+    assert text.endswith("is path, virtual or auto")
