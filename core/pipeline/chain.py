@@ -104,8 +104,9 @@ class Chain:
         cached = self._services.cache is not None and config.response_cache.enable
         wrappers: list[tuple[bool, Callable[[Handler], Handler]]] = [
             (bool(self._hooks.layers), self._with_layers),
-            (cached, self._with_cache),
+            # Around the cache: an answer of the cache waits for those of earlier requests, as in Triton.
             (config.dynamic_batching.preserve_ordering, PreserveOrder),
+            (cached, self._with_cache),
         ]
         handlers: list[Handler] = [self._scheduler]
         for enabled, wrap in reversed(wrappers):

@@ -51,6 +51,21 @@ async def test_an_equal_request_gets_the_same_answer_without_an_execution(serve)
     assert chain.in_flight == 0
 
 
+async def test_preserve_ordering_keeps_answers_of_the_cache_in_order_too(serve):
+    ordered = ENABLED + " dynamic_batching { preserve_ordering: true }"
+    chain = await serve(Count, ordered, cache=LocalCache(10_000))
+    await ask(chain, 1)
+    order = []
+
+    for name, value in (("computed", 2), ("cached", 1), ("computed later", 3)):
+        ask(chain, value).listen(lambda item, final, name=name: order.append(name))
+    await asyncio.sleep(0.1)
+
+    assert order == ["computed", "cached", "computed later"]
+    assert chain.statistics.cache_hit.count == 1
+    assert chain.in_flight == 0
+
+
 LARGE = np.arange(room.LARGE_BYTES // 4 + 1, dtype=np.float32)
 
 
