@@ -12,11 +12,11 @@ from core.control import OPERATIONS
 from core.errors import unsupported
 from core.server import InferenceServer
 from frontends.grpc.call import GrpcCall
+from frontends.grpc.extra_methods import GrpcMethods, unary
 from frontends.grpc.interceptors import intercepted, naming_caller, restrictions
 from frontends.grpc.method import Method, StreamMethod, UnaryFunction, UnaryMethod
 from frontends.grpc.options import GrpcOptions
 from frontends.grpc.protocol import messages
-from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.health_messages import HealthCheckRequest
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services import control, health, metadata, repository, settings, shared_memory
@@ -50,17 +50,6 @@ def _operation(path: str, names: str, function: UnaryFunction, **more: Any) -> U
     return UnaryMethod(path, operation.category, function, operations=operations, **known)
 
 
-def _decoding(
-    server: InferenceServer, request_class: type[Message], service: Service
-) -> UnaryFunction:
-    """Return the function that decodes a request, calls `service` with it, and encodes the response."""
-
-    async def answer(data: bytes, call: GrpcCall) -> bytes:
-        return (await service(server, decode(request_class, data))).SerializeToString()
-
-    return answer
-
-
 def _generic(server: InferenceServer, rows: Iterable[Method]) -> tuple[Method, ...]:
     """Return a method for each offered control operation that no method in `rows` calls."""
     areas = server.control.areas
@@ -91,14 +80,15 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
 
         subject   names of control operations, which have a dot, as in `_operation`; or else its category
         """
-        function = _decoding(server, getattr(messages, f"{name}Request"), service)
+        function = unary(getattr(messages, f"{name}Request"), partial(service, server))
         if "." in subject:
             return _operation(_V2 + name, subject, function, **more)
         return UnaryMethod(_V2 + name, subject, function)
 
+    check = unary(HealthCheckRequest, partial(health.check, server))
     # fmt: off
     rows: tuple[Method, ...] = (
-        _operation(_HEALTH + "Check", "health.ready", _decoding(server, HealthCheckRequest, health.check)),
+        _operation(_HEALTH + "Check", "health.ready", check),
         StreamMethod(_HEALTH + "Watch", "health", _refuse_watch),
         v2("ServerLive", "health.live", health.server_live),
         v2("ServerReady", "health.ready", health.server_ready),
@@ -127,4 +117,8 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     interceptors = Interceptors(context)
     required = restrictions(GrpcOptions.of(server.options).grpc_restricted_protocol)
     rows += _generic(server, rows)
+    rows = (
+        *GrpcMethods.of(server).read(intake),
+        *rows,
+    )  # of two methods with a path, the last counts
     return {row.path: intercepted(row, interceptors, required) for row in rows}

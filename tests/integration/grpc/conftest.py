@@ -16,6 +16,7 @@ import uvloop
 import core
 from core.options import Options
 from core.server import InferenceServer
+from frontends.grpc.extra_methods import GrpcMethods
 from frontends.grpc.frontend import GrpcFrontend
 
 NATIVE = "frontends.grpc.native.connection"
@@ -122,9 +123,10 @@ def repository(tmp_path_factory):
 
 
 class Served:
-    """A started server with its gRPC frontend."""
+    """A started server with its gRPC frontend; `methods` of the options are added to its port."""
 
     def __init__(self, loop_thread, repository, options):
+        self._methods = options.pop("methods", ())
         self.loop_thread = loop_thread
         self.gate = Gate()
         self.backend = core.Backend(instance=Instance)
@@ -144,6 +146,7 @@ class Served:
 
     async def _start(self):
         self.server = InferenceServer(self.options, find_backend=lambda name: self.backend)
+        GrpcMethods.of(self.server).add(self._methods)
         self.frontend = GrpcFrontend(self.server)
         await self.frontend.start()
         await self.server.start()
