@@ -5,6 +5,7 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 import yaml
+from core_keda.trigger import Trigger
 
 from core import plugins
 from core.options import parse
@@ -43,6 +44,18 @@ def ports(container):
 @pytest.mark.parametrize("document", documents("core.yaml"), ids=lambda found: found["kind"])
 def test_kubernetes_accepts_it(document):
     kubernetes_validate.validate(document, VERSION, strict=True)
+
+
+def test_keda_asks_the_grpc_port_of_the_service_with_a_trigger_that_the_server_accepts():
+    scaled = one("keda.yaml", "ScaledObject")["spec"]
+    (trigger,) = scaled["triggers"]
+    service = one("core.yaml", "Service")
+    grpc = {port["name"]: port["port"] for port in service["spec"]["ports"]}["grpc"]
+
+    assert scaled["scaleTargetRef"]["name"] == DEPLOYMENT["metadata"]["name"]
+    assert trigger["metadata"]["scalerAddress"] == f"{service['metadata']['name']}:{grpc}"
+    assert Trigger.of(trigger["metadata"], "core") == Trigger("", "wait_seconds", 0.1, 0.0)
+    assert scaled["minReplicaCount"] == 1
 
 
 def test_the_pod_of_the_runtime_is_one_that_kubernetes_accepts():

@@ -84,8 +84,8 @@ def _addressing(place: Place, credentials: Credentials) -> str:
     style = credentials.get("addressing_style") or "path"
     if style not in ("path", "virtual", "auto"):
         raise invalid(
-            f"model repository '{place.shown}': '{style}' is no addressing style; AWS_S3_ADDRESSING_STYLE (in "
-            "a file of credentials addressing_style) is path, virtual or auto"
+            f"model repository '{place.shown}': '{style}' is no addressing style; AWS_S3_ADDRESSING_STYLE "
+            "(in a file of credentials addressing_style) is path, virtual or auto"
         )
     return style
 
