@@ -58,6 +58,14 @@ def test_keda_asks_the_grpc_port_of_the_service_with_a_trigger_that_the_server_a
     assert scaled["minReplicaCount"] == 1
 
 
+def test_the_kustomization_names_files_of_the_folder():
+    (found,) = documents("kustomization.yaml")
+
+    assert found["kind"] == "Kustomization"
+    assert found["resources"] == ["core.yaml", "keda.yaml"]
+    assert all((FOLDER / name).is_file() for name in found["resources"])
+
+
 def test_the_pod_of_the_runtime_is_one_that_kubernetes_accepts():
     spec = {"containers": RUNTIME["spec"]["containers"]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "core"}, "spec": spec}

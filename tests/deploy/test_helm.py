@@ -1,0 +1,242 @@
+"""The Helm chart: Helm's own library renders it; Kubernetes' schemas and the server accept the result."""
+
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from core_keda.trigger import Trigger
+
+from core import plugins
+from core.options import parse
+
+helm = pytest.importorskip("helm_python", reason="helm-python-sdk is not installed")
+
+CHART = Path(__file__).parents[2] / "deploy" / "helm" / "core"
+VERSION = "1.32"
+ALL = {
+    "options": ["--log-verbose=1"],
+    "env": [{"name": "OMP_NUM_THREADS", "value": "1"}],
+    "envFrom": [{"configMapRef": {"name": "more"}}],
+    "image": {"pullSecrets": ["registry"], "tag": "x"},
+    "models": {"subPath": "models", "controlMode": "poll", "secret": "keys"},
+    "tls": {"secret": "certificate"},
+    "tokens": {"secret": "tokens"},
+    "gpus": 2,
+    "ingress": {
+        "enabled": True,
+        "host": "models.example",
+        "tlsSecret": "web",
+        "className": "nginx",
+    },
+    "autoscaling": {"by": "hpa"},
+    "monitoring": {"serviceMonitor": True, "rules": True, "dashboards": True, "labels": {"a": "b"}},
+    "networkPolicy": {"enabled": True, "monitoring": [{"namespaceSelector": {}}]},
+    "nodeSelector": {"disk": "fast"},
+    "tolerations": [{"key": "gpu", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "priorityClassName": "high",
+    "podLabels": {"team": "vision"},
+    "podAnnotations": {"note": "1"},
+}
+VALUES = {
+    "default": {},
+    "all": ALL,
+    "bucket": {"models": {"urls": ["s3://b/models", "gs://c/m"], "secret": "keys"}},
+    "keda": {"autoscaling": {"by": "keda", "waitSeconds": 0.25}, "service": {"headless": False}},
+    "cpu": {"autoscaling": {"by": "hpa", "cpuPercent": 70}},
+    "control": {"models": {"controlMode": "explicit"}, "disruption": {"minAvailable": "50%"}},
+}
+OTHERS = ("monitoring.coreos.com/v1", "keda.sh/v1alpha1")  # their schemas are not Kubernetes'
+
+
+def rendered(values, name="demo"):
+    """Return the objects that Helm makes of some values, by kind and name."""
+    with helm.Chart.load(str(CHART)) as chart:
+        chart.validate_schema(values)
+        texts = chart.render(values, name=name, namespace="models")
+    found = [
+        each
+        for path, text in texts.items()
+        if path.endswith(".yaml")
+        for each in yaml.safe_load_all(text)
+        if each
+    ]
+    by_name = {(each["kind"], each["metadata"]["name"]): each for each in found}
+    assert len(by_name) == len(found)
+    return by_name
+
+
+@pytest.fixture(params=VALUES)
+def objects(request):
+    return rendered(VALUES[request.param])
+
+
+def pod_of(objects):
+    return objects["Deployment", "demo-core"]["spec"]["template"]["spec"]
+
+
+def options_of(objects):
+    (container,) = pod_of(objects)["containers"]
+    return parse(container["args"], plugins.flags())
+
+
+def test_kubernetes_accepts_every_object(objects):
+    for each in objects.values():
+        if each["apiVersion"] not in OTHERS:
+            kubernetes_validate.validate(each, VERSION, strict=True)
+
+
+def test_helm_finds_nothing_wrong():
+    found = helm.lint(str(CHART))
+
+    assert found["errors"] == []
+    assert [each["error"] for each in found["messages"]] == ["icon is recommended"]
+
+
+def test_the_server_accepts_the_options(objects):
+    found = options_of(objects)
+
+    assert found.value("http_port") == 8000
+    assert found.model_repository
+
+
+def test_the_pod_is_not_killed_before_the_server_has_drained(objects):
+    pod = pod_of(objects)
+    (container,) = pod["containers"]
+    pause = container["lifecycle"]["preStop"]["exec"]["command"][-1]
+
+    assert pause == "import time; time.sleep(5)"
+    assert pod["terminationGracePeriodSeconds"] > 5 + options_of(objects).exit_timeout_secs
+
+
+def test_the_container_has_no_rights(objects):
+    pod = pod_of(objects)
+    found = {**pod["securityContext"], **pod["containers"][0]["securityContext"]}
+
+    assert found["runAsNonRoot"] is True
+    assert found["readOnlyRootFilesystem"] is True
+    assert found["allowPrivilegeEscalation"] is False
+    assert found["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_every_volume_is_mounted_and_every_mount_has_a_volume(objects):
+    pod = pod_of(objects)
+    mounts = [each["name"] for each in pod["containers"][0]["volumeMounts"]]
+
+    assert sorted(mounts) == sorted(each["name"] for each in pod["volumes"])
+
+
+def test_selectors_match_the_pods(objects):
+    labels = objects["Deployment", "demo-core"]["spec"]["template"]["metadata"]["labels"]
+    selectors = [
+        each["spec"].get("selector", each["spec"].get("podSelector"))
+        for (kind, _), each in objects.items()
+        if kind in ("Service", "PodDisruptionBudget", "NetworkPolicy", "Deployment")
+    ]
+
+    assert len(selectors) >= 3
+    for each in selectors:
+        assert each.get("matchLabels", each).items() <= labels.items()
+
+
+def test_a_certificate_encrypts_all_ports_and_the_probes_know_it():
+    objects = rendered(ALL)
+    found = options_of(objects)
+    (container,) = pod_of(objects)["containers"]
+
+    assert found.value("http_use_ssl") and found.value("grpc_use_ssl")
+    assert found.value("metrics_use_ssl")
+    mounted = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    assert found.value("http_server_cert") == f"{mounted['tls']}/tls.crt"
+    probes = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
+    assert {each["scheme"] for each in probes} == {"HTTPS"}
+
+
+def test_tokens_leave_health_and_metrics_open():
+    found = options_of(rendered(ALL))
+
+    assert found.value("auth_tokens") == "/tokens/tokens.txt"
+    assert set(found.value("auth_open")) == {"health", "metrics"}
+
+
+def test_gpus_are_added_to_the_limits():
+    (container,) = pod_of(rendered(ALL))["containers"]
+
+    assert container["resources"]["limits"] == {"memory": "4Gi", "nvidia.com/gpu": 2}
+    assert container["resources"]["requests"] == {"cpu": "2", "memory": "2Gi"}
+
+
+def test_buckets_replace_the_claim():
+    objects = rendered(VALUES["bucket"])
+
+    assert sorted(options_of(objects).model_repository) == ["gs://c/m", "s3://b/models"]
+    assert {each["name"] for each in pod_of(objects)["volumes"]} == {"tmp", "home"}
+    assert pod_of(objects)["containers"][0]["envFrom"] == [{"secretRef": {"name": "keys"}}]
+
+
+def test_autoscaling_leaves_the_number_of_pods_to_the_scaler():
+    assert rendered({})["Deployment", "demo-core"]["spec"]["replicas"] == 2
+    for by in ("hpa", "keda"):
+        deployment = rendered({"autoscaling": {"by": by}})["Deployment", "demo-core"]
+        assert "replicas" not in deployment["spec"]
+
+
+def test_keda_asks_the_service_with_a_trigger_that_the_server_accepts():
+    objects = rendered(VALUES["keda"])
+    (trigger,) = objects["ScaledObject", "demo-core"]["spec"]["triggers"]
+
+    assert trigger["metadata"]["scalerAddress"] == "demo-core.models:8001"
+    assert ("Service", "demo-core") in objects
+    assert ("Service", "demo-core-pods") not in objects
+    assert Trigger.of(trigger["metadata"], "demo") == Trigger(target=0.25)
+
+
+def test_the_monitor_scrapes_each_pod_once():
+    objects = rendered(ALL)
+    selector = objects["ServiceMonitor", "demo-core"]["spec"]["selector"]
+    (absent,) = selector["matchExpressions"]
+    services = [each for (kind, _), each in objects.items() if kind == "Service"]
+    chosen = [each for each in services if absent["key"] not in each["metadata"]["labels"]]
+
+    assert len(services) == 2
+    assert [each["metadata"]["name"] for each in chosen] == ["demo-core"]
+
+
+def test_rules_and_dashboards_are_those_of_the_repository():
+    objects = rendered(ALL)
+    rules = objects["PrometheusRule", "demo-core"]["spec"]["groups"]
+    boards = {
+        path.name: (CHART.parents[1] / "grafana" / path.name).read_text()
+        for path in (CHART.parents[1] / "grafana").glob("*.json")
+    }
+    files = [CHART.parents[1] / "prometheus" / name for name in ("recording.yml", "alerts.yml")]
+
+    assert rules == [each for path in files for each in yaml.safe_load(path.read_text())["groups"]]
+    for name, text in boards.items():
+        found = objects["ConfigMap", f"demo-core-{name.removesuffix('.json')}"]
+        assert found["data"] == {name: text}
+        assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"replica": 2}, "replica"),
+        ({"models": {"claim": ""}}, "models"),
+        ({"models": {"controlMode": "all"}}, "controlMode"),
+        ({"options": ["log-verbose"]}, "options"),
+        ({"autoscaling": {"by": "keda", "min": 0}}, "min"),
+        ({"autoscaling": {"waitSeconds": 0}}, "waitSeconds"),
+        ({"ingress": {"enabled": True}}, "host"),
+        ({"tokens": {"open": ["helth"]}}, "open"),
+        ({"scratch": "much"}, "scratch"),
+    ],
+)
+def test_wrong_values_are_refused_with_their_name(values, text):
+    with pytest.raises(helm.HelmError, match=text), helm.Chart.load(str(CHART)) as chart:
+        chart.validate_schema(chart.merge_values(values))
+
+
+def test_a_release_may_have_the_name_of_the_chart():
+    assert ("Deployment", "core") in rendered({}, name="core")
