@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.config.model_version import parse_version
 from core.errors import CoreError
@@ -87,7 +87,6 @@ class Parts(Protocol):
     async def aclose(self) -> None: ...
 
 
-@runtime_checkable
 class PushedParts(Parts, Protocol):
     """Parts that are written as they arrive, while the client keeps up; the iterator has the others."""
 
