@@ -37,7 +37,7 @@ class HttpRoutes:
 
     @property
     def refusals(self) -> tuple[Refusals, ...]:
-        """Return (start of paths, what changes their refusals), in the order of the calls to `add`."""
+        """Return (start of paths as in `add`, what changes their refusals), in the order of the calls."""
         return tuple(self._refusals)
 
     def add(
@@ -49,7 +49,8 @@ class HttpRoutes:
         """Add routes: before the HTTP port opens, so in the hook core_server_starting.
 
         rows      results of `frontends.http.route.row`; the port's own routes come first
-        below     start of the paths whose refusals `refused` changes, such as "/v1/"
+        below     regular expression for the start of the paths whose refusals `refused` changes, such as
+                  "/v1/"; of several that fit, the first one counts
         refused   returns a response of status 400 and more in another form: it gets the JSON object
                   {"error": text}, or what a service of these routes has returned
         Raises CoreError(INTERNAL) if the port has its routes already.

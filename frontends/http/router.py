@@ -141,7 +141,8 @@ class Router:
 
     restrictions   the headers with secrets that some categories require
     unknown        status of the response if no route fits the path
-    refusals       (start of paths, function that puts their refusals into another form), as in HttpRoutes
+    refusals       (regular expression of the start of paths, function that puts their refusals into another
+                   form), as in HttpRoutes
     """
 
     def __init__(
@@ -194,7 +195,7 @@ class Router:
     def refused(self, path: str, answer: HttpResponse) -> HttpResponse:
         """Return a refusal in the form for this path: changed by a function in `refusals`, else unchanged."""
         for below, form in self._refusals:
-            if path.startswith(below):
+            if re.match(below, path):
                 return form(answer)
         return answer
 

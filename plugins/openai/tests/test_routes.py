@@ -113,7 +113,7 @@ def test_an_unknown_path_and_method_have_errors_in_the_form_of_these_routes(clie
 def test_they_can_be_turned_off(open_server, connect):
     client = connect(open_server(allow_openai=False)[1])
 
-    assert client.ask("/v1/models") == (404, {"error": "Not Found"})
+    assert client.ask(CHAT, HELLO) == (404, {"error": "Not Found"})
 
 
 def test_restricted_apis_need_their_header(open_server, connect):
