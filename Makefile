@@ -15,7 +15,7 @@ sources = $(addsuffix /pyproject.toml,$1) $(call compiled,$1)
 CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
   $(wildcard $(patsubst %.pxd,%.py,$(shell find core frontends -path '*/native' -prune -o -name '*.pxd' -print)))
 
-PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto)
+PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
 .PHONY: serve serve-chat serve-rag test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
 

@@ -78,6 +78,7 @@ DISTRIBUTIONS = ("backends", "plugins", "clients")
 # platforms answer on ports of HTTP with its services; the supervisor of workers opens the ports and sockets
 # on which their frontends listen.
 EXTENDS_A_FRONTEND = {
+    "plugins/tfserving": ("frontends.grpc", "frontends.http"),
     "plugins/keda": ("frontends.grpc",),
     "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),

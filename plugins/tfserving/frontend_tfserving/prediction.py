@@ -1,0 +1,150 @@
+"""send, received: the outputs of a model for some inputs, whatever the number of rows.
+
+inputs ─► rows of at most max_batch_size ─► InferenceRequest … ─► Reply … ─► outputs of all rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.errors import invalid, not_found, unsupported
+from core.request import NEWEST, InferenceRequest, RequestedOutput
+from core.response import InferenceResponse, Reply
+from core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from core.config import ModelConfig, Signature
+    from core.server import InferenceServer
+
+SIGNATURE = "serving_default"
+"""The only signature that a model has here: its inputs and outputs."""
+
+LABEL = "version_label."
+"""Start of the parameters of a model that give labels to versions: version_label.stable → 3."""
+
+Submit = Callable[[InferenceRequest], Reply]
+Outputs = Mapping[str, Tensor]
+
+
+def version_of(server: InferenceServer, model: str, version: int, label: str) -> int:
+    """Return the number of a version: that of the label, if there is one, else `version`.
+
+    Raises CoreError(NOT_FOUND) for a label that the model does not have.
+    """
+    if not label:
+        return version
+    config = server.models.config(model)
+    found = config.parameters.get(LABEL + label)
+    number = "" if found is None else found.string_value
+    if not number.isdecimal():
+        raise not_found(f"model '{model}' has no version with the label '{label}'{_labels(config)}")
+    return int(number)
+
+
+def _labels(config: ModelConfig) -> str:
+    known = sorted(name.removeprefix(LABEL) for name in config.parameters if name.startswith(LABEL))
+    if known:
+        return f"; it has {', '.join(known)}"
+    return f"; give one with the parameter '{LABEL}<label>' in config.pbtxt"
+
+
+def checked_signature(server: InferenceServer, model: str, version: int, name: str) -> Signature:
+    """Return the signature of a model version.
+
+    name   of the signature in the request; "" for the default
+    Raises CoreError(INVALID) for another signature than SIGNATURE, and CoreError(UNSUPPORTED) for a decoupled
+    model.
+    """
+    found = server.models.signature(model, version)
+    if name not in ("", SIGNATURE):
+        raise invalid(f"model '{model}' has no signature '{name}'; it has {SIGNATURE}")
+    if found.decoupled:
+        raise unsupported(
+            f"model '{model}' is decoupled: it may answer several times, which this API does not know; use "
+            "generate_stream, or a stream of gRPC"
+        )
+    return found
+
+
+def send(
+    submit: Submit,
+    signature: Signature,
+    inputs: Mapping[str, Tensor],
+    outputs: Sequence[str] = (),
+    version: int = NEWEST,
+) -> list[Reply]:
+    """Send the rows to the model, in parts of at most max_batch_size; return the reply of each part.
+
+    outputs   names of the wanted outputs; all if empty
+    Raises CoreError if a part is refused; the parts before it are cancelled. Event loop only.
+    """
+    for name in outputs:
+        if name not in signature.outputs:
+            raise invalid(
+                f"model '{signature.name}' has no output '{name}'; it has {', '.join(signature.outputs)}"
+            )
+    wanted = tuple(RequestedOutput(name) for name in outputs)
+    replies: list[Reply] = []
+    try:
+        for part in _parts(signature, inputs):
+            request = InferenceRequest(
+                signature.name, dict(part), model_version=version, outputs=wanted
+            )
+            replies.append(submit(request))
+    except BaseException:
+        _cancel(replies)
+        raise
+    return replies
+
+
+async def received(replies: Sequence[Reply]) -> tuple[Outputs, int]:
+    """Return (outputs of all parts by name, version of the model that has answered).
+
+    Raises the CoreError of the first part that fails; the others are cancelled.
+    """
+    try:
+        answers = [await reply for reply in replies]
+    except BaseException:
+        _cancel(replies)
+        raise
+    return _joined(answers), answers[0].model_version
+
+
+def _cancel(replies: Sequence[Reply]) -> None:
+    for reply in replies:
+        reply.cancel()
+
+
+def _parts(signature: Signature, inputs: Mapping[str, Tensor]) -> list[Mapping[str, Tensor]]:
+    """Return the inputs in parts of at most max_batch_size rows; one part for a model without batches."""
+    most = signature.max_batch_size
+    rows = {tensor.shape[0] for tensor in inputs.values() if tensor.shape}
+    if not most or len(rows) != 1 or (count := rows.pop()) <= most:
+        return [inputs]  # what does not fit is refused by the model's own checks
+    return [
+        {
+            name: Tensor(
+                name,
+                tensor.dtype,
+                (min(most, count - first), *tensor.shape[1:]),
+                array=tensor.array[first : first + most],
+            )
+            for name, tensor in inputs.items()
+        }
+        for first in range(0, count, most)
+    ]
+
+
+def _joined(answers: Sequence[InferenceResponse]) -> Outputs:
+    """Return the outputs of all parts, one after another."""
+    if len(answers) == 1:
+        return {tensor.name: tensor for tensor in answers[0].outputs}
+    joined = {}
+    for tensor in answers[0].outputs:
+        arrays = [answer.output(tensor.name).array for answer in answers]
+        array = np.concatenate(arrays)
+        joined[tensor.name] = Tensor(tensor.name, tensor.dtype, array.shape, array=array)
+    return joined

@@ -1,0 +1,158 @@
+"""The documents of predict, classify and regress ↔ tensors of all examples.
+
+row format      {"instances": [example, …]}   ↔  {"predictions": [row, …]}
+column format   {"inputs": tensor or {name: tensor}}  ↔  {"outputs": tensor or {name: tensor}}
+examples        {"examples": [{feature: value}, …], "context": {feature: value}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.errors import invalid
+from core.similar import did_you_mean
+from core.tensor import Buffer, Tensor
+from frontend_tfserving.rest.values import read_json, tensor_of, values_of
+
+if TYPE_CHECKING:
+    from core.config import Signature
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a document asks for.
+
+    inputs      with all examples
+    in_rows     whether the response is in row format
+    examples    number of examples; 0 in column format
+    """
+
+    inputs: Mapping[str, Tensor]
+    in_rows: bool
+    examples: int
+
+
+def members_of(body: Buffer) -> dict[str, Any]:
+    """Return the members of a body. Raises CoreError(INVALID) if it is no JSON object. Thread-safe."""
+    found = read_json(body)
+    if type(found) is not dict:
+        raise invalid("the request body must be a JSON object")
+    return found
+
+
+def signature_name(members: Mapping[str, Any]) -> str:
+    """Return the member `signature_name`, "" without one. Raises CoreError(INVALID) for another type."""
+    found = members.get("signature_name", "")
+    if type(found) is not str:
+        raise invalid("'signature_name' must be a string")
+    return found
+
+
+def read_predict(members: Mapping[str, Any], signature: Signature) -> Asked:
+    """Return what a document of predict asks for. Raises CoreError(INVALID), which names what is wrong."""
+    rows, columns = members.get("instances"), members.get("inputs")
+    if (rows is None) == (columns is None):
+        raise invalid(
+            "the request body must have either 'instances' or 'inputs', and not both"
+            if rows is not None
+            else "the request body has neither 'instances' nor 'inputs'"
+        )
+    if rows is not None:
+        if type(rows) is not list or not rows:
+            raise invalid("'instances' must be a list with at least one example")
+        return Asked(_inputs(_columns(rows, signature), signature), True, len(rows))
+    if type(columns) is not dict or _is_bytes(columns):
+        columns = {_only_input(signature, "'inputs' without names"): columns}
+    return Asked(_inputs(columns, signature), False, 0)
+
+
+def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:
+    """Return what a document of classify or regress asks for.
+
+    A feature is the input of its name. The features of `context` are those of every example. Raises
+    CoreError(INVALID), which names what is wrong.
+    """
+    examples, context = members.get("examples"), members.get("context", {})
+    if type(examples) is not list or not examples:
+        raise invalid("the request body must have 'examples', a list with at least one example")
+    if type(context) is not dict:
+        raise invalid("'context' must be an object")
+    for number, example in enumerate(examples):
+        if type(example) is not dict:
+            raise invalid(f"example {number} must be an object of features")
+        if twice := sorted(example.keys() & context.keys()):
+            raise invalid(f"example {number} and 'context' both have the feature '{twice[0]}'")
+    rows = [{**context, **example} for example in examples]
+    return Asked(_inputs(_columns(rows, signature), signature), True, len(rows))
+
+
+def _columns(rows: Sequence[Any], signature: Signature) -> dict[str, list[Any]]:
+    """Return the values of each input, in the order of the examples."""
+    first = rows[0]
+    if type(first) is not dict or _is_bytes(first):
+        name = _only_input(signature, "examples without names of inputs")
+        if any(type(row) is dict and not _is_bytes(row) for row in rows):
+            raise invalid("some examples of 'instances' are objects, others are not")
+        return {name: list(rows)}
+    for number, row in enumerate(rows):
+        if type(row) is not dict or row.keys() != first.keys():
+            raise invalid(
+                f"example {number} has other inputs than the first one, which has {', '.join(first)}"
+            )
+    return {name: [row[name] for row in rows] for name in first}
+
+
+def _is_bytes(value: Mapping[str, Any]) -> bool:
+    return value.keys() == {"b64"}
+
+
+def _only_input(signature: Signature, what: str) -> str:
+    required = [each.name for each in signature.inputs.values() if not each.optional]
+    names = required if len(required) == 1 else list(signature.inputs)
+    if len(names) != 1:
+        raise invalid(
+            f"{what} need a model with one input; model '{signature.name}' has {', '.join(names)}"
+        )
+    return names[0]
+
+
+def _inputs(columns: Mapping[str, Any], signature: Signature) -> dict[str, Tensor]:
+    found = {}
+    for name, value in columns.items():
+        if (spec := signature.inputs.get(name)) is None:
+            hint = did_you_mean(name, signature.inputs)
+            raise invalid(
+                f"model '{signature.name}' has no input '{name}'; it has {', '.join(signature.inputs)}{hint}"
+            )
+        found[name] = tensor_of(spec, value)
+    return found
+
+
+def predictions(outputs: Mapping[str, Tensor], examples: int) -> dict[str, Any]:
+    """Return the document of outputs in row format.
+
+    Raises CoreError(INVALID) if an output has not a row for each example.
+    """
+    for tensor in outputs.values():
+        if not tensor.shape or tensor.shape[0] != examples:
+            raise invalid(
+                f"output '{tensor.name}' has the shape {list(tensor.shape)}, which has no row for each of "
+                f"{examples} examples: send 'inputs' instead of 'instances'"
+            )
+    values = {name: values_of(tensor) for name, tensor in outputs.items()}
+    if len(values) == 1:
+        (only,) = values.values()
+        return {"predictions": only}
+    rows = [{name: each[i] for name, each in values.items()} for i in range(examples)]
+    return {"predictions": rows}
+
+
+def columns(outputs: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Return the document of outputs in column format."""
+    values = {name: values_of(tensor) for name, tensor in outputs.items()}
+    if len(values) == 1:
+        (only,) = values.values()
+        return {"outputs": only}
+    return {"outputs": values}

@@ -1,0 +1,76 @@
+"""States and metadata of models as messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.errors import invalid
+from core.request import NEWEST
+from frontend_tfserving.prediction import SIGNATURE, version_of
+from frontend_tfserving.rest.status import METHOD, STATES, failed, versions_of
+from frontend_tfserving.rpc import messages
+from frontend_tfserving.types import NUMBERS, shape_of
+
+if TYPE_CHECKING:
+    from core.config import InputSpec, OutputSpec, Signature
+    from core.server import InferenceServer
+
+_FIELD = "signature_def"
+_UNKNOWN = 2  # gRPC's code
+
+
+def chosen(server: InferenceServer, spec: messages.ModelSpec) -> tuple[str, int]:
+    """Return name and version of a model. Raises CoreError if the label of a version is unknown."""
+    if not spec.name:
+        raise invalid("model_spec has no name")
+    version = spec.version.value if spec.HasField("version") else NEWEST
+    return spec.name, version_of(server, spec.name, version, spec.version_label)
+
+
+def spec_of(model: str, version: int) -> messages.ModelSpec:
+    """Return the ModelSpec of a response."""
+    return messages.ModelSpec(
+        name=model, version=messages.Int64Value(value=version), signature_name=SIGNATURE
+    )
+
+
+def status_of(
+    server: InferenceServer, request: messages.GetModelStatusRequest
+) -> messages.GetModelStatusResponse:
+    """Return the state of each version. Raises CoreError(NOT_FOUND) without a version."""
+    found = messages.GetModelStatusResponse()
+    for each in versions_of(server, *chosen(server, request.model_spec)):
+        entry = found.model_version_status.add(
+            version=each.version, state=messages.ModelVersionStatus.State.Value(STATES[each.state])
+        )
+        entry.status.error_code = _UNKNOWN if failed(each) else 0
+        entry.status.error_message = each.reason if failed(each) else ""
+    return found
+
+
+def metadata_of(
+    server: InferenceServer, request: messages.GetModelMetadataRequest
+) -> messages.GetModelMetadataResponse:
+    """Return the signature of a model. Raises CoreError(INVALID) for another field of the metadata."""
+    for name in request.metadata_field:
+        if name != _FIELD:
+            raise invalid(f"the metadata of a model have no field '{name}'; they have {_FIELD}")
+    signature = server.models.signature(*chosen(server, request.model_spec))
+    described = messages.SignatureDef(method_name=METHOD)
+    for spec in signature.inputs.values():
+        described.inputs[spec.name].CopyFrom(_info(signature, spec))
+    for output in signature.outputs.values():
+        described.outputs[output.name].CopyFrom(_info(signature, output))
+    signatures = messages.SignatureDefMap()
+    signatures.signature_def[SIGNATURE].CopyFrom(described)
+    found = messages.GetModelMetadataResponse(model_spec=spec_of(signature.name, signature.version))
+    found.metadata[_FIELD].type_url = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
+    found.metadata[_FIELD].value = signatures.SerializeToString()
+    return found
+
+
+def _info(signature: Signature, spec: InputSpec | OutputSpec) -> messages.TensorInfo:
+    found = messages.TensorInfo(name=f"{spec.name}:0", dtype=NUMBERS[spec.dtype].number)
+    for size in shape_of(signature, spec):
+        found.tensor_shape.dim.add(size=size)
+    return found

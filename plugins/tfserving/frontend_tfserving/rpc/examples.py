@@ -1,0 +1,83 @@
+"""The examples of classify and regress → tensors: a feature is the input of its name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core import dtypes
+from core.errors import invalid
+from core.similar import did_you_mean
+from core.tensor import Tensor
+from frontend_tfserving.rpc import messages
+
+if TYPE_CHECKING:
+    from core.config import InputSpec, Signature
+
+_LISTS = {
+    "bytes_list": ("bytes", "O"),
+    "float_list": ("numbers", "f"),
+    "int64_list": ("whole numbers", "fiub"),
+}
+
+
+def inputs_of(given: messages.Input, signature: Signature) -> dict[str, Tensor]:
+    """Return the inputs of all examples. Raises CoreError(INVALID), which names what is wrong."""
+    examples, context = _examples(given)
+    if not examples:
+        raise invalid("the request has no examples")
+    rows = [{**context, **each.features.feature} for each in examples]
+    for number, row in enumerate(rows):
+        if row.keys() != rows[0].keys():
+            raise invalid(f"example {number} has other features than the first one")
+    return {name: _tensor(signature, name, [row[name] for row in rows]) for name in rows[0]}
+
+
+def _examples(given: messages.Input) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    if given.WhichOneof("kind") == "example_list_with_context":
+        found = given.example_list_with_context
+        return found.examples, dict(found.context.features.feature)
+    return given.example_list.examples, {}
+
+
+def _tensor(signature: Signature, name: str, features: Sequence[Any]) -> Tensor:
+    if (spec := signature.inputs.get(name)) is None:
+        hint = did_you_mean(name, signature.inputs)
+        raise invalid(
+            f"model '{signature.name}' has no input '{name}'; it has {', '.join(signature.inputs)}{hint}"
+        )
+    rows = [_values(spec, feature) for feature in features]
+    if len({len(row) for row in rows}) > 1:
+        raise invalid(f"the feature '{name}' has lists of unequal lengths")
+    shape = (len(rows), *_dims(spec, len(rows[0])))
+    if spec.dtype is dtypes.BYTES:
+        array = np.empty(len(rows) * len(rows[0]), object)
+        array[:] = [value for row in rows for value in row]
+    else:
+        array = np.array(rows, spec.dtype.numpy)
+    return Tensor(name, spec.dtype, shape, array=array.reshape(shape))
+
+
+def _values(spec: InputSpec, feature: messages.Feature) -> list[Any]:
+    kind = feature.WhichOneof("kind")
+    if kind is None:
+        raise invalid(f"the feature '{spec.name}' is empty")
+    text, fits = _LISTS[kind]
+    if spec.dtype is dtypes.BF16 or spec.dtype.numpy.kind not in fits:
+        raise invalid(f"the feature '{spec.name}' has {text}, the input is {spec.dtype.name}")
+    return list(getattr(feature, kind).value)
+
+
+def _dims(spec: InputSpec, count: int) -> tuple[int, ...]:
+    """Return the shape of one example with `count` values. Raises CoreError(INVALID) if there is none."""
+    fixed = math.prod(size for size in spec.dims if size != -1)
+    open_sizes = sum(size == -1 for size in spec.dims)
+    if (open_sizes == 0 and fixed == count) or (open_sizes == 1 and fixed and count % fixed == 0):
+        return tuple(count // fixed if size == -1 else size for size in spec.dims)
+    raise invalid(
+        f"the feature '{spec.name}' has {count} values, an example of the input has the shape "
+        f"{list(spec.dims)}"
+    )

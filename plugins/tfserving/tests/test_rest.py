@@ -1,0 +1,314 @@
+"""REST: predict in both formats, classify, regress, status and metadata, and errors with names."""
+
+import base64
+import math
+
+import pytest
+from frontend_tfserving.frontend import TfServingFrontend
+
+import core
+
+from .conftest import Rest, double
+
+PREDICT = "/v1/models/{}:predict"
+
+
+def b64(data):
+    return {"b64": base64.b64encode(data).decode()}
+
+
+@pytest.fixture
+def predict(rest):
+    return lambda model, **document: rest.post(PREDICT.format(model), document)
+
+
+# predict ------------------------------------------------------------------------
+
+
+def test_values_of_the_only_input_are_rows(predict):
+    assert predict("double", instances=[[1, 2], [3, 4.5]]) == (
+        200,
+        {"predictions": [[2.0, 4.0], [6.0, 9.0]]},
+    )
+
+
+def test_rows_may_name_their_inputs(predict):
+    rows = [{"text": ["a"], "number": [2]}, {"text": ["bc"], "number": [3]}]
+
+    assert predict("mixed", instances=rows) == (
+        200,
+        {
+            "predictions": [
+                {"upper": ["A"], "squared": [4]},
+                {"upper": ["BC"], "squared": [9]},
+            ]
+        },
+    )
+
+
+def test_columns_have_the_tensor_of_each_input(predict):
+    columns = {"text": [["a"], ["bc"]], "number": [[2], [3]]}
+
+    assert predict("mixed", inputs=columns) == (
+        200,
+        {"outputs": {"upper": [["A"], ["BC"]], "squared": [[4], [9]]}},
+    )
+
+
+def test_a_column_of_the_only_input_needs_no_name(predict):
+    assert predict("double", inputs=[[1], [2]]) == (200, {"outputs": [[2.0], [4.0]]})
+
+
+def test_more_rows_than_a_batch_are_sent_in_parts(predict):
+    rows = [[number] for number in range(11)]  # of max_batch_size 4
+
+    assert predict("double", instances=rows) == (
+        200,
+        {"predictions": [[2.0 * number] for number in range(11)]},
+    )
+
+
+def test_a_part_that_fails_fails_the_request(predict):
+    status, answer = predict("double", instances=[[1], [1], [1], [1], [-1e7]])
+
+    assert status == 500
+    assert "too low" in answer["error"]
+
+
+def test_bytes_come_and_go_in_base64(predict):
+    picture = b"\xff\x00\x80"
+
+    assert predict("image", instances=[{"picture": [b64(picture)]}]) == (
+        200,
+        {"predictions": [{"picture_bytes": [b64(picture)], "size": [3]}]},
+    )
+    assert predict("image", instances=[[b64(b"ab")]])[1]["predictions"][0]["size"] == [2]
+
+
+def test_bytes_that_are_no_text_are_base64_whatever_the_name_of_the_output(predict):
+    status, answer = predict("mixed", inputs={"text": [[b64(b"\xff")]], "number": [[1]]})
+
+    assert (status, answer["outputs"]["upper"]) == (200, [[b64(b"\xff")]])
+
+
+def test_numbers_that_json_does_not_have_are_read_and_written(rest):
+    status, answer = rest.post(PREDICT.format("odd"), b'{"instances": [[0], [-1], [Infinity]]}')
+
+    assert status == 200
+    first, second, third = answer["predictions"]
+    assert first == [-math.inf] and math.isnan(second[0]) and third == [math.inf]
+
+
+def test_a_model_without_batches_gets_the_tensor_as_it_is(predict):
+    assert predict("whole", inputs=[1, -2]) == (200, {"outputs": [2, -4]})
+
+
+@pytest.mark.parametrize("path", ["/versions/1", "/labels/stable"])
+def test_a_version_has_a_number_or_a_label(rest, path):
+    found = rest.post(f"/v1/models/double{path}:predict", {"instances": [[1]]})
+
+    assert found == (200, {"predictions": [[2.0]]})
+
+
+def test_the_signature_is_the_default_one(predict):
+    assert predict("double", signature_name="serving_default", instances=[[1]])[0] == 200
+
+    status, answer = predict("double", signature_name="other", instances=[[1]])
+
+    assert status == 400
+    assert answer["error"] == "model 'double' has no signature 'other'; it has serving_default"
+
+
+@pytest.mark.parametrize(
+    ("model", "document", "text"),
+    [
+        ("double", {}, "neither 'instances' nor 'inputs'"),
+        ("double", {"instances": [[1]], "inputs": [[1]]}, "not both"),
+        ("double", {"instances": []}, "at least one example"),
+        ("double", {"instances": [[1], [2, 3]]}, "input 'x' has lists of unequal lengths"),
+        ("double", {"instances": [["a"]]}, "input 'x' is FP32: expected numbers"),
+        ("double", {"instances": [[True]]}, "input 'x' is FP32: expected numbers"),
+        ("double", {"instances": [[1e300]]}, "a number is out of the range of FP32"),
+        ("double", {"instances": [{"X": [1]}]}, "has no input 'X'; it has x; did you mean 'x'?"),
+        ("double", {"instances": [[1], {"x": [1]}]}, "some examples of 'instances' are objects"),
+        ("whole", {"inputs": [1.5, 2]}, "input 'x' is INT8: expected whole numbers"),
+        ("whole", {"inputs": [1, 200]}, "200 is out of the range of INT8"),
+        ("whole", {"inputs": [1, 2, 3]}, "unexpected shape for input 'x'"),
+        ("whole", {"instances": [1, 2, 3]}, "unexpected shape"),
+        ("mixed", {"instances": [["a"]]}, "need a model with one input; model 'mixed' has text, number"),
+        ("mixed", {"instances": [{"text": ["a"], "number": [1]}, {"text": ["a"]}]}, "example 1 has other"),
+        ("mixed", {"inputs": {"text": [[1]], "number": [[1]]}}, "input 'text' is BYTES"),
+        ("mixed", {"inputs": {"text": [[{"b64": "?"}]], "number": [[1]]}}, 'has a wrong "b64"'),
+        ("double", {"signature_name": 1, "instances": [[1]]}, "'signature_name' must be a string"),
+    ],
+)  # fmt: skip
+def test_a_wrong_document_is_refused_with_what_is_wrong(predict, model, document, text):
+    status, answer = predict(model, **document)
+
+    assert status == 400
+    assert text in answer["error"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[1]", b"{", b"nan", b"[" * 100_000])
+def test_a_body_that_is_no_object_is_refused(rest, body):
+    status, answer = rest.post(PREDICT.format("double"), body)
+
+    assert status == 400
+    assert "error" in answer
+
+
+def test_a_decoupled_model_is_refused(predict):
+    status, answer = predict("words", instances=[["a b"]])
+
+    assert status == 501
+    assert "is decoupled" in answer["error"]
+
+
+def test_an_unknown_model_is_not_found(rest):
+    status, answer = rest.post(PREDICT.format("doubel"), {"instances": [[1]]})
+
+    assert status == 404
+    assert "did you mean 'double'?" in answer["error"]
+
+
+def test_an_unknown_label_names_the_known_ones(rest):
+    status, answer = rest.post("/v1/models/double/labels/canary:predict", {"instances": [[1]]})
+
+    assert status == 404
+    assert answer["error"].endswith("has no version with the label 'canary'; it has stable")
+
+
+def test_a_large_request_is_read_and_answered(predict):
+    rows = [[number / 7] * 50_000 for number in range(4)]
+
+    status, answer = predict("double", instances=rows)
+
+    assert status == 200
+    assert answer["predictions"][3][:2] == pytest.approx([6 / 7, 6 / 7])
+
+
+# classify and regress ------------------------------------------------------------
+
+
+def test_classify_has_label_and_score_of_each_class(rest):
+    document = {"examples": [{"x": [0.25]}, {"x": [1.0]}]}
+
+    assert rest.post("/v1/models/scores:classify", document) == (
+        200,
+        {"results": [[["0", 0.25], ["1", 0.75]], [["0", 1.0], ["1", 0.0]]]},
+    )
+
+
+def test_regress_has_a_value_for_each_example(rest):
+    document = {"examples": [{"x": [1, 2]}, {"x": [3, 4]}]}
+
+    assert rest.post("/v1/models/total:regress", document) == (200, {"results": [3.0, 7.0]})
+
+
+def test_the_features_of_the_context_are_those_of_every_example(rest):
+    document = {"context": {"x": [5]}, "examples": [{}, {}]}
+
+    assert rest.post("/v1/models/total:regress", document) == (200, {"results": [5.0, 5.0]})
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "status", "text"),
+    [
+        ("total:regress", {"examples": []}, 400, "at least one example"),
+        ("total:regress", {"examples": [1]}, 400, "example 0 must be an object"),
+        ("total:regress", {"context": 1, "examples": [{}]}, 400, "'context' must be an object"),
+        (
+            "total:regress",
+            {"context": {"x": [1]}, "examples": [{"x": [1]}]},
+            400,
+            "both have the feature 'x'",
+        ),
+        ("double:regress", {"examples": [{"x": [1, 2]}]}, 501, "expected one number for each"),
+        ("mixed:classify", {"examples": [{"text": ["a"], "number": [1]}]}, 501, "cannot classify"),
+    ],
+)
+def test_what_does_not_fit_is_refused(rest, path, document, status, text):
+    found = rest.post(f"/v1/models/{path}", document)
+
+    assert found[0] == status
+    assert text in found[1]["error"]
+
+
+# status and metadata ---------------------------------------------------------------
+
+
+def test_the_status_has_the_state_of_each_version(rest):
+    expected = {
+        "version": "1",
+        "state": "AVAILABLE",
+        "status": {"error_code": "OK", "error_message": ""},
+    }
+
+    for path in ("double/versions/1", "double/labels/stable"):
+        status, answer = rest.get(f"/v1/models/{path}")
+        assert status == 200
+        assert answer["model_version_status"] == [expected]
+
+
+@pytest.mark.parametrize("path", ["absent/versions/1", "double/versions/7"])
+def test_what_is_unknown_is_not_found(rest, path):
+    status, answer = rest.get(f"/v1/models/{path}")
+
+    assert status == 404
+    assert "Could not find any versions of" in answer["error"]
+
+
+def test_metadata_have_the_signature(rest):
+    status, answer = rest.get("/v1/models/mixed/metadata")
+
+    assert status == 200
+    assert answer["model_spec"] == {"name": "mixed", "signature_name": "", "version": "1"}
+    found = answer["metadata"]["signature_def"]["signature_def"]["serving_default"]
+    assert found["method_name"] == "tensorflow/serving/predict"
+    assert found["inputs"]["text"] == {
+        "dtype": "DT_STRING",
+        "tensor_shape": {
+            "dim": [{"size": "-1", "name": ""}, {"size": "1", "name": ""}],
+            "unknown_rank": False,
+        },
+        "name": "text:0",
+    }
+    assert found["outputs"]["squared"]["dtype"] == "DT_INT64"
+
+
+def test_the_routes_are_described(rest):
+    paths = rest.get("/openapi.json")[1]["paths"]
+
+    assert any(path.endswith(":predict") for path in paths)
+
+
+def test_the_openai_plugin_keeps_its_paths(rest):
+    pytest.importorskip("frontend_openai")
+
+    assert rest.get("/v1/models")[1]["object"] == "list"
+
+
+# the port of its own ------------------------------------------------------------------
+
+
+def test_the_port_of_its_own_has_these_routes_alone():
+    with core.Server(tfserving_port=20291, http_address="127.0.0.1") as server:
+        server.bind("double", double, inputs={"x": ("FP32", [2])}, outputs={"y": ("FP32", [2])})
+
+        async def started():
+            frontend = TfServingFrontend(server._inner)
+            assert frontend.enabled
+            await frontend.start()
+            return frontend
+
+        frontend = server._thread.run(started())
+        rest = Rest(frontend.port)
+        try:
+            assert rest.post(PREDICT.format("double"), {"inputs": [1, 2]})[1] == {"outputs": [2, 4]}
+            assert rest.get("/v1/models") == (200, {"models": ["double"]})
+            status, found = rest.get("/v1/models/double")
+            assert (status, found["name"], found["ready"]) == (200, "double", True)
+            assert found["model_version_status"][0]["state"] == "AVAILABLE"
+            assert rest.get("/v2") == (404, {"error": "Not Found"})
+        finally:
+            server._thread.run(frontend.stop(5))

@@ -1,0 +1,281 @@
+"""gRPC: every method of PredictionService and ModelService, with the messages that TensorFlow sends."""
+
+import grpc
+import numpy as np
+import pytest
+from frontend_tfserving.rpc import messages
+from frontend_tfserving.rpc.tensors import MOST_REPEATED_BYTES, proto_of, tensor_of
+from frontend_tfserving.types import NUMBERS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from core import dtypes
+from core.errors import CoreError
+from core.tensor import Tensor
+
+PREDICTION = "/tensorflow.serving.PredictionService/"
+MODELS = "/tensorflow.serving.ModelService/"
+
+
+@pytest.fixture
+def call(channel):
+    def called(method, request, response, service=PREDICTION):
+        send = channel.unary_unary(
+            service + method,
+            lambda message: message.SerializeToString(),
+            getattr(messages, response).FromString,
+        )
+        return send(request, timeout=20)
+
+    return called
+
+
+def tensor(dtype, shape, **values):
+    proto = messages.TensorProto(dtype=NUMBERS[dtype].number, **values)
+    for size in shape:
+        proto.tensor_shape.dim.add(size=size)
+    return proto
+
+
+def spec(name, **fields):
+    return messages.ModelSpec(name=name, **fields)
+
+
+def features(**values):
+    example = messages.Example()
+    for name, value in values.items():
+        kind = {bytes: "bytes_list", int: "int64_list", float: "float_list"}[type(value[0])]
+        getattr(example.features.feature[name], kind).value.extend(value)
+    return example
+
+
+def examples(*found):
+    return messages.Input(example_list=messages.ExampleList(examples=found))
+
+
+# Predict --------------------------------------------------------------------------
+
+
+def test_predict_answers_with_the_values_one_by_one(call):
+    request = messages.PredictRequest(model_spec=spec("double"))
+    request.inputs["x"].CopyFrom(tensor(dtypes.FP32, [2, 2], float_val=[1, 2, 3, 4]))
+
+    answer = call("Predict", request, "PredictResponse")
+
+    found = answer.outputs["y"]
+    assert list(found.float_val) == [2, 4, 6, 8]
+    assert [dim.size for dim in found.tensor_shape.dim] == [2, 2]
+    assert (found.dtype, found.tensor_content) == (1, b"")
+    assert answer.model_spec.name == "double"
+    assert answer.model_spec.version.value == 1
+    assert answer.model_spec.signature_name == "serving_default"
+
+
+def test_predict_takes_the_bytes_of_a_tensor(call):
+    content = np.array([[1, 2]], np.float32).tobytes()
+    request = messages.PredictRequest(model_spec=spec("double"))
+    request.inputs["x"].CopyFrom(tensor(dtypes.FP32, [1, 2], tensor_content=content))
+
+    assert list(call("Predict", request, "PredictResponse").outputs["y"].float_val) == [2, 4]
+
+
+def test_predict_sends_more_rows_than_a_batch_in_parts(call):
+    request = messages.PredictRequest(model_spec=spec("double"))
+    request.inputs["x"].CopyFrom(tensor(dtypes.FP32, [9, 1], float_val=range(9)))
+
+    found = call("Predict", request, "PredictResponse").outputs["y"]
+
+    assert list(found.float_val) == [2.0 * number for number in range(9)]
+
+
+def test_the_filter_chooses_outputs(call):
+    request = messages.PredictRequest(model_spec=spec("mixed"), output_filter=["squared"])
+    request.inputs["text"].CopyFrom(tensor(dtypes.BYTES, [1, 1], string_val=[b"a"]))
+    request.inputs["number"].CopyFrom(tensor(dtypes.INT64, [1, 1], int64_val=[3]))
+
+    answer = call("Predict", request, "PredictResponse")
+
+    assert list(answer.outputs) == ["squared"]
+    assert list(answer.outputs["squared"].int64_val) == [9]
+
+
+def test_a_version_is_a_number_or_a_label(call):
+    for choice in ({"version": messages.Int64Value(value=1)}, {"version_label": "stable"}):
+        request = messages.PredictRequest(model_spec=spec("double", **choice))
+        request.inputs["x"].CopyFrom(tensor(dtypes.FP32, [1, 1], float_val=[1]))
+        assert list(call("Predict", request, "PredictResponse").outputs["y"].float_val) == [2]
+
+
+@pytest.mark.parametrize(
+    ("model", "proto", "code", "text"),
+    [
+        (spec("doubel"), {}, "NOT_FOUND", "did you mean 'double'?"),
+        (spec("double", version_label="x"), {}, "NOT_FOUND", "no version with the label 'x'"),
+        (spec(""), {}, "INVALID_ARGUMENT", "model_spec has no name"),
+        (spec("double", signature_name="x"), {}, "INVALID_ARGUMENT", "has no signature 'x'"),
+        (spec("words"), {}, "UNIMPLEMENTED", "is decoupled"),
+        (spec("double"), {"float_val": [1, 2]}, "INVALID_ARGUMENT", "2 values in float_val"),
+        (spec("double"), {"tensor_content": b"abc"}, "INVALID_ARGUMENT", "3 bytes in tensor_content"),
+    ],
+)  # fmt: skip
+def test_a_wrong_request_is_refused_with_what_is_wrong(call, model, proto, code, text):
+    request = messages.PredictRequest(model_spec=model)
+    request.inputs["x"].CopyFrom(tensor(dtypes.FP32, [1, 1], **proto))
+
+    with pytest.raises(grpc.RpcError) as error:
+        call("Predict", request, "PredictResponse")
+
+    assert error.value.code().name == code
+    assert text in error.value.details()
+
+
+# Classify, Regress, MultiInference ---------------------------------------------------
+
+
+def test_classify_and_regress_read_examples(call):
+    given_examples = examples(features(x=[0.25]), features(x=[1.0]))
+    request = messages.ClassificationRequest(model_spec=spec("scores"), input=given_examples)
+
+    found = call("Classify", request, "ClassificationResponse").result.classifications
+
+    pairs = [[(each.label, each.score) for each in entry.classes] for entry in found]
+    assert pairs == [[("0", 0.25), ("1", 0.75)], [("0", 1.0), ("1", 0.0)]]
+
+    request = messages.RegressionRequest(model_spec=spec("total"), input=given_examples)
+    found = call("Regress", request, "RegressionResponse").result.regressions
+    assert [each.value for each in found] == [0.25, 1.0]
+
+
+def test_the_context_belongs_to_every_example(call):
+    given_examples = messages.Input(
+        example_list_with_context=messages.ExampleListWithContext(
+            examples=[messages.Example(), messages.Example()], context=features(x=[2, 3])
+        )
+    )
+    request = messages.RegressionRequest(model_spec=spec("total"), input=given_examples)
+
+    found = call("Regress", request, "RegressionResponse").result.regressions
+
+    assert [each.value for each in found] == [5, 5]
+
+
+def test_multi_inference_answers_each_task(call):
+    tasks = [
+        messages.InferenceTask(model_spec=spec(model), method_name=f"tensorflow/serving/{method}")
+        for model, method in (("scores", "classify"), ("total", "regress"))
+    ]
+    request = messages.MultiInferenceRequest(tasks=tasks, input=examples(features(x=[0.5])))
+
+    first, second = call("MultiInference", request, "MultiInferenceResponse").results
+
+    (entry,) = first.classification_result.classifications
+    assert [each.score for each in entry.classes] == [0.5, 0.5]
+    assert second.regression_result.regressions[0].value == 0.5
+    assert (first.model_spec.name, second.model_spec.name) == ("scores", "total")
+
+
+@pytest.mark.parametrize(
+    ("given_examples", "text"),
+    [
+        (examples(), "the request has no examples"),
+        (examples(features(x=[1.0]), features(y=[1.0])), "example 1 has other features"),
+        (examples(features(X=[1.0])), "has no input 'X'"),
+        (examples(features(x=[b"a"])), "the feature 'x' has bytes, the input is FP32"),
+        (examples(features(x=[1.0]), features(x=[1.0, 2.0])), "lists of unequal lengths"),
+    ],
+)
+def test_wrong_examples_are_refused(call, given_examples, text):
+    request = messages.RegressionRequest(model_spec=spec("total"), input=given_examples)
+
+    with pytest.raises(grpc.RpcError) as error:
+        call("Regress", request, "RegressionResponse")
+
+    assert text in error.value.details()
+
+
+# Metadata and states ---------------------------------------------------------------------
+
+
+def test_metadata_have_the_signature(call):
+    request = messages.GetModelMetadataRequest(
+        model_spec=spec("mixed"), metadata_field=["signature_def"]
+    )
+
+    answer = call("GetModelMetadata", request, "GetModelMetadataResponse")
+
+    found = answer.metadata["signature_def"]
+    assert found.type_url.endswith("/tensorflow.serving.SignatureDefMap")
+    signatures = messages.SignatureDefMap.FromString(found.value)
+    default = signatures.signature_def["serving_default"]
+    assert default.inputs["text"].dtype == 7
+    assert [dim.size for dim in default.outputs["squared"].tensor_shape.dim] == [-1, 1]
+
+
+def test_states_are_those_of_the_versions(call):
+    request = messages.GetModelStatusRequest(model_spec=spec("double"))
+
+    answer = call("GetModelStatus", request, "GetModelStatusResponse", MODELS)
+
+    (found,) = answer.model_version_status
+    assert (found.version, found.state) == (1, messages.ModelVersionStatus.AVAILABLE)
+    assert found.status.error_code == 0
+
+
+def test_the_state_of_an_unknown_model_is_not_found(call):
+    request = messages.GetModelStatusRequest(model_spec=spec("absent"))
+
+    with pytest.raises(grpc.RpcError) as error:
+        call("GetModelStatus", request, "GetModelStatusResponse", MODELS)
+
+    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+# Tensors ------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_every_tensor_comes_back(data):
+    dtype = data.draw(st.sampled_from([each for each in dtypes.ALL if each is not dtypes.BYTES]))
+    shape = data.draw(arrays.array_shapes(min_dims=0, min_side=0))
+    array = data.draw(arrays.arrays(dtype.numpy, shape))
+
+    found = tensor_of("x", proto_of(Tensor("x", dtype, array.shape, array=array)))
+
+    assert (found.dtype, found.shape) == (dtype, array.shape)
+    assert found.array.tobytes() == array.tobytes()
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary()))
+def test_every_text_comes_back(texts):
+    array = np.empty(len(texts), object)
+    array[:] = texts
+
+    found = tensor_of("x", proto_of(Tensor("x", dtypes.BYTES, array.shape, array=array)))
+
+    assert found.array.tolist() == texts
+
+
+def test_fewer_values_repeat_the_last_one():
+    assert tensor_of("x", tensor(dtypes.INT32, [4], int_val=[1, 2])).array.tolist() == [1, 2, 2, 2]
+    assert tensor_of("x", tensor(dtypes.INT32, [2])).array.tolist() == [0, 0]
+    texts = tensor_of("x", tensor(dtypes.BYTES, [3], string_val=[b"a"])).array.tolist()
+    assert texts == [b"a", b"a", b"a"]
+
+
+@pytest.mark.parametrize(
+    ("proto", "text"),
+    [
+        (messages.TensorProto(dtype=8), "has the datatype 8 of TensorFlow"),
+        (tensor(dtypes.FP32, [-1]), "an unknown shape"),
+        (tensor(dtypes.INT8, [1], int_val=[128]), "outside of the range of INT8"),
+        (tensor(dtypes.BYTES, [1], tensor_content=b"a"), "send them in string_val"),
+        (tensor(dtypes.FP32, [MOST_REPEATED_BYTES], float_val=[1]), "needs all of them"),
+        (tensor(dtypes.FP32, [2**40, 2**40], float_val=[1]), "needs all of them"),
+    ],
+)
+def test_a_wrong_tensor_is_refused(proto, text):
+    with pytest.raises(CoreError, match=text):
+        tensor_of("x", proto)
