@@ -12,6 +12,7 @@ the median of the reference's time divided by it. A difference of one id ends th
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import statistics
 import sys
@@ -91,9 +92,8 @@ def track(tracker: str, frames: list[Any]) -> tuple[float, list[list[int]]]:
 
 def track_with_reference(tracker: str, frames: list[Any]) -> tuple[float, list[list[int]]]:
     """Return the same of the package `trackers`. The time is that of `update` only."""
-    import supervision
-    import trackers
-
+    supervision = importlib.import_module("supervision")
+    trackers = importlib.import_module("trackers")
     name, given = TRACKERS[tracker]
     running = getattr(trackers, name)(**given)
     found, seconds = [], 0.0
