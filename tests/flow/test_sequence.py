@@ -8,6 +8,8 @@ import pytest
 
 import core
 from core.errors import CoreError, Kind
+from core.pipeline.batching.queue import QueuedRequest
+from core.pipeline.sequence.slots import InstanceSlots, Sequence
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
 
@@ -415,3 +417,37 @@ async def test_sequences_of_an_instance_that_breaks_end_and_the_others_go_on(ser
     assert "START flag" in refusal(chain, 1, 1)
     assert await y(ask(chain, 2, 1, END)) == 6
     assert await y(ask(chain, 1, 2, START)) == 2
+
+
+class CountedSequence(Sequence):
+    """Counts how often it is looked at."""
+
+    looks = 0
+
+    @property
+    def running(self):
+        CountedSequence.looks += 1
+        return False
+
+    @running.setter
+    def running(self, value):
+        pass
+
+
+def test_thousands_of_sequences_without_a_request_cost_nothing():
+    slots = InstanceSlots(None, 5000)
+    for number in range(4000):
+        slots.enter(CountedSequence(number, 0), slots.free_slot())
+    busy = CountedSequence("busy", 0)
+    slots.enter(busy, slots.free_slot())
+    request = InferenceRequest("sum", {})
+    busy.waiting.append(QueuedRequest(request, core.Reply(request)))
+    busy.changed()
+    CountedSequence.looks = 0
+
+    assert slots.has_work
+    assert slots.ready() == [busy]
+    slots.take(busy, 0)
+    assert not slots.has_work
+
+    assert CountedSequence.looks == 2

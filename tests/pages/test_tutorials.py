@@ -7,6 +7,7 @@ from pages.reader import Reader, have_curl
 PAGES = [
     "docs/operate/grafana.md",
     "docs/serve/image-ensemble.md",
+    "docs/serve/vision.md",
     "docs/start/from-mlserver-torchserve.md",
     "docs/start/from-triton.md",
     "docs/start/onnx.md",

@@ -94,6 +94,8 @@ class SequenceScheduler(Scheduler):
         self._controls(request, True)
         waiting = QueuedRequest(request, Reply(request), self._key(request) if self._key else None)
         sequence.waiting.append(waiting)
+        if len(sequence.waiting) == 1:
+            sequence.changed()
         sequence.touched_ns = self._clock.now_ns()
         if self._iterative or self._states is not None:
             waiting.ended = lambda: self._ended(sequence)
@@ -158,6 +160,7 @@ class SequenceScheduler(Scheduler):
         self._controls(waiting.request, True)
         waiting.taken = False
         sequence.waiting.appendleft(waiting)
+        sequence.changed()
 
     def _sequence_with_slot(self, waiting: QueuedRequest) -> Sequence:
         """Return the sequence of a request that has run. It has kept its slot."""
@@ -281,6 +284,7 @@ class SequenceScheduler(Scheduler):
             return
         waiting.taken = True
         sequence.waiting.remove(waiting)
+        sequence.changed()
         self._refuse(waiting, cancelled(), "CANCELED")
         if (sequence.ending or self._iterative) and not sequence.waiting:
             self._abandon(sequence)
@@ -304,6 +308,7 @@ class SequenceScheduler(Scheduler):
             waiting = sequence.waiting.popleft()
             waiting.taken = True
             self._refuse(waiting, error, "OTHER")
+        sequence.changed()
 
     def _refuse(self, waiting: QueuedRequest, error: CoreError, reason: str) -> None:
         self._pending -= 1

@@ -38,6 +38,11 @@ class Sequence:
         self.states: dict[str, Tensor] | None = None
         self.running = False
 
+    def changed(self) -> None:
+        """Tell its slots, if it has any, that `waiting` has changed."""
+        if self.slots is not None:
+            self.slots.note(self)
+
 
 class InstanceSlots:
     """The slots of one instance: base class of the two strategies.
@@ -52,12 +57,15 @@ class InstanceSlots:
         self.runner = runner
         self.sequences: list[Sequence | None] = [None] * count
         self._free = list(range(count))  # a heap
+        self._with_requests: dict[
+            Sequence, None
+        ] = {}  # those with a slot that have waiting requests
         self._states = states
 
     @property
     def has_work(self) -> bool:
         """Whether a sequence with a slot has a request that may run."""
-        return any(s is not None and s.waiting and not s.running for s in self.sequences)
+        return any(not sequence.running for sequence in self._with_requests)
 
     @property
     def accepts_sequences(self) -> bool:
@@ -70,8 +78,8 @@ class InstanceSlots:
         return all(sequence is None for sequence in self.sequences)
 
     def ready(self) -> list[Sequence]:
-        """Return the sequences whose next request may run, in the order of their slots."""
-        ready = [s for s in self.sequences if s is not None and s.waiting and not s.running]
+        """Return the sequences whose next request may run, in the order in which they became ready."""
+        ready = [sequence for sequence in self._with_requests if not sequence.running]
         if self._states is not None:
             for sequence in ready:
                 head = sequence.waiting[0]
@@ -87,10 +95,18 @@ class InstanceSlots:
         heapq.heappop(self._free)
         sequence.slots, sequence.slot = self, slot
         self.sequences[slot] = sequence
+        self.note(sequence)
+
+    def note(self, sequence: Sequence) -> None:
+        """Note whether a sequence with a slot has waiting requests."""
+        self._with_requests.pop(sequence, None)
+        if sequence.waiting:
+            self._with_requests[sequence] = None
 
     def leave(self, sequence: Sequence) -> None:
         """Free the slot of a sequence."""
         self.sequences[sequence.slot] = None
+        self._with_requests.pop(sequence, None)
         heapq.heappush(self._free, sequence.slot)
         sequence.slots = None
 
@@ -105,6 +121,7 @@ class InstanceSlots:
         next sequence in the slot runs later.
         """
         waiting = sequence.waiting.popleft()
+        self.note(sequence)
         waiting.taken = True
         sequence.touched_ns = now_ns
         if self._states is not None:

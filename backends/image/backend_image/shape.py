@@ -1,0 +1,194 @@
+"""Steps that change the size of a picture, and what they did to it.
+
+picture ─► [resize, letterbox, crop] ─► picture and Geometry, with which boxes find their way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from backend_image.options import LARGEST_SIDE, Options
+
+_OPENCV = {
+    "nearest": cv2.INTER_NEAREST,
+    "bilinear": cv2.INTER_LINEAR,
+    "bicubic": cv2.INTER_CUBIC,
+    "area": cv2.INTER_AREA,
+    "lanczos": cv2.INTER_LANCZOS4,
+}
+_PIL = {
+    "nearest": Image.Resampling.NEAREST,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+    "area": Image.Resampling.BOX,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+
+
+@dataclass
+class Geometry:
+    """Where a pixel of the original picture is now: x → scale_x · x + left, y → scale_y · y + top.
+
+    width, height   of the original picture, upright
+    """
+
+    width: int
+    height: int
+    scale_x: float = 1.0
+    scale_y: float = 1.0
+    left: float = 0.0
+    top: float = 0.0
+
+    def array(self) -> np.ndarray:
+        """Return FP32[6]: width, height, scale_x, scale_y, left, top."""
+        return np.array(
+            [self.width, self.height, self.scale_x, self.scale_y, self.left, self.top], np.float32
+        )
+
+    def scale(self, x: float, y: float) -> None:
+        self.scale_x, self.left = self.scale_x * x, self.left * x
+        self.scale_y, self.top = self.scale_y * y, self.top * y
+
+
+class Step:
+    """One step. Thread-safe.
+
+    size   (height, width) of what comes out; None if it depends on the picture
+    """
+
+    size: tuple[int, int] | None = None
+
+    def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
+        """Return the changed picture, and change `geometry`. May return a view of the picture."""
+        raise NotImplementedError
+
+
+class Scaler:
+    """The options `method` and `like` of a step: scales a picture to a size, exactly like OpenCV or PIL."""
+
+    def __init__(self, options: Options):
+        method = options.choice("method", "bilinear", tuple(_OPENCV))
+        like = options.choice("like", "opencv", ("opencv", "pil"))
+        self._opencv = _OPENCV[method]
+        self._pil = _PIL[method] if like == "pil" else None
+
+    def __call__(
+        self, picture: np.ndarray, height: int, width: int, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the scaled picture. Writes it to `out` if that is given."""
+        if self._pil is None:
+            size = (width, height)
+            found = np.asarray(cv2.resize(picture, size, dst=out, interpolation=self._opencv))
+        else:
+            image = Image.fromarray(np.ascontiguousarray(picture))
+            found = np.asarray(image.resize((width, height), self._pil))
+        if out is None or found is out:
+            return found
+        out[...] = found
+        return out
+
+
+class Resize(Step):
+    """To a size, or so that the shorter or the longer side gets a length."""
+
+    def __init__(self, options: Options):
+        names = [name for name in ("size", "shorter", "longer") if name in options]
+        if len(names) != 1:
+            raise options.wrong(
+                names[0] if names else "size", "the only one of size, shorter, longer"
+            )
+        self._side = 0
+        self._shorter = "shorter" in options
+        if "size" in options:
+            self.size = options.size("size")
+        else:
+            self._side = options.count(names[0], 0, 1, LARGEST_SIDE)
+        self._scaler = Scaler(options)
+
+    def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
+        height, width = picture.shape[:2]
+        to_height, to_width = self.size or self._proportional(height, width)
+        if (to_height, to_width) == (height, width):
+            return picture
+        geometry.scale(to_width / width, to_height / height)
+        return self._scaler(picture, to_height, to_width)
+
+    def _proportional(self, height: int, width: int) -> tuple[int, int]:
+        """Return the size with the same proportions; the other side is rounded down, like torchvision's."""
+        side = min(height, width) if self._shorter else max(height, width)
+        found = [
+            self._side if each == side else max(1, self._side * each // side)
+            for each in (height, width)
+        ]
+        return min(found[0], LARGEST_SIDE), min(found[1], LARGEST_SIDE)
+
+
+class Letterbox(Step):
+    """To the largest size that fits, in the middle of a canvas."""
+
+    size: tuple[int, int]
+
+    def __init__(self, options: Options, channels: int):
+        self.size = options.size("size")
+        self._fill = (
+            np.array(options.floats("fill", 114, channels)[::-1]).clip(0, 255).astype(np.uint8)
+        )
+        self._enlarge = options.flag("enlarge", True)
+        self._scaler = Scaler(options)
+
+    def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
+        height, width = picture.shape[:2]
+        scale = min(self.size[0] / height, self.size[1] / width)
+        if not self._enlarge:
+            scale = min(scale, 1.0)
+        to_height, to_width = max(1, round(height * scale)), max(1, round(width * scale))
+        top, left = (self.size[0] - to_height) // 2, (self.size[1] - to_width) // 2
+        canvas = np.empty((*self.size, *picture.shape[2:]), np.uint8)
+        canvas[...] = self._fill if picture.ndim == 3 else self._fill[0]
+        self._scaler(
+            picture, to_height, to_width, canvas[top : top + to_height, left : left + to_width]
+        )
+        geometry.scale(to_width / width, to_height / height)
+        geometry.left += left
+        geometry.top += top
+        return canvas
+
+
+class Crop(Step):
+    """The middle. Where the picture is smaller than that, it gets black borders."""
+
+    size: tuple[int, int]
+
+    def __init__(self, options: Options):
+        self.size = options.size("size")
+
+    def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
+        missing = [
+            max(0, want - have) for want, have in zip(self.size, picture.shape[:2], strict=True)
+        ]
+        if any(missing):
+            top, left = missing[0] // 2, missing[1] // 2
+            picture = np.asarray(
+                cv2.copyMakeBorder(
+                    picture, top, missing[0] - top, left, missing[1] - left, cv2.BORDER_CONSTANT
+                )
+            )
+            geometry.left += left
+            geometry.top += top
+        top, left = (
+            round((have - want) / 2)
+            for want, have in zip(self.size, picture.shape[:2], strict=True)
+        )
+        geometry.left -= left
+        geometry.top -= top
+        return picture[top : top + self.size[0], left : left + self.size[1]]
+
+
+def steps(channels: int) -> dict[str, Callable[[Options], Step]]:
+    """Return the steps by their names in image.json, for pictures of 3 channels or of 1."""
+    return {"resize": Resize, "letterbox": lambda given: Letterbox(given, channels), "crop": Crop}

@@ -1,0 +1,85 @@
+"""ToTensor: UINT8[height, width, 3] ─► the tensor of a model, written to where the model reads it.
+
+A pixel has 256 values, so a table of 256 results replaces the arithmetic: the results are exact, and the
+order of the colours, the layout and the datatype cost no further pass.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from backend_image.options import Options
+from core import dtypes
+from core.dtypes import DataType
+
+_DATATYPES = {
+    "FP32": dtypes.FP32,
+    "FP16": dtypes.FP16,
+    "UINT8": dtypes.UINT8,
+    "INT8": dtypes.INT8,
+}
+# A table of these is one of the bits, because OpenCV knows no 16-bit floats in tables.
+_BITS = {4: np.float32, 2: np.uint16, 1: np.uint8}
+
+
+class ToTensor:
+    """The step `tensor`: (pixel / scale - mean) / std, computed in float32. Thread-safe.
+
+    name        of the output
+    dtype       of the output
+    """
+
+    def __init__(self, options: Options, channels: int):
+        self.name = options.text("name", "pixels")
+        self._channels = channels
+        self._planar = options.choice("layout", "NCHW", ("NCHW", "NHWC")) == "NCHW"
+        self._red_first = options.choice("colour", "RGB", ("RGB", "BGR")) == "RGB" and channels == 3
+        self.dtype: DataType = _DATATYPES[options.choice("datatype", "FP32", tuple(_DATATYPES))]
+        scale = options.number("scale", 1, 1e-6, 1e6)
+        mean = options.floats("mean", 0, channels)
+        deviation = options.floats("std", 1, channels)
+        if not all(deviation):
+            raise options.wrong("std", "numbers other than 0")
+        self._tables = [
+            _table(scale, mean[i], deviation[i], self.dtype.numpy) for i in range(channels)
+        ]
+        self._interleaved = np.stack(self._tables, axis=1)[None] if channels == 3 else None
+
+    def shape(self, height: int, width: int) -> tuple[int, int, int]:
+        """Return the shape of the tensor of a picture."""
+        if self._planar:
+            return self._channels, height, width
+        return height, width, self._channels
+
+    def __call__(self, picture: np.ndarray, out: np.ndarray) -> None:
+        """Write the tensor of a picture, whose colours begin with blue, to `out`."""
+        bits = out.view(_BITS[out.itemsize])
+        if self._channels == 1:
+            plane = bits[0] if self._planar else bits[..., 0]
+            _look_up(picture, self._tables[0], plane)
+        elif self._planar:
+            for i, table in enumerate(self._tables):
+                channel = 2 - i if self._red_first else i
+                _look_up(np.asarray(cv2.extractChannel(picture, channel)), table, bits[i])
+        else:
+            assert self._interleaved is not None
+            if self._red_first:
+                picture = np.asarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
+            _look_up(picture, self._interleaved, bits)
+
+
+def _look_up(pixels: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    found = cv2.LUT(pixels, table, dst=out)
+    if found is not out:  # OpenCV cannot write to every layout of memory
+        out[...] = found
+
+
+def _table(scale: float, mean: float, deviation: float, dtype: np.dtype) -> np.ndarray:
+    """Return the result for each value of a pixel, as bits. Whole numbers are rounded and clipped."""
+    values = np.arange(256, dtype=np.float32)
+    values = (values / np.float32(scale) - np.float32(mean)) / np.float32(deviation)
+    if dtype.kind != "f":
+        range_ = np.iinfo(dtype)
+        values = values.round().clip(range_.min, range_.max)
+    return np.asarray(values.astype(dtype).view(_BITS[dtype.itemsize]))

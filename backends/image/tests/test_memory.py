@@ -1,0 +1,51 @@
+"""Memory stays flat over loads and requests. LOADS=1000 is the long form."""
+
+import json
+import os
+from pathlib import Path
+
+from backend_image import backend
+from backend_image.recipe import FILE
+
+LOADS = int(os.environ.get("LOADS", "60"))
+MOST_KIB = 8 * 1024
+
+STEPS = [{"decode": {}}, {"letterbox": {"size": 320}}, {"tensor": {"scale": 255}}]
+
+
+def resident_kib():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def grows_by(act, count):
+    """Return the growth of the resident memory over `count` calls, after some to warm up, in KiB."""
+    for _ in range(max(20, count // 4)):
+        act()
+    before = resident_kib()
+    for _ in range(count):
+        act()
+    return resident_kib() - before
+
+
+def test_loads_leave_no_memory_behind(model_repository, serve_repository, pictures, as_files):
+    model_repository.add("model", files={FILE: json.dumps(STEPS)})
+    served = serve_repository(backend)
+    image = as_files(pictures.file(pictures.pixels(1, 200, 300)))
+
+    def load_and_ask():
+        served.ask({"image": image}, name="model")
+        served.unload("model")
+        served.load("model")
+
+    assert grows_by(load_and_ask, LOADS) < MOST_KIB
+
+
+def test_pictures_and_refused_files_leave_no_memory_behind(serve, pictures, as_files):
+    served = serve(STEPS)
+    good = as_files(*(pictures.file(pictures.pixels(i, 200, 300)) for i in range(8)))
+    bad = as_files(good[0, 0][:-100])
+
+    def ask():
+        served.together([{"image": good}, {"image": bad}])
+
+    assert grows_by(ask, 60) < MOST_KIB

@@ -1,0 +1,1 @@
+"""Compiled code: filters, overlaps, assignment, and the three trackers."""

@@ -1,0 +1,212 @@
+"""Pictures: backend-image compared with the same steps, written with OpenCV and numpy in a bare loop.
+
+    python -m benchmarks.backends.images [--rounds=N] [--json=FILE]
+
+JPEG files of three sizes become tensors of a classifier (resize, normalise) and of a detector (letterbox).
+The server runs in this process and gets eight files in one request, as the loop does. Both take turns in
+short rounds, so other work on the machine affects both. The table gives the server's time per picture, and
+the median of the loop's time divided by it: above 1, the server is faster. A second table compares decoders.
+Tensors that differ end the program with status 1. OpenCV uses one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILES = 8
+SIZES = {"small": (240, 320), "medium": (480, 640), "large": (1080, 1920)}  # height, width
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+STEPS: dict[str, list[dict[str, Any]]] = {
+    "classify": [
+        {"decode": {}},
+        {"resize": {"size": 224}},
+        {"tensor": {"scale": 255, "mean": list(MEAN), "std": list(STD)}},
+    ],
+    "detect": [{"decode": {}}, {"letterbox": {"size": 640}}, {"tensor": {"scale": 255}}],
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.backends.images")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    import cv2
+
+    cv2.setNumThreads(1)
+    results = measure(options.rounds)
+    decoders = [compare_decoders(name, options.rounds) for name in SIZES]
+    print(f"{'steps':10} {'pictures':>9} {'ms/picture':>11} {'loop/server':>12}")
+    for each in results:
+        print(
+            f"{each['steps']:10} {each['pictures']:>9} {each['ms_per_picture']:11.2f} {each['times']:12.2f}"
+        )
+    print(
+        f"\n{'decoder, ms':12} " + " ".join(f"{name:>11}" for name in decoders[0] if name != "size")
+    )
+    for each in decoders:
+        shown = " ".join(f"{value:11.2f}" for name, value in each.items() if name != "size")
+        print(f"{each['size']:12} {shown}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"steps": results, "decoders": decoders}, file, indent=1)
+
+
+def measure(rounds: int) -> list[dict[str, Any]]:
+    """Return the server's time per picture and the loop's time divided by it, for all steps and sizes."""
+    import core
+
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, steps in STEPS.items():
+            version = Path(folder, name, "1")
+            version.mkdir(parents=True)
+            (version / "image.json").write_text(json.dumps(steps))
+        with core.Server(model_repository=folder) as server:
+            for name in STEPS:
+                for size in SIZES:
+                    found.append(compare(server, name, size, rounds))
+    return found
+
+
+def compare(server: Any, name: str, size: str, rounds: int) -> dict[str, Any]:
+    files = [jpeg(seed, *SIZES[size]) for seed in range(FILES)]
+    image = np.empty((FILES, 1), object)
+    image[:, 0] = files
+
+    def served() -> np.ndarray:
+        return np.asarray(server.infer(name, {"image": image})["pixels"])
+
+    def loop() -> np.ndarray:
+        return np.stack([LOOPS[name](file) for file in files])
+
+    if not np.allclose(served(), loop(), atol=1e-5):
+        sys.exit(f"{name}, {size}: the tensors differ from those of the loop")
+    ours, ratios = [], []
+    for _ in range(rounds):
+        fast, slow = seconds(served), seconds(loop)
+        ours.append(fast / FILES * 1e3)
+        ratios.append(slow / fast)
+    return {
+        "steps": name,
+        "pictures": size,
+        "ms_per_picture": statistics.median(ours),
+        "times": statistics.median(ratios),
+    }
+
+
+def classify(file: bytes) -> np.ndarray:
+    """Return the tensor FP32[3, 224, 224] of one file, as a user of OpenCV would write it."""
+    import cv2
+
+    picture: Any = cv2.imdecode(np.frombuffer(file, np.uint8), cv2.IMREAD_COLOR)
+    picture = cv2.cvtColor(cv2.resize(picture, (224, 224)), cv2.COLOR_BGR2RGB)
+    pixels = picture.astype(np.float32) / np.float32(255)
+    pixels = (pixels - np.array(MEAN, np.float32)) / np.array(STD, np.float32)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def detect(file: bytes) -> np.ndarray:
+    """Return the tensor FP32[3, 640, 640] of one file, in a letterbox."""
+    import cv2
+
+    picture: Any = cv2.imdecode(np.frombuffer(file, np.uint8), cv2.IMREAD_COLOR)
+    height, width = picture.shape[:2]
+    scale = min(640 / height, 640 / width)
+    to_height, to_width = round(height * scale), round(width * scale)
+    top, left = (640 - to_height) // 2, (640 - to_width) // 2
+    picture = cv2.resize(picture, (to_width, to_height))
+    picture = cv2.copyMakeBorder(
+        picture,
+        top,
+        640 - to_height - top,
+        left,
+        640 - to_width - left,
+        cv2.BORDER_CONSTANT,
+        value=(114, 114, 114),
+    )
+    pixels = cv2.cvtColor(picture, cv2.COLOR_BGR2RGB).transpose(2, 0, 1)
+    return np.asarray(np.ascontiguousarray(pixels).astype(np.float32) / np.float32(255))
+
+
+LOOPS = {"classify": classify, "detect": detect}
+
+
+def compare_decoders(size: str, rounds: int) -> dict[str, Any]:
+    """Return the least time of each decoder for one file, in ms. Packages that are missing are left out."""
+    file = jpeg(0, *SIZES[size])
+    found: dict[str, Any] = {"size": size}
+    candidates: dict[str, Callable[[], Any]] = {}
+    for name, make in DECODERS.items():
+        try:
+            candidates[name] = make(file)
+        except ImportError:
+            continue
+    for name in candidates:
+        found[name] = float("inf")
+    for _ in range(rounds):
+        for name, decode in candidates.items():
+            found[name] = min(found[name], seconds(decode) * 1e3)
+    return found
+
+
+def _opencv(file: bytes) -> Callable[[], Any]:
+    cv2 = importlib.import_module("cv2")
+    return lambda: cv2.imdecode(np.frombuffer(file, np.uint8), cv2.IMREAD_COLOR)
+
+
+def _pillow(file: bytes) -> Callable[[], Any]:
+    image = importlib.import_module("PIL.Image")
+    return lambda: np.asarray(image.open(io.BytesIO(file)).convert("RGB"))
+
+
+def _simplejpeg(file: bytes) -> Callable[[], Any]:
+    simplejpeg = importlib.import_module("simplejpeg")
+    return lambda: simplejpeg.decode_jpeg(file, "BGR")
+
+
+def _imagecodecs(file: bytes) -> Callable[[], Any]:
+    imagecodecs = importlib.import_module("imagecodecs")
+    return lambda: imagecodecs.jpeg8_decode(file)
+
+
+DECODERS = {
+    "simplejpeg": _simplejpeg,
+    "imagecodecs": _imagecodecs,
+    "opencv": _opencv,
+    "pillow": _pillow,
+}
+
+
+def jpeg(seed: int, height: int, width: int) -> bytes:
+    """Return a JPEG file of a random picture with areas, edges and noise."""
+    import cv2
+
+    random = np.random.default_rng(seed)
+    coarse = random.integers(0, 256, (height // 16, width // 16, 3), np.uint8)
+    smooth = np.asarray(cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC))
+    noisy = np.clip(smooth.astype(np.int16) + random.integers(-6, 6, smooth.shape), 0, 255)
+    options = [cv2.IMWRITE_JPEG_QUALITY, 90]
+    return bytes(cv2.imencode(".jpg", noisy.astype(np.uint8), options)[1].tobytes())
+
+
+def seconds(act: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Tracking: backend-tracker compared with the package `trackers`, whose ids it must give.
+
+    python -m benchmarks.backends.tracking [--rounds=N] [--frames=N] [--json=FILE]
+
+Generated scenes of 5, 20 and 60 objects. Both track the same scene in turns, so other work on the machine
+affects both, and each round compares them. The table gives the time per frame of the compiled tracker, and
+the median of the reference's time divided by it. A difference of one id ends the program with status 1.
+
+`pip install trackers`; the wheel of backend-tracker, or `make dev`: an installation by `make test` has -O1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import statistics
+import sys
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+OBJECTS = (5, 20, 60)
+TRACKERS = {
+    "bytetrack": ("ByteTrackTracker", {}),
+    "ocsort": ("OCSORTTracker", {}),
+    "botsort": ("BoTSORTTracker", {"enable_cmc": False}),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.backends.tracking")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--frames", type=int, default=150)
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    results = [
+        measure(tracker, objects, options.frames, options.rounds)
+        for tracker in TRACKERS
+        for objects in OBJECTS
+    ]
+    print(table(results))
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(results, file, indent=1)
+
+
+def measure(tracker: str, objects: int, frames: int, rounds: int) -> dict[str, Any]:
+    """Return the time per frame of backend-tracker in µs, and the reference's time divided by it: medians."""
+    from backend_tracker.scenes import scene
+
+    made = scene(seed=objects, frames=frames, objects=objects)
+    ours, ratios = [], []
+    for _ in range(rounds):
+        fast, ids = track(tracker, made)
+        slow, expected = track_with_reference(tracker, made)
+        if ids != expected:
+            sys.exit(f"{tracker}, {objects} objects: the ids differ from those of `trackers`")
+        ours.append(fast / frames * 1e6)
+        ratios.append(slow / fast)
+    return {
+        "tracker": tracker,
+        "objects": objects,
+        "boxes_per_frame": sum(len(frame.boxes) for frame in made) / frames,
+        "us_per_frame": statistics.median(ours),
+        "times": statistics.median(ratios),
+        "least": min(ratios),
+    }
+
+
+def track(tracker: str, frames: list[Any]) -> tuple[float, list[list[int]]]:
+    """Return the seconds that backend-tracker takes for the frames, and their ids."""
+    from pathlib import Path
+
+    from backend_tracker.native.streams import Streams
+    from backend_tracker.settings import settings_of
+
+    from core.config import ModelConfig
+
+    config = ModelConfig(name="benchmark")
+    config.parameters["tracker"].string_value = tracker
+    streams = Streams(settings_of(config, Path("no file")))
+    stream = streams.begin()
+    found = []
+    start = time.perf_counter()
+    for frame in frames:
+        found.append(streams.update(stream, frame.boxes, frame.scores, frame.classes)[0])
+    return time.perf_counter() - start, [ids.tolist() for ids in found]
+
+
+def track_with_reference(tracker: str, frames: list[Any]) -> tuple[float, list[list[int]]]:
+    """Return the same of the package `trackers`. The time is that of `update` only."""
+    supervision = importlib.import_module("supervision")
+    trackers = importlib.import_module("trackers")
+    name, given = TRACKERS[tracker]
+    running = getattr(trackers, name)(**given)
+    found, seconds = [], 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for frame in frames:
+            numbers = np.arange(len(frame.boxes))
+            detections = supervision.Detections(
+                xyxy=frame.boxes, confidence=frame.scores, class_id=numbers
+            )
+            start = time.perf_counter()
+            answer = running.update(detections)
+            seconds += time.perf_counter() - start
+            ids = np.full(len(numbers), -1)
+            if len(answer):
+                ids[answer.class_id] = answer.tracker_id
+            found.append(ids.tolist())
+    return seconds, found
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    lines = [
+        f"{'tracker':10} {'objects':>7} {'boxes':>6} {'µs/frame':>9} {'trackers':>9} {'least':>7}"
+    ]
+    lines += [
+        f"{each['tracker']:10} {each['objects']:7} {each['boxes_per_frame']:6.1f} "
+        f"{each['us_per_frame']:9.1f} {each['times']:8.1f}x {each['least']:6.1f}x"
+        for each in results
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
