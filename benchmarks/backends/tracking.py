@@ -1,10 +1,13 @@
 """Tracking: backend-tracker compared with the package `trackers`, whose ids it must give.
 
-    python -m benchmarks.backends.tracking [--rounds=N] [--frames=N] [--json=FILE]
+    python -m benchmarks.backends.tracking [--rounds=N] [--frames=N] [--streams=N] [--json=FILE]
 
 Generated scenes of 5, 20 and 60 objects. Both track the same scene in turns, so other work on the machine
 affects both, and each round compares them. The table gives the time per frame of the compiled tracker, and
 the median of the reference's time divided by it. A difference of one id ends the program with status 1.
+
+With --streams, that many streams run at the same time in a server in this process, instead: each sends its
+next frame when all have their answers. The program prints frames per second and the memory of a stream.
 
 `pip install trackers`; the wheel of backend-tracker, or `make dev`: an installation by `make test` has -O1.
 """
@@ -12,12 +15,16 @@ the median of the reference's time divided by it. A difference of one id ends th
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib
 import json
+import os
 import statistics
 import sys
+import tempfile
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,8 +41,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.backends.tracking")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--frames", type=int, default=150)
+    parser.add_argument("--streams", type=int, default=0)
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
+    if options.streams:
+        print(asyncio.run(serve(options.streams, options.rounds)))
+        return
     results = [
         measure(tracker, objects, options.frames, options.rounds)
         for tracker in TRACKERS
@@ -72,8 +83,6 @@ def measure(tracker: str, objects: int, frames: int, rounds: int) -> dict[str, A
 
 def track(tracker: str, frames: list[Any]) -> tuple[float, list[list[int]]]:
     """Return the seconds that backend-tracker takes for the frames, and their ids."""
-    from pathlib import Path
-
     from backend_tracker.native.streams import Streams
     from backend_tracker.settings import settings_of
 
@@ -112,6 +121,40 @@ def track_with_reference(tracker: str, frames: list[Any]) -> tuple[float, list[l
                 ids[answer.class_id] = answer.tracker_id
             found.append(ids.tolist())
     return seconds, found
+
+
+async def serve(streams: int, rounds: int) -> str:
+    """Return a line about `streams` streams of ten objects in one server."""
+    from backend_tracker.scenes import scene
+
+    import core
+
+    frames = scene(seed=1, frames=rounds + 2, objects=10, missed=0)
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "tracks")
+        (model / "1").mkdir(parents=True)
+        (model / "config.pbtxt").write_text('backend: "tracker"')
+        with core.Server(model_repository=folder) as server:
+
+            async def send(number: int, frame: Any, start: bool) -> None:
+                tensors = {"boxes": frame.boxes[None], "scores": frame.scores[None]}
+                await server.infer_async(
+                    "tracks", tensors, correlation_id=number + 1, sequence_start=start
+                )
+
+            before, seconds = resident_bytes(), []
+            for number, frame in enumerate(frames):
+                start = time.perf_counter()
+                await asyncio.gather(*(send(each, frame, number == 0) for each in range(streams)))
+                seconds.append(time.perf_counter() - start)
+            kept = (resident_bytes() - before) / streams
+    rate = streams / statistics.median(seconds[2:])
+    return f"{streams} streams: {rate:.0f} frames per second, {kept / 1024:.1f} KiB for each stream"
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def table(results: list[dict[str, Any]]) -> str:

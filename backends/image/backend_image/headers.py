@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 _STARTS_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
+_MOST_SCANS = 100  # each scan of a progressive JPEG passes over all pixels; usual are ten
 _ORIENTATION = 0x0112  # the tag of EXIF
 
 
@@ -70,6 +71,8 @@ def _jpeg(data: bytes) -> Header:
         raise NoPicture("it is a JPEG file without a frame")
     if data.rfind(b"\xff\xd9") < place:
         raise NoPicture(f"it is a JPEG file of {len(data)} bytes without its end")
+    if (scans := data.count(b"\xff\xda", place)) > _MOST_SCANS:
+        raise NoPicture(f"it is a JPEG file of {scans} scans, more than {_MOST_SCANS}")
     return Header("JPEG", size[1], size[0], orientation)
 
 

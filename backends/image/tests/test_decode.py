@@ -141,6 +141,18 @@ def test_the_limits_are_options(pictures, options):
         Decode(options(max_megabytes=0.001))(data)
 
 
+def test_a_file_that_takes_long_to_decode_is_refused(pictures, options):
+    """Each scan of a progressive file passes over all pixels, however short it is."""
+    data = pictures.file(pictures.pixels(1, 16, 16), progressive=True)
+    place = data.rindex(b"\xff\xda")
+    scan = data[place:-2]
+    slow = data[:place] + scan * 150 + b"\xff\xd9"
+
+    Decode(options())(data)
+    with pytest.raises(NoPicture, match=r"a JPEG file of 15\d scans, more than 100"):
+        Decode(options())(slow)
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_file_without_its_end_is_refused_wherever_it_ends(pictures, options, format):
     data = pictures.file(pictures.pixels(1, 60, 60), format)

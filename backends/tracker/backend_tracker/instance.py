@@ -44,6 +44,7 @@ class TrackerInstance(ModelInstance):
         self._patience_s = patience_s(config.sequence_batching.max_sequence_idle_microseconds / 1e6)
         self._live = LiveStreams(self._patience_s, self._streams.begin)
         self._sweep: asyncio.TimerHandle | None = None
+        self._swept = False  # whether a sweep is planned
         self._closed = False
 
     def execute(self, batch: Batch) -> None:
@@ -57,7 +58,8 @@ class TrackerInstance(ModelInstance):
                 batch.fail(i, error)
                 answers.append([])
         batch.respond_all(answers)
-        if self._sweep is None and len(self._live):
+        if not self._swept and len(self._live):
+            self._swept = True
             self.loop.call_soon_threadsafe(self._sweep_later)
 
     def _answer(self, request: InferenceRequest, now_s: float) -> Answer:
@@ -131,14 +133,15 @@ class TrackerInstance(ModelInstance):
         return invalid(f"model '{self.model.name}': {text}")
 
     def _sweep_later(self) -> None:
-        """Forget idle streams also when no request comes. Event loop; a child process has none."""
-        if self._sweep is None and not self._closed:
+        """Plan to forget idle streams if no request comes. The loop of a child process does not run."""
+        if not self._closed:
             self._sweep = self.loop.call_later(self._patience_s, self._sweep_now)
 
     def _sweep_now(self) -> None:
-        self._sweep = None
+        self._swept = False  # before the look: execute may add a stream meanwhile
         self._live.forget_idle(time.monotonic())
         if len(self._live):
+            self._swept = True
             self._sweep_later()
 
     def close(self) -> None:

@@ -2,14 +2,17 @@
 
 import asyncio
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from backend_tracker import backend, instance
 from backend_tracker.live_streams import LiveStreams
 from backend_tracker.scenes import scene
+from backend_tracker.settings import settings_of
 from core_testing.served import request_of
 
+from core.config import ModelConfig
 from core.errors import CoreError
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 
@@ -282,3 +285,36 @@ def test_idle_streams_are_forgotten_without_further_requests(serve, boxes, monke
         served.while_asking([], lambda server: asyncio.sleep(0.02))
 
     assert len(made[0]) == 0
+
+
+def test_a_child_process_keeps_no_plan_for_each_request(boxes):
+    """Its event loop does not run, so what is given to it would stay."""
+
+    class Idle:
+        given = 0
+
+        def call_soon_threadsafe(self, act):
+            self.given += 1
+
+        def is_closed(self):
+            return False
+
+    model = backend.model()
+    model.config = ModelConfig(name=NAME, max_batch_size=4)
+    model.config.sequence_batching.max_sequence_idle_microseconds = 1000
+    model.path, model.name = Path("no folder"), NAME
+    model.settings = settings_of(model.config, model.path)
+    running = backend.instance()
+    running.model, running.loop = model, Idle()
+    running.open()
+
+    class Batch:
+        requests = [request({"boxes": boxes(1)[None]}, 1, start=True)]
+
+        def respond_all(self, answers):
+            assert len(answers) == 1
+
+    for _ in range(5):
+        running.execute(Batch())
+
+    assert running.loop.given == 1
