@@ -65,13 +65,14 @@ class EngineInstance(core.ModelInstance):
 
     def begin(self, batch: Batch, done: Done) -> None:
         request = batch.requests[0]
-        task = self.model.description.task
+        task, parameters = self.model.description.task, None
         if request.has_parameters:
-            task = self._asked_task(request.parameters.get("task", task))
+            parameters = request.parameters
+            task = self._asked_task(parameters.get("task", task))
         if task != "generate":
             self._threads.submit(self._compute, batch, self._tasks[task], done)
             return
-        asked = read_generate(request.inputs, self.model.engine.supports)
+        asked = read_generate(request.inputs, self.model.engine.supports, parameters)
         if asked.stream and not self.model.config.model_transaction_policy.decoupled:
             raise invalid(
                 f"model '{self.model.name}' is not decoupled, so it has one response: set "

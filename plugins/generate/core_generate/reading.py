@@ -11,7 +11,7 @@ from typing import Any
 from core.errors import CoreError, invalid
 from core.tensor import Tensor
 from core_generate.engine import Prompt, Sampling, Speech
-from core_generate.sampling import INPUT, SamplingRequest, read_sampling
+from core_generate.sampling import INPUT, SamplingRequest, read_sampling, sampling_among
 from core_generate.sound import decode
 from core_generate.tensors import RETURNS
 
@@ -35,15 +35,23 @@ class GenerateRequest:
     returns: frozenset[str]
 
 
-def read_generate(inputs: Mapping[str, Tensor], supports: frozenset[str]) -> GenerateRequest:
+def read_generate(
+    inputs: Mapping[str, Tensor],
+    supports: frozenset[str],
+    parameters: Mapping[str, Any] | None = None,
+) -> GenerateRequest:
     """Return what the inputs of a request ask for.
 
-    supports   as Engine.supports
+    supports     as Engine.supports
+    parameters   of the request, or None; they count as sampling parameters without the input of that name
     Raises CoreError(INVALID), which names the input or field, for one that is wrong or not supported.
     """
     text, tokens = read_prompt(inputs)
     given = inputs.get(INPUT)
-    asked = _PLAIN if given is None else read_sampling(element(given))
+    if given is not None:
+        asked = read_sampling(element(given))
+    else:
+        asked = sampling_among(parameters) if parameters else _PLAIN
     for field, name in asked.fields.items():
         if field not in supports and field not in _ALWAYS:
             raise _unsupported(f"the field '{name}' of {INPUT}", field, supports)

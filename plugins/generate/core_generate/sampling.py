@@ -51,6 +51,18 @@ def read_sampling(text: bytes) -> SamplingRequest:
         raise invalid(f"{INPUT} is no JSON: {error}") from None
     if type(document) is not dict:
         raise invalid(f"{INPUT} is {_kind(document)}, it must be a JSON object")
+    return _read(document)
+
+
+def sampling_among(parameters: Mapping[str, Any]) -> SamplingRequest:
+    """Return what those parameters of a request ask for that have the name of a field. Others have no effect.
+
+    Clients of Triton's vLLM backend may send the fields so. Raises CoreError(INVALID) as `read_sampling`.
+    """
+    return _read({name: value for name, value in parameters.items() if name in _KNOWN})
+
+
+def _read(document: Mapping[str, Any]) -> SamplingRequest:
     values: dict[str, Any] = {}
     fields: dict[str, str] = {}
     for name, value in document.items():
@@ -71,8 +83,7 @@ def read_sampling(text: bytes) -> SamplingRequest:
                 if found != _NEUTRAL.get(field):
                     fields[field] = name
         else:
-            known = [*_FIELDS, *_STRUCTURES]
-            raise invalid(f"{INPUT} has the unknown field '{name}'{did_you_mean(name, known)}")
+            raise invalid(f"{INPUT} has the unknown field '{name}'{did_you_mean(name, _KNOWN)}")
     adapter, suffix = values.pop("adapter", ""), values.pop("suffix", "")
     sampling = Sampling(**values)
     if sampling.max_tokens is not None and sampling.min_tokens > sampling.max_tokens:
@@ -293,3 +304,4 @@ _FIXED: dict[str, Any] = {
     "skip_special_tokens": True,
     "spaces_between_special_tokens": True,
 }
+_KNOWN = dict.fromkeys([*_FIELDS, *_STRUCTURES, *_FIXED])

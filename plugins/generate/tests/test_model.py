@@ -101,6 +101,20 @@ def test_a_stream_has_a_response_for_each_event_and_only_the_asked_outputs(serve
     assert all(list(each) == ["text_output", "token_ids"] for each in found)
 
 
+def test_parameters_are_sampling_parameters_unless_the_input_is_given(serve):
+    requests = [
+        request_of({"text_input": text("abc")}, name="m"),
+        request_of(asked("abc", max_tokens=3), name="m"),
+    ]
+    for each in requests:
+        each.parameters.update({"max_tokens": 2, "unknown": "x"})
+
+    few, more = serve().send(requests)
+
+    assert text_of([few]) == "abcde"
+    assert text_of([more]) == "abcdef"
+
+
 def test_one_response_has_all_outputs(serve):
     flags = [
         *("return_finish_reason", "return_cumulative_logprob", "return_logprobs"),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from core_generate import Sampling, Structure
-from core_generate.sampling import SamplingRequest, read_sampling
+from core_generate.sampling import SamplingRequest, read_sampling, sampling_among
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +52,16 @@ def read(**fields):
 )
 def test_fields_are_read(fields, expected):
     assert read(**fields).sampling == expected
+
+
+def test_parameters_of_a_request_count_if_they_have_the_name_of_a_field():
+    found = sampling_among({"temperature": 0.5, "max_tokens": "4", "priority": 1, "task": "x"})
+
+    assert found.sampling == Sampling(temperature=0.5, max_tokens=4)
+    assert found.fields == {"temperature": "temperature", "max_tokens": "max_tokens"}
+    assert sampling_among({"header": "x"}) == SamplingRequest()
+    with pytest.raises(CoreError, match="'n' is 2, it must be 1"):
+        sampling_among({"n": 2})
 
 
 def test_adapter_and_suffix_belong_to_the_prompt():

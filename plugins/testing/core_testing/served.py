@@ -20,7 +20,8 @@ from core.response import InferenceResponse, Reply
 from core.server import InferenceServer
 from core.tensor import Tensor
 from core_testing.example import MODEL, Arrays
-from core_testing.server_thread import PATIENCE_S, ServerThread
+from core_testing.patience import PATIENCE_S
+from core_testing.server_thread import ServerThread
 
 T = TypeVar("T")
 

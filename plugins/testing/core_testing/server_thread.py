@@ -13,11 +13,10 @@ from typing import Any, TypeVar
 from core.backend import Backend
 from core.options import Options
 from core.server import InferenceServer
+from core_testing.patience import PATIENCE_S
 
 T = TypeVar("T")
 S = TypeVar("S", bound="ServerThread")
-
-PATIENCE_S = 60.0  # a call that takes longer fails
 
 
 class ServerThread:

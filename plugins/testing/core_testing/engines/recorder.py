@@ -8,8 +8,7 @@ import time
 from core_generate import Event, Logprob
 
 from core.errors import CoreError
-
-PATIENCE_S = 60.0
+from core_testing.patience import PATIENCE_S
 
 
 class Recorder:
