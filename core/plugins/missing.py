@@ -30,9 +30,6 @@ _UNSUPPORTED = {
 }
 """Backends of Triton that this project has not, and what to do instead."""
 
-_FOLDERS = {"vllm"}
-"""Backends of Triton that are a folder with a model.py."""
-
 
 def hint(name: str, installed: Iterable[str]) -> str:
     """Return the end of the error text for a missing backend: what to do, a similar name, or ""."""
@@ -40,11 +37,6 @@ def hint(name: str, installed: Iterable[str]) -> str:
     if word in _UNSUPPORTED:
         advice = f"; {_UNSUPPORTED[word]}" if _UNSUPPORTED[word] else ""
         return f"; this project does not support it{advice}"
-    if word in _FOLDERS:
-        return (
-            "; this project has no package for it: --backend-directory names the folder that holds "
-            f"Triton's '{word}', which is a folder with a model.py"
-        )
     ours = distributions()
     if name in ours:
         return f"; it is in the distribution {ours[name]}"

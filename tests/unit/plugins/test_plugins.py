@@ -90,10 +90,6 @@ def test_advice_for_a_backend_names_only_distributions_of_this_project(name, tex
     assert missing.hint(name, ["plug_near"]) == text
 
 
-def test_a_backend_of_triton_that_is_a_folder_is_not_a_package():
-    assert "--backend-directory names the folder" in missing.hint("vllm", [])
-
-
 def test_the_extras_of_core_name_every_backend_and_all_formats_of_this_project():
     root = Path(__file__).parents[3]
     projects, formats = {}, []

