@@ -1,12 +1,13 @@
 """Measure events of chat streams a second: python -m benchmarks.event_streams [--streams 64] [--rounds 5]
 
 The engine is `letters`, which costs almost nothing, so the rest is the frontend: core with frontend-openai,
-and a FastAPI application (benchmarks/servers/apps/events.py, on uvicorn with uvloop and httptools) over the
-same engine. Both run on one core and are asked in turn: A B A B …. The first round is not counted. CPU us:
-user and system time of the server, divided by the events. At the end, --open streams are open at once at
-core, each with an event every 100 ms: the largest memory of the server.
+and a rival: a FastAPI application (benchmarks/servers/apps/events.py, on uvicorn with uvloop and httptools)
+over the same engine, or with --rival vllm the frontend of `vllm serve` over an engine that costs less
+(benchmarks/servers/apps/vllm_frontend.py). Both run on one core and are asked in turn: A B A B …. The first
+round is not counted. CPU us: user and system time of the server, divided by the events. At the end, --open
+streams are open at once at core, each with an event every 100 ms: the largest memory of the server.
 
-Needs: pip install fastapi uvicorn uvloop httptools
+Needs: pip install fastapi uvicorn uvloop httptools; for --rival vllm the environment of `make test-vllm`
 """
 
 from __future__ import annotations
@@ -32,6 +33,18 @@ parameters {{ key: "context" value {{ string_value: "1000000" }} }}
 parameters {{ key: "most" value {{ string_value: "4000" }} }}
 parameters {{ key: "delay_ms" value {{ string_value: "{delay_ms}" }} }}
 """
+# Module and arguments of each rival, and a path that answers once it serves.
+RIVALS = {
+    "fastapi": (
+        [
+            *("uvicorn", "benchmarks.servers.apps.events:app", "--port", "{port}"),
+            *("--no-access-log", "--log-level", "warning", "--loop", "uvloop"),
+            *("--http", "httptools"),
+        ],
+        "/docs",
+    ),
+    "vllm": (["benchmarks.servers.apps.vllm_frontend", "{port}"], "/health"),
+}
 EVENT = b"data: {"
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -114,10 +127,8 @@ def compare(targets: list[Target], streams: int, tokens: int, rounds: int) -> No
 
 
 @contextlib.contextmanager
-def serving(
-    arguments: argparse.Namespace, with_fastapi: bool, delay_ms: int
-) -> Iterator[list[Target]]:
-    """Run the servers until the block ends."""
+def serving(arguments: argparse.Namespace, rival: str, delay_ms: int) -> Iterator[list[Target]]:
+    """Run core and a rival of RIVALS, or core alone if that is "", until the block ends."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "m" / "1").mkdir(parents=True)
@@ -127,11 +138,10 @@ def serving(
         command += [f"--http-port={port}", "--http-address=127.0.0.1", "--log-info=false"]
         command += ["--allow-grpc=false", "--allow-metrics=false"]
         commands = [("core", command, port, "/v2/health/ready")]
-        if with_fastapi:
-            command = [sys.executable, "-m", "uvicorn", "benchmarks.servers.apps.events:app"]
-            command += ["--port", str(port + 1), "--no-access-log", "--log-level", "warning"]
-            command += ["--loop", "uvloop", "--http", "httptools"]
-            commands.append(("fastapi", command, port + 1, "/docs"))
+        if rival:
+            words, ready = RIVALS[rival]
+            command = [sys.executable, "-m", *(each.format(port=port + 1) for each in words)]
+            commands.append((rival, command, port + 1, ready))
         yield [
             Target(each[0], each[2], stack.enter_context(started(*each, core)).process, "m")
             for each in commands
@@ -146,14 +156,15 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--open", type=int, default=2000)
+    parser.add_argument("--rival", choices=tuple(RIVALS), default="fastapi")
     parser.add_argument("--port", type=int, default=20450)
     parser.add_argument("--server-core", default="0", help='core of the servers; "" for any')
     arguments = parser.parse_args()
     wanted = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, 2**16), wanted))
-    with serving(arguments, True, 0) as targets:
+    with serving(arguments, arguments.rival, 0) as targets:
         compare(targets, arguments.streams, arguments.tokens, arguments.rounds)
-    with serving(arguments, False, 100) as (target,):
+    with serving(arguments, "", 100) as (target,):
         asyncio.run(streams_at_once(target, arguments.open, 50))
         print(f"core     {arguments.open} open streams   {target.most_memory_mib():.0f} MiB")
 

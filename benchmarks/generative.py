@@ -42,7 +42,7 @@ params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
 server = xllamacpp.Server(params)
 threading.Event().wait()
 """
-START_S = 120
+START_S = 600  # the frontend of vLLM imports PyTorch
 STREAM_S = 300
 
 
