@@ -93,7 +93,6 @@ NAMED_BY_CORE = {
     "core/config/formats.py": ("tensorrt_plan", "the language has fields of this platform only"),
     "core/config/validation/general.py": ("letters", "a word of English"),
     "core/options/table.py": ("model.py", "help of --backend-directory: Triton has such folders"),
-    "core/plugins/missing.py": ("model.py", "what to do with a backend of Triton that is a folder"),
     "core/repository/agents/checksum.py": ("model.onnx", "an example in an error text"),
     "core/repository/source.py": ("model-settings.json", "the layout of MLServer's repositories"),
 }
