@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -73,6 +73,9 @@ soak-streams: .venv/.test  ## ten minutes of generated streams: clients leave, m
 
 bench-batching: .venv/.release  ## how full batches are, compared with what the arrivals allow
 	$(BIN)/python -m benchmarks.batching $(ARGS)
+
+bench-tools: .venv/.release  ## core bench beside wrk, h2load and perf_analyzer, on the same servers
+	$(BIN)/python plugins/bench/benchmarks/compare.py $(ARGS)
 
 fuzz: .venv/.test  ## 200,000 hostile requests over both protocols; SEED=7 makes others
 	$(BIN)/python -m tests.fuzz.hostile --seed $(or $(SEED),1) $(ARGS)

@@ -31,6 +31,10 @@ ALLOWED = {
     "frontends/shared/memory/lent_regions.py": "for --shared-memory-socket and several workers",
     "frontends/shared/connection_limit.py": "no limit in the portable form",
     "frontends/grpc/engine_native.py": "--reuse-grpc-port: macOS has it, too",
+    "plugins/bench/core_bench/measure/cpu.py": "finds no processes without the files of Linux",
+    "plugins/bench/core_bench/native/connection.hpp": "core bench runs on Linux only",
+    "plugins/bench/core_bench/native/loop.hpp": "core bench runs on Linux only",
+    "plugins/bench/core_bench/wire/regions.py": "core bench runs on Linux only",
     "plugins/workers/core_workers/ports.py": "the supervisor listens in the portable form",
     "plugins/testing/core_testing/leftovers.py": "finds nothing without the files of Linux",
 }

@@ -1,5 +1,6 @@
 """Every block of every page is run or says why not. Commands, flags and files that pages name exist."""
 
+import importlib.util
 import re
 import shlex
 
@@ -38,6 +39,12 @@ OTHERS_FLAGS = {
     *("environment", "force", "input", "link", "output", "trust", "with"),
 }
 """Flags of other programs, and of the commands of `python -m core`, that pages name."""
+if importlib.util.find_spec("core_bench"):
+    from core_bench.flags.refused import FLAGS as REFUSED
+    from core_bench.flags.table import parser
+
+    taken = {name for action in parser()._actions for name in action.option_strings}
+    OTHERS_FLAGS |= {name.lstrip("-") for name in taken | set(REFUSED)}
 
 
 def served(command):

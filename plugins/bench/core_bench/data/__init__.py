@@ -1,0 +1,1 @@
+"""Input data: random, zero, from a JSON file, or from a folder."""

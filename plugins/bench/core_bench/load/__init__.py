@@ -1,0 +1,1 @@
+"""Load generators: compiled code for plain connections, coroutines for the rest."""

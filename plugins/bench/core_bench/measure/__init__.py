@@ -1,0 +1,1 @@
+"""Rounds, their statistics, and what the server used meanwhile."""

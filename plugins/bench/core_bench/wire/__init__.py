@@ -1,0 +1,1 @@
+"""Requests of each protocol, as bytes."""
