@@ -79,10 +79,10 @@ class Governor:
             self.account,
             self._manager,
             metrics,
+            self.measuring,
             self._pinned,
             lambda: {key for key, each in self._waiting.items() if each},
             options.memory_wait_secs,
-            now,
         )
         self.stand_ins = StandIns(loop, self._take, self._served)
         self.idle = IdleTimers(self._manager, self.reservations, loop, now)

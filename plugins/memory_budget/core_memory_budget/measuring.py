@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from core.governing import ModelVersion
 from core_memory_budget.measure import Meter, Reading
+from core_memory_budget.own_blocks import OwnBlocks
 from core_memory_budget.sizes import HOST, Bytes
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ class Measuring:
         self._loop = loop
         self._on = on and meter.works
         self._turn = asyncio.Lock()
+        self._blocks = OwnBlocks()
         self._disturbed = 0  # loads and unloads that a measurement cannot tell from its own
 
     def disturb(self) -> None:
@@ -70,9 +72,11 @@ class Measuring:
         if not alone:
             self.disturb()
         try:
+            if alone:
+                self._disturbed = 0
             before = await self._read() if self._on else Reading(0, 0)
-            self._disturbed = 0 if alone else self._disturbed
-            yield
+            with self._blocks.during_a_load():
+                yield
             if self._on:
                 # The instances are open. The end of their load is the last callback of the loop.
                 peak = self._meter.peak()
@@ -93,9 +97,20 @@ class Measuring:
         pids = {pid for each in getattr(chain, "opened", ()) for pid in each.pids}
         return sum([await self._run(self._meter.of_process, pid) for pid in pids])
 
-    async def trim(self) -> None:
-        """Return freed memory to the system, on a thread."""
-        await self._run(self._meter.trim)
+    @asynccontextmanager
+    async def unload(self, busy: bool) -> AsyncIterator[None]:
+        """Keep an unload in the block apart from measurements, and return its memory to the system.
+
+        busy   whether the unload has to wait for requests: then measurements do not wait for it
+        """
+        alone = self._on and not busy and await self._begin()
+        try:
+            yield
+            if self._on:
+                await self._run(self._meter.trim)
+        finally:
+            if alone:
+                self._turn.release()
 
     async def _begin(self) -> bool:
         try:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from core.errors import CoreError, Kind
 from core.governing import ModelManager
 from core_memory_budget.account import Account, Entry, Need
+from core_memory_budget.measuring import Measuring
 from core_memory_budget.metrics import MemoryMetrics
 from core_memory_budget.policy import Candidate, Level, value_of, victims
 from core_memory_budget.residents import candidates, users_of
@@ -39,7 +40,6 @@ class Reservations:
     pinned   returns the keys of the models that stay
     awaited  returns the keys of the models for which requests wait: once loaded, they serve these first
     wait_s   longest time for which a load waits for memory
-    now      seconds since the epoch
     """
 
     def __init__(
@@ -48,20 +48,21 @@ class Reservations:
         account: Account,
         manager: ModelManager,
         metrics: MemoryMetrics,
+        measuring: Measuring,
         pinned: Callable[[], set[str]],
         awaited: Callable[[], set[str]],
         wait_s: float,
-        now: Callable[[], float] = time.time,
     ):
         self.budget = dict(budget)
         self._account = account
         self._manager = manager
         self._metrics = metrics
+        self._measuring = measuring
         self._pinned = pinned
         self._awaited = awaited
         self._wait_s = wait_s
         self._loop = asyncio.get_running_loop()
-        self._now = now
+        self._now: Callable[[], float] = time.time
         self._turn = asyncio.Lock()
         self._level = Level()
         self._changed = asyncio.Event()
@@ -163,7 +164,10 @@ class Reservations:
     async def _unload(self, chosen: Sequence[Candidate], end: float) -> bool:
         """Unload models; return whether one of them is unloaded now."""
         now = self._now()
-        tasks = [self._loop.create_task(self.rest(each.key, MEMORY, "memory")) for each in chosen]
+        tasks = [
+            self._loop.create_task(self.rest(each.key, MEMORY, "memory", each.busy))
+            for each in chosen
+        ]
         await asyncio.wait(tasks, timeout=max(0.0, end - self._loop.time()))
         gone = False
         for each, task in zip(chosen, tasks, strict=True):
@@ -178,10 +182,14 @@ class Reservations:
         self._level.forget(oldest)
         return gone
 
-    async def rest(self, key: str, reason: str, label: str) -> bool:
-        """Unload a model until a request needs it; return whether it is unloaded."""
-        if not await self._manager.rest(key, reason):
-            return False
+    async def rest(self, key: str, reason: str, label: str, busy: bool = False) -> bool:
+        """Unload a model until a request needs it; return whether it is unloaded.
+
+        busy   whether the unload has to wait for requests
+        """
+        async with self._measuring.unload(busy):
+            if not await self._manager.rest(key, reason):
+                return False
         self._metrics.unloads[str(key), label] += 1
         logger.info("unloaded '%s' until a request needs it: %s", key, label)
         return True

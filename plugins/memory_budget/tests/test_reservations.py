@@ -1,10 +1,13 @@
 """The budget, with a manager that is only a table, in virtual time."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from core_memory_budget.account import Account, Entry, Need
+from core_memory_budget.measure import Meter
+from core_memory_budget.measuring import Measuring
 from core_memory_budget.metrics import MemoryMetrics
 from core_memory_budget.options import ModelMemory
 from core_memory_budget.reservations import MemoryRefused, Reservations
@@ -43,11 +46,12 @@ class World:
             self.account,
             self.manager,
             self.metrics,
+            Measuring(Meter(proc=Path("/nothing")), loop, on=True),
             lambda: self.pinned,
             set,
             wait_s,
-            loop.time,
         )
+        self.reservations._now = loop.time
 
     def loaded(self, key, size, used=0.0, busy=0, **settings):
         """Add a loaded model; `steps` makes it an ensemble."""
