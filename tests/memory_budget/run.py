@@ -157,11 +157,18 @@ class Disturber:
         children = [
             each.pid
             for each in processes.tree(self._server.pid)
-            if b"Python model" in _command(each.pid) or b"backend_python" in _command(each.pid)
+            if b"backend_python" in _command(_parent(each.pid))  # it is forked from a template
         ]
         if children:
             os.kill(self._draw.choice(children), signal.SIGKILL)
             self.done["killed processes"] += 1
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _command(pid: int) -> bytes:

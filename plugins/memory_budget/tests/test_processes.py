@@ -1,9 +1,12 @@
 """Real servers over HTTP and gRPC, as a user starts them."""
 
 import json
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,3 +158,13 @@ def test_each_of_two_workers_has_half_of_the_budget(serve):
     assert (first["worker"], second["worker"]) == (1, 2)
     assert first["budget"] == second["budget"] == {"host": 36 << 20}
     assert loaded(first) or loaded(second)
+
+
+def test_the_example_asks_twelve_models_on_the_memory_of_three():
+    program = Path(__file__).parents[3] / "examples" / "memory_budget.py"
+
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+
+    assert [line for line in done.stdout.splitlines() if "·" in line] == [
+        f"scale{number}: {number} · 2 = {2 * number}" for number in [*range(12)] * 2
+    ]
