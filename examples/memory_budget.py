@@ -1,7 +1,7 @@
 """Twelve models on the memory of three: python examples/memory_budget.py
 
-Needs `pip install --find-links wheels 'core[memory-budget,onnx]' onnx`. Writes models of 8 MiB into a temporary
-folder, serves them with a budget of 40 MiB in this process, and asks each of them twice.
+Writes models of 8 MiB into a temporary folder, serves them with a budget of 40 MiB in this process, and asks
+each of them twice. Needs `pip install --find-links wheels 'core[memory-budget,onnx]' onnx`.
 """
 
 import tempfile
