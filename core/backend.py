@@ -148,6 +148,7 @@ class ModelInstance:
                              open() may still choose "thread"
                 "callback"   `begin` starts it on the loop, for work that is done elsewhere
                 With a host policy that has cores, "inline" and "auto" mean "thread"
+    pids        processes in which it runs, if not in this one; they change when one is replaced
     changed     call it on the loop when the result of `ready` has changed; core sets it before open. While an
                 instance is not ready, requests go to the ready instances of its model, if there are any
     native      capsule of a native backend (core/include/core_abi.h), set by open(): core calls it without
@@ -166,6 +167,7 @@ class ModelInstance:
     profiles: tuple[str, ...] = ()
     secondary_devices: tuple[Device, ...] = ()
     loop: asyncio.AbstractEventLoop
+    pids: tuple[int, ...] = ()
     changed: Callable[[], None] = staticmethod(lambda: None)
     placement: str = "thread"
     ahead: int = 1

@@ -97,6 +97,10 @@ class Loading(CoreError):
         super().__init__(Kind.UNAVAILABLE, f"{message}; ask again later")
 
 
+class AtRest(Exception):
+    """Raised by core_around_load to leave a version unloaded, with the reason "unloaded: <text>"."""
+
+
 # Each returns the error of its kind with a message.
 invalid = partial(CoreError, Kind.INVALID)
 not_found = partial(CoreError, Kind.NOT_FOUND)
@@ -160,3 +164,10 @@ def described(error: BaseException) -> str:
         near = [f"TYPE_{label[1]}"]
     trace = traceback.format_exception(error) if os.environ.get("CORE_TRACEBACKS") == "1" else []
     return "\n".join([f"{text}; did you mean '{near[0]}'?" if near else text, *trace]).rstrip()
+
+
+def reason_of(error: Exception) -> str:
+    """Return the text of an error in the form of Triton's index and logs: kind, colon, text."""
+    if not isinstance(error, CoreError):
+        error = internal(described(error))
+    return f"{error.kind.title}: {error.message}"

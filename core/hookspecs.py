@@ -26,11 +26,13 @@ import pluggy
 
 if TYPE_CHECKING:
     import logging
+    from contextlib import AbstractAsyncContextManager
 
     from core.backend import BatchRule, Model
     from core.caches import Cache
     from core.config import ModelConfig
     from core.lifecycle import ModelVersion
+    from core.lifecycle.host import ServedModels
     from core.options import Flags, Options
     from core.pipeline.layers import Layer
     from core.pipeline.timing import BatchTiming
@@ -187,6 +189,20 @@ def core_complete_config(config: ModelConfig, path: Path) -> ModelConfig | None:
     completed configuration, or None for a model of another plugin. Core takes over the fields that a backend
     may complete: inputs, outputs, batching, parameters. Not called for ensembles, and not with
     --disable-auto-complete-config. An exception fails the load.
+    """
+
+
+@hookspec
+def core_around_load(
+    version: ModelVersion, server: ServedModels
+) -> AbstractAsyncContextManager[object] | None:
+    """Return a context manager around the load of a version; or None.
+
+    server   `server.models` of the other hooks
+
+    Called once per load of a version, on the loop thread, with configuration and signature complete. Core
+    enters it before the files are loaded, and leaves it when the instances are open, or with the error of the
+    load. Entering may wait. An exception fails the load; core.errors.AtRest leaves the version unloaded.
     """
 
 

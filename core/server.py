@@ -28,21 +28,13 @@ from core.system.heap import Trimmer
 from core.telemetry.tracing import Tracer
 from core.version import __version__
 
+# fmt: off
 EXTENSIONS = (
-    "classification",
-    "sequence",
-    "model_repository",
-    "model_repository(unload_dependents)",
-    "schedule_policy",
-    "model_configuration",
-    "system_shared_memory",
-    "cuda_shared_memory",
-    "binary_tensor_data",
-    "parameters",
-    "statistics",
-    "trace",
-    "logging",
+    "classification", "sequence", "model_repository", "model_repository(unload_dependents)",
+    "schedule_policy", "model_configuration", "system_shared_memory", "cuda_shared_memory",
+    "binary_tensor_data", "parameters", "statistics", "trace", "logging",
 )
+# fmt: on
 WITHOUT_GPUS = tuple(each for each in EXTENSIONS if each != "cuda_shared_memory")
 
 

@@ -50,6 +50,7 @@ ROOMS = (
     ("core.pipeline",),
     ("core.alone", "core.lifecycle"),
     ("core.control",),
+    ("core.governing",),
     ("core.server",),
     ("core.frontend",),
     ("core.process",),

@@ -94,11 +94,11 @@ class Models:
         """Return the v2 metadata: inputs, outputs, versions. Shapes begin with -1 if the model batches."""
         found = self._manager.resolve(name, version)
         config, signature = found.config, found.signature
-        versions = [found.version] if version != NEWEST else self._manager.ready_versions(found.key)
+        versions = self._manager.ready_versions(found.key) if version == NEWEST else []
         batch = [-1] if signature.max_batch_size else []
         return {
             "name": found.name,
-            "versions": [str(number) for number in versions],
+            "versions": [str(number) for number in versions or [found.version]],
             "platform": config.platform or config.backend,
             "inputs": [
                 {"name": spec.name, "datatype": spec.dtype.name, "shape": [*batch, *spec.dims]}

@@ -12,10 +12,11 @@ from dataclasses import replace
 from core import config as configuration
 from core import plugins
 from core.config import ModelConfig
+from core.errors import reason_of
 from core.lifecycle import policy
 from core.lifecycle.host import Host
 from core.lifecycle.load_slots import LoadSlot
-from core.lifecycle.version import ModelVersion, reason_of, settled
+from core.lifecycle.version import ModelVersion, settled
 from core.pipeline import Chain
 from core.pipeline.instances.change import Change
 from core.repository import ModelSource

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from core.config import ModelConfig, Signature
@@ -36,17 +37,15 @@ async def open_ensemble(
     ranks = ranks_of(signature, steps, models)
 
     def ready() -> bool:
-        try:
+        with suppress(CoreError):
             return all(served.is_ready(step.model, step.version) for step in steps)
-        except CoreError:
-            return False
+        return False
 
     async def check() -> bool:
-        try:
-            asked = [served.check(step.model, step.version) for step in steps]
+        asked = [served.check(step.model, step.version) for step in steps]
+        with suppress(CoreError):
             return all(await asyncio.gather(*asked))
-        except CoreError:
-            return False
+        return False
 
     def contents() -> str:
         # A model may be reloaded while the ensemble stays loaded.

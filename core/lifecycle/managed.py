@@ -77,6 +77,11 @@ class ManagedModel:
         return {step for version in self.alive() for step in version.source.steps}
 
     @property
+    def at_rest(self) -> bool:
+        """Return whether a version is unloaded until something needs it."""
+        return any(version.at_rest for version in self.versions.values())
+
+    @property
     def counts(self) -> bool:
         """Return whether a name without namespace may mean this model: it is wanted and found, or alive."""
         return (self.wanted and isinstance(self.attempt, ModelSource)) or bool(self.alive())
@@ -142,7 +147,7 @@ class ManagedModel:
                 await self._apply(source)
             elif self.seen is None or not policy.unchanged(self.seen, source):
                 await self._treat(source)
-            self.seen = source
+            self.seen = None if self.at_rest else source
         finally:
             await self._host.let_go(source.directory)
 
@@ -219,20 +224,17 @@ class ManagedModel:
         prepared = asyncio.gather(*(each.prepare(self._host) for each in adjusted))
         loaded = await asyncio.gather(*(version.load(self._host) for version in new))
         await prepared
-        for could in loaded:
-            self._count("loads", could)
-        good = [version for version, could in zip(new, loaded, strict=True) if could]
+        failed = [version for version, could in zip(new, loaded, strict=True) if not could]
+        good = [version for version in new if version not in failed and not version.at_rest]
+        for version in [*failed, *good]:
+            self._count("loads", version in good)
         for _ in good:
             source.directory.hold()
+        refused = [(version, version.reason) for version in failed]
+        refused += [(each.version, each.reason) for each in adjusted if each.reason]
         reasons = "".join(
-            f"version {version.version} is at UNAVAILABLE state: {version.reason};"
-            for version in new
-            if version not in good
-        )
-        reasons += "".join(
-            f"version {each.version.version} is at READY state: {each.reason};"
-            for each in adjusted
-            if each.reason
+            f"version {version.version} is at {version.state} state: {reason};"
+            for version, reason in refused
         )
         objection = await self._host.agree(str(self.name), reasons)
         if not objection:
@@ -252,23 +254,27 @@ class ManagedModel:
             if shown is not None and shown.state == "READY":
                 old.append(shown)
             self.versions[version.version] = version
-            version.become("READY")
+            if not version.at_rest:
+                version.become("READY")
         self._retire(old)
         for number, shown in list(self.versions.items()):
-            if shown.state == "UNAVAILABLE" and shown.reason != UNLOADED:
+            if shown.failed:
                 del self.versions[number]  # it failed once, and is no longer wanted
         if new or adjusted:
             logger.info("successfully loaded '%s'", self.name)
 
-    def unload(self) -> list[asyncio.Task[None]]:
+    def unload(self, rest: str = "") -> list[asyncio.Task[None]]:
         """Take every version out of service at once. Return all tasks that drain and unload now.
 
-        A version that failed to load counts as unloaded too, because it is no longer wanted.
+        rest   why they are unloaded until something needs them. "": they are no longer wanted; then versions
+               that failed to load, or are at rest, count as unloaded too
         """
         self.source, self.seen, self.error = None, None, ""
-        self._retire(self._ready())
+        self._retire(self._ready(), rest)
         for version in self.versions.values():
-            if version.state == "UNAVAILABLE":
+            if version.state == "UNLOADING":
+                version.reason = rest
+            elif version.state == "UNAVAILABLE" and not rest:
                 version.reason = UNLOADED
         return self.leaving
 
@@ -278,10 +284,10 @@ class ManagedModel:
         self.wanted = self.by_name = False
         self.attempt = None
 
-    def _retire(self, versions: Iterable[ModelVersion]) -> None:
+    def _retire(self, versions: Iterable[ModelVersion], rest: str = "") -> None:
         """Start to drain and unload versions. From now on requests reach only the versions that are READY."""
         for version in versions:
-            version.become("UNLOADING")
+            version.become("UNLOADING", rest)
             self._leaving[version] = self._host.loop.create_task(self._leave(version))
         ready = {each.version: each for each in self._ready()}
         self.newest = ready[max(ready)] if ready else None

@@ -17,7 +17,7 @@ from core.backend import Backend
 from core.caches import Cache
 from core.errors import CoreError, Kind, internal, invalid, unavailable
 from core.lifecycle.dependencies import needed_by
-from core.lifecycle.host import Agree, Host, ServedModels
+from core.lifecycle.host import Agree, Host
 from core.lifecycle.joining import Joining
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_index import ModelIndex
@@ -36,6 +36,7 @@ from core.repository import (
     Repository,
     open_repositories,
 )
+from core.repository.catalog import Survey
 from core.repository.names import checked_name
 
 logger = logging.getLogger("core")
@@ -104,10 +105,8 @@ class ModelManager(ModelIndex):
             self._compare, self._apply, self._operations, sleep, options.repository_poll_secs
         )
         self._stopping = False
-
-    def provide(self, models: ServedModels) -> None:
-        """Set the object through which models call other models. Call before the first load."""
-        self._host.models = models
+        # A plugin sets it: which models of a look at all to load too, at the start in mode explicit.
+        self.also_at_start: Callable[[Survey], Iterable[str]] | None = None
 
     # start and stop ------------------------------------------------------------
 
@@ -142,6 +141,8 @@ class ModelManager(ModelIndex):
                 named.update(await self._host.run(self._catalog.names))
             else:
                 named.update(await self._host.run(self._catalog.keys_of, name))
+        if self.also_at_start is not None:
+            named.update(self.also_at_start(await self._host.run(self._catalog.survey_all)))
         found = await self._host.run(self._catalog.survey_names, named)
         self._looking = False
         return await self._registry.bring(found, by_name=named)
@@ -197,6 +198,15 @@ class ModelManager(ModelIndex):
         self._refuse_uncontrolled()
         if keys := self._registry.keys_of(name):
             await self._operations.run(self._unload(keys, unload_dependents))
+
+    async def rest(self, name: str, reason: str) -> bool:
+        """Unload a model and the ensembles that need it until `bring`, in every control mode.
+
+        name, reason   key of a model; "unloaded: <why>", for the index
+        Returns True when they are unloaded, False if another operation uses one of them.
+        """
+        self._refuse_stopping()
+        return await self._operations.run(self._registry.rest(name, reason))
 
     async def take_out(self, name: str) -> None:
         """Unload a model in every control mode; forget it when its last requests have finished."""

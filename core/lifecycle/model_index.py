@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
 from core.errors import Loading, internal, invalid, not_found, unavailable
-from core.lifecycle.host import Host
+from core.lifecycle.host import Host, ServedModels
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_registry import ModelRegistry
 from core.lifecycle.progress import seconds
-from core.lifecycle.version import UNLOADED, ModelVersion
+from core.lifecycle.version import ModelVersion
 from core.repository import Catalog
 from core.repository.catalog import DUPLICATE
 from core.repository.names import name_of, namespace_of
@@ -21,7 +21,11 @@ from core.similar import did_you_mean
 
 
 class ModelIndex:
-    """A read-only view of all models of the server. Loop thread."""
+    """A read-only view of all models of the server. Loop thread.
+
+    absent   (key, version) → what stands for a version that is not READY, or None; a plugin may set it.
+             Requests reach the `chain` of what it returns
+    """
 
     def __init__(self, catalog: Catalog, host: Host):
         self._catalog = catalog
@@ -30,9 +34,14 @@ class ModelIndex:
         self._host = host
         self._namespacing = host.options.model_namespacing
         self._looking = False  # True during the first look at the repositories
+        self.absent: Callable[[str, int], ModelVersion | None] = lambda key, version: None
+
+    def provide(self, models: ServedModels) -> None:
+        """Set the object through which models call other models. Call before the first load."""
+        self._host.models = models
 
     def resolve(self, name: str, version: int = NEWEST) -> ModelVersion:
-        """Return the READY version with that number; for NEWEST, the newest one that is READY.
+        """Return the READY version with that number, or what stands for it; for NEWEST, the newest one.
 
         Raises CoreError(NOT_FOUND) for an unknown model or version; for NEWEST, also if no version is READY.
         Raises CoreError(UNAVAILABLE) during a load, and for a known version by number that is not READY.
@@ -53,6 +62,8 @@ class ModelIndex:
         found = model.newest if version == NEWEST else model.versions.get(version)
         if found is not None and found.state == "READY":
             return found
+        if model.wanted and (other := self.absent(model.name, version)) is not None:
+            return other
         if (model.newest is None or (found is not None and found.state == "LOADING")) and (
             text := model.progress()
         ):
@@ -112,7 +123,11 @@ class ModelIndex:
     def all_ready(self) -> bool:
         """Return whether each wanted model has versions, and all but unloaded versions can serve."""
         return all(
-            not (model.wanted and not model.versions) and all(map(_fine, model.versions.values()))
+            not (model.wanted and not model.versions)
+            and all(
+                _fine(each) or (model.wanted and self.absent(model.name, each.version))
+                for each in model.versions.values()
+            )
             for model in self._models.values()
         )
 
@@ -188,11 +203,12 @@ def named_entry(name: str, namespace: str | None) -> dict[str, Any]:
 
 
 def _fine(version: ModelVersion) -> bool:
-    return version.chain.ready if version.state == "READY" else not _active(version)
+    unloaded = version.state == "UNAVAILABLE" and not version.failed
+    return version.chain.ready if version.state == "READY" else unloaded
 
 
 def _active(version: ModelVersion) -> bool:
-    return version.state != "UNAVAILABLE" or version.reason != UNLOADED
+    return version.state != "UNAVAILABLE" or version.failed or version.at_rest
 
 
 def _entry(version: ModelVersion) -> dict[str, Any]:

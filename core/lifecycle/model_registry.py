@@ -11,11 +11,11 @@ import logging
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from core.errors import CoreError, internal, invalid
+from core.errors import CoreError, internal, invalid, reason_of
 from core.lifecycle.dependencies import Steps, circular, needed_by, users_of
 from core.lifecycle.host import Host
 from core.lifecycle.managed import ManagedModel
-from core.lifecycle.version import ModelVersion, reason_of
+from core.lifecycle.version import ModelVersion
 from core.repository import ModelSource
 from core.repository.catalog import Survey
 from core.repository.names import name_of
@@ -58,8 +58,9 @@ class ModelRegistry:
         return [version for model in self.models.values() for version in model.alive()]
 
     def asleep(self, names: Iterable[str]) -> list[str]:
-        """Return the wanted ensembles that need one of `names` and do not serve."""
-        return [user for user in users_of(names, self.steps()) if self.models[user].newest is None]
+        """Return the wanted ensembles that need one of `names`, do not serve and are not at rest."""
+        users = map(self.models.__getitem__, users_of(names, self.steps()))
+        return [each.name for each in users if each.newest is None and not each.at_rest]
 
     async def bring(self, found: Survey, by_name: Collection[str] = ()) -> Failures:
         """Apply a survey (name → source or error) to the models: steps before ensembles, others in parallel.
@@ -128,6 +129,16 @@ class ModelRegistry:
                     step.dismiss()
                     last = step
 
+    async def rest(self, name: str, reason: str) -> bool:
+        """See ModelManager.rest."""
+        names = [*self._users(name), name]
+        if any(each not in self.models or self.models[each].users for each in names):
+            return False
+        async with self._turns(names):
+            for each in names:
+                await _gone(self.models[each], reason)
+        return True
+
     def forget(self, keep: Collection[str]) -> None:
         """Drop each model that is not in `keep`, that no operation uses and that has no loaded version."""
         for name, model in list(self.models.items()):
@@ -173,7 +184,7 @@ class ModelRegistry:
                 model.users -= 1
 
 
-async def _gone(model: ManagedModel) -> None:
+async def _gone(model: ManagedModel, rest: str = "") -> None:
     """Unload a model, and wait until its versions have answered their last requests and are unloaded."""
-    if leaving := model.unload():
+    if leaving := model.unload(rest):
         await asyncio.wait(leaving)

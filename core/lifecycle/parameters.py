@@ -24,7 +24,7 @@ logger = logging.getLogger("core")
 
 MODE = "EXECUTION_MODE"
 ONE_CONNECTION = "sequences_keep_their_connection"
-_OF_CORE = (MODE, ONE_CONNECTION, STRATEGY_PATH)
+KNOWN = [MODE, ONE_CONNECTION, STRATEGY_PATH]  # a plugin appends those that it reads
 
 _NEAR = 0.6  # similarity for a suggestion, if the name is unknown for certain
 _NEARLY = 0.85  # similarity for a warning, if a pattern accepts the name
@@ -57,7 +57,7 @@ def warn_of_slips(config: ModelConfig, backend: Backend) -> None:
     if (known := _known(backend, "known_parameters")) is None:
         return
     for name in config.parameters:
-        if text := slip(name, (*_OF_CORE, *known)):
+        if text := slip(name, (*KNOWN, *known)):
             logger.warning(
                 "model '%s': backend '%s' has no parameter '%s'%s",
                 config.name,

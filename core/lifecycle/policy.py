@@ -90,21 +90,14 @@ def without(config: ModelConfig, *fields: str) -> ModelConfig:
 
 def unchanged(old: ModelSource, new: ModelSource) -> bool:
     """Return whether two looks found the same of a model; False if one of them is an override."""
-    return (
-        not old.overridden
-        and not new.overridden
-        and old.directory.address == new.directory.address
-        and old.config_stamp == new.config_stamp
-        and old.shared == new.shared
-        and old.versions == new.versions
-        and old.steps == new.steps  # with namespaces they may be those of another repository now
-    )
+    same = old.config_stamp == new.config_stamp and old.versions == new.versions
+    return same and not _all_differ(old, new)
 
 
 def _all_differ(old: ModelSource, new: ModelSource) -> bool:
     if old.overridden or new.overridden or old.directory.address != new.directory.address:
         return True
-    if old.shared != new.shared or old.steps != new.steps:
+    if old.shared != new.shared or old.steps != new.steps:  # steps: of another repository now
         return True
     if old.config_stamp == new.config_stamp:
         return False

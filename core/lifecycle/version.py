@@ -10,17 +10,17 @@ import hashlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from core import config as configuration
 from core import plugins
-from core.backend import Backend, Model, ModelInstance, implements
+from core.backend import Backend, MemoryUsage, Model, ModelInstance, implements
 from core.config import ModelConfig, Signature
-from core.errors import AuthorError, CoreError, call_author, described, internal
+from core.errors import AtRest, AuthorError, CoreError, call_author, internal, reason_of
 from core.lifecycle import policy
 from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host
@@ -63,6 +63,7 @@ class ModelVersion:
     load_seconds    duration of the load
     progress        progress of the load
     model           shared by its instances; None for ensembles, and while nothing is loaded
+    measured        what a plugin has measured of its memory, for a backend that reports nothing
     """
 
     config: ModelConfig
@@ -80,6 +81,7 @@ class ModelVersion:
         self.load_seconds: float = 0.0
         self.progress = Progress()
         self.model: Model | None = None
+        self.measured: Sequence[MemoryUsage] = ()
         self._undo = AsyncExitStack()  # releases the resources of load, after the chain has drained
 
     def __repr__(self) -> str:
@@ -106,7 +108,7 @@ class ModelVersion:
         return self.chain.statistics
 
     def memory_usage(self) -> list[dict[str, Any]]:
-        """Return its memory usage as entries of `model_stats`, as reported by its backend. While READY."""
+        """Return its memory usage as entries of `model_stats`: reported by its backend, else measured."""
         if self.model is None:
             return []
         assert isinstance(self.chain, Chain)
@@ -118,17 +120,27 @@ class ModelVersion:
                     found[used.type, used.id] += used.byte_size
             except Exception:  # the other statistics remain valid
                 logger.exception("model '%s' cannot tell what memory it uses", self.key)
+        for used in () if found else self.measured:
+            found[used.type, used.id] += used.byte_size
         return [
             {"type": kind, "id": number, "byte_size": size}
             for (kind, number), size in sorted(found.items())
         ]
 
     @property
+    def failed(self) -> bool:
+        """Return whether its load has failed: it is UNAVAILABLE without an unload."""
+        return self.state == "UNAVAILABLE" and not self.reason.startswith(UNLOADED)
+
+    @property
+    def at_rest(self) -> bool:
+        """Return whether it is unloaded, or about to be, until something needs it."""
+        return self.reason.startswith(f"{UNLOADED}: ") and not self.failed
+
+    @property
     def wanted(self) -> bool:
-        """Return whether it is READY or LOADING, or has failed: UNAVAILABLE without an unload."""
-        return self.state in ("READY", "LOADING") or (
-            self.state == "UNAVAILABLE" and self.reason != UNLOADED
-        )
+        """Return whether it is READY or LOADING, or has failed."""
+        return self.state in ("READY", "LOADING") or self.failed
 
     @property
     def in_flight(self) -> int:
@@ -139,7 +151,7 @@ class ModelVersion:
         """Load the version without serving it; ManagedModel makes it READY.
 
         Retries --model-load-retry-count times. Returns whether it succeeded. If not, the version is
-        UNAVAILABLE with the reason, and all its resources are released.
+        UNAVAILABLE with the reason, and all its resources are released. At rest counts as a success.
         """
         what = f"{self.key}:{self.version}"
         for attempt in range(host.options.model_load_retry_count + 1):
@@ -151,6 +163,9 @@ class ModelVersion:
                 try:
                     with self.progress.logged(what, host.loop):
                         await self._open(host, slot)
+                except AtRest as rest:
+                    self.become("UNAVAILABLE", f"{UNLOADED}: {rest}")
+                    return True
                 except Exception as error:
                     self._fail(error, f" (attempt {attempt + 1})" if attempt else "")
                 else:
@@ -164,7 +179,7 @@ class ModelVersion:
         self.state, self.reason = state, reason
         event = state.lower()
         if state == "UNAVAILABLE":
-            event = "gone" if reason == UNLOADED else "failed"
+            event = "failed" if self.failed else "gone"
         shown = reason if event == "failed" else ""
         plugins.tell("core_model_changed", model=self, state=event, reason=shown)
 
@@ -183,7 +198,7 @@ class ModelVersion:
             logger.exception("unloading model '%s' version %d failed", self.key, self.version)
         del self.chain  # nothing may hold on to the model's memory
         self.model = None
-        self.become("UNAVAILABLE", UNLOADED)
+        self.become("UNAVAILABLE", self.reason or UNLOADED)
         logger.info("successfully unloaded '%s' version %d", self.key, self.version)
         return could
 
@@ -197,7 +212,8 @@ class ModelVersion:
                 self.progress.step = COMPLETES
                 self.config, self.signature = await host.run(settled, self, None, host)
                 self.chain = await open_ensemble(self.config, self.signature, host, self._digest())
-                self.signature = self.chain.signature
+                async with self._surrounded(host, slot):
+                    self.signature = self.chain.signature
             else:
                 isolated = wants_process(self.source.config)
                 self.progress.step = OPENS_BACKEND
@@ -207,31 +223,41 @@ class ModelVersion:
                 self.config, self.signature = await host.run(settled, self, backend, host)
                 model = self._made(backend, host)
                 model.waits = slot.lent
-                self.progress.step = LOADS
-                # Taken before the files are read: a change during the load makes the next stamp differ.
-                file = plugins.file_of(backend)
-                beside = await host.run(stamp_of, file.parent) if file else ""
-                if implements(model, Model, "load"):
-                    await host.run(call_author, backend.name, "load", model.load)
-                if implements(model, Model, "unload"):
-                    undo.push_async_callback(host.run, model.unload)
-                self.progress.step = OPENS_INSTANCES
-                self.chain = await open_chain(
-                    model,
-                    self.signature,
-                    ChainServices(
-                        host.loop,
-                        cache=host.cache,
-                        limiter=host.limiter,
-                        policies=host.policies,
-                        early=host.options.early_refusal,
-                    ),
-                    content=self._digest(beside),
-                    statistics=host.statistics_of(self.config),
-                )
-                self.model = model
+                async with self._surrounded(host, slot):
+                    self.progress.step = LOADS
+                    # Taken before the files are read: a change during the load makes the next stamp differ.
+                    file = plugins.file_of(backend)
+                    beside = await host.run(stamp_of, file.parent) if file else ""
+                    if implements(model, Model, "load"):
+                        await host.run(call_author, backend.name, "load", model.load)
+                    if implements(model, Model, "unload"):
+                        undo.push_async_callback(host.run, model.unload)
+                    self.progress.step = OPENS_INSTANCES
+                    self.chain = await open_chain(
+                        model,
+                        self.signature,
+                        ChainServices(
+                            host.loop,
+                            cache=host.cache,
+                            limiter=host.limiter,
+                            policies=host.policies,
+                            early=host.options.early_refusal,
+                        ),
+                        content=self._digest(beside),
+                        statistics=host.statistics_of(self.config),
+                    )
+                    self.model = model
             undo.push_async_callback(self.chain.close)
             self._undo = undo.pop_all()
+
+    @asynccontextmanager
+    async def _surrounded(self, host: Host, slot: LoadSlot) -> AsyncIterator[None]:
+        """Enter what plugins put around the load; while they wait, other versions may use the slot."""
+        async with AsyncExitStack() as entered:
+            for _, each in plugins.ask_each("core_around_load", version=self, server=host.models):
+                async with slot.lent():
+                    await entered.enter_async_context(each)
+            yield
 
     def _digest(self, beside: str = "") -> str:
         """Return a digest of the files and the configuration of this version.
@@ -251,13 +277,9 @@ class ModelVersion:
 
     def _made(self, backend: Backend, host: Host) -> Model:
         model = backend.model()
-        model.name = self.name
-        model.version = self.version
-        model.path = self.path
-        model.directory = self.directory
-        model.config = self.config
-        model.backend = backend
-        model.server = host.models
+        model.name, model.version, model.config = self.name, self.version, self.config
+        model.path, model.directory = self.path, self.directory
+        model.backend, model.server = backend, host.models
         return model
 
     def _fail(self, error: Exception, attempt: str) -> None:
@@ -326,10 +348,3 @@ def _complete(config: ModelConfig, path: Path, backend: Backend) -> None:
         completed = deepcopy(config)
         call_author(backend.name, "complete", backend.complete, completed, path, backend)
         configuration.complete(config, completed)
-
-
-def reason_of(error: Exception) -> str:
-    """Return the text of an error in the form of Triton's index and logs: kind, colon, text."""
-    if not isinstance(error, CoreError):
-        error = internal(described(error))
-    return f"{error.kind.title}: {error.message}"

@@ -48,7 +48,7 @@ class Trimmer:
     """
 
     def __init__(self, trim: Callable[[], None] | None = None):
-        self._trim = _system_trim() if trim is None else trim
+        self._trim = system_trim() if trim is None else trim
         self._freed = 0
         self._waits = False
 
@@ -77,7 +77,7 @@ class Trimmer:
         self._waits = False
 
 
-def _system_trim() -> Callable[[], None] | None:
+def system_trim() -> Callable[[], None] | None:
     """Return a function that gives freed memory back to the system; None without glibc."""
     malloc_trim = _glibc("malloc_trim")
     return None if malloc_trim is None else lambda: malloc_trim(0)
@@ -96,7 +96,7 @@ class FreeMemoryWatch:
         self, free: Callable[[], int] | None = None, trim: Callable[[], None] | None = None
     ):
         self._free = _free_bytes() if free is None else free
-        self._trim = _system_trim() if trim is None else trim
+        self._trim = system_trim() if trim is None else trim
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from core.alone import ModelAlone
 from core.backend import Backend
 from core.config import ModelConfig, Signature
-from core.errors import CoreError, invalid
+from core.errors import CoreError, invalid, reason_of
 from core.lifecycle.ensemble import fitted, signatures_of_steps
-from core.lifecycle.version import ModelVersion, reason_of
+from core.lifecycle.version import ModelVersion
 from core.pipeline.ensemble import steps_of
 from core.pipeline.instances.specs import instance_specs
 from core.plugins import HostedBackend

@@ -80,7 +80,9 @@ def models(server: InferenceServer) -> tuple[list[str], list[str]]:
     rows = server.manager.table()
     serving = {name for name, _, status in rows if status == "READY"}
     failed = {
-        name for name, _, status in rows if status.startswith(_FAILED) and status != _UNLOADED
+        name
+        for name, _, status in rows
+        if status.startswith(_FAILED) and not status.startswith(_UNLOADED)
     }
     return sorted(serving), sorted(failed - serving)
 

@@ -5,7 +5,7 @@ admit ─► [EnsembleChain] ─► the chains of the steps' models ─► Reply
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.config import ModelConfig, Signature
@@ -47,9 +47,13 @@ class EnsembleChain:
     Not thread-safe: call from the event loop only.
 
     steps    of the configuration, completed with what their models say
-    models   of the steps
+    models   of the steps: they have the instances, and requests wait in their queues
     ranks    output → rank for clients, if only its model or only the ensemble has a batch dimension
     """
+
+    pending = 0
+    pending_by_priority: Mapping[int, int] = {}
+    instances = 0
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class EnsembleChain:
         self.steps = steps
         self._most_in_flight = config.ensemble_scheduling.max_inflight_requests
         self._models = models
+        self.check = models.check
         self._ranks = ranks
         self._clock_ns = clock_ns = services.clock_ns
         self._in_flight = InFlightRequests(services.loop)
@@ -86,21 +91,6 @@ class EnsembleChain:
         self.handler = ModelEndpoint(self._in_flight, Admission(signature, clock_ns), inner)
 
     @property
-    def pending(self) -> int:
-        """Return 0: requests wait in the queues of the steps' models."""
-        return 0
-
-    @property
-    def pending_by_priority(self) -> dict[int, int]:
-        """Return {}: requests wait in the queues of the steps' models."""
-        return {}
-
-    @property
-    def instances(self) -> int:
-        """Return 0: the steps' models have the instances."""
-        return 0
-
-    @property
     def in_flight(self) -> int:
         """Accepted requests that have not ended."""
         return self._in_flight.count
@@ -114,10 +104,6 @@ class EnsembleChain:
     def takes_device(self) -> bool:
         """Whether the model of a step accepts arrays in the memory of a device."""
         return any(step.takes_device for step in self.steps)
-
-    async def check(self) -> bool:
-        """Ask the instances of all models, and return whether all models can serve."""
-        return await self._models.check()
 
     @property
     def content(self) -> str:
@@ -136,12 +122,9 @@ class EnsembleChain:
         self._in_flight.close()
 
     def _run(self, request: InferenceRequest) -> Reply:
-        run = Run(self._plan_for(request) if request.outputs else self._plan, request)
+        run = Run(self._planned(request.outputs) if request.outputs else self._plan, request)
         run.begin()
         return run.reply
-
-    def _plan_for(self, request: InferenceRequest) -> EnsemblePlan:
-        return self._planned(request.outputs)
 
     def _planned(self, outputs: Sequence[RequestedOutput]) -> EnsemblePlan:
         wanted = [output.name for output in outputs]

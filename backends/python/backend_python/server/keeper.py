@@ -179,6 +179,7 @@ class Keeper:
             connection.executions.current,
             connection.end,
         )
+        self._instance.pids = (child.pid,)
         self._health.serves(True)
         waiting, self._waiting = self._waiting, []
         for batch, done in waiting:
@@ -203,6 +204,7 @@ class Keeper:
         if connection is None or watch is None:
             return
         watch.close()
+        self._instance.pids = ()
         self._health.serves(False)
         if connection.executions.worked:
             self._backoff.worked()

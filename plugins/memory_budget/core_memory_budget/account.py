@@ -1,0 +1,144 @@
+"""Account: what each loaded version takes, and what the next load of a version will need.
+
+Measured ─► [Account] ─► the budget, statistics, metrics, the operation model_memory.account
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from core.backend import MemoryUsage
+from core.governing import ModelVersion
+from core_memory_budget.measuring import Measured
+from core_memory_budget.options import ModelMemory
+from core_memory_budget.sizes import HOST, Bytes, added
+
+Source = Literal["backend", "measured", "estimate"]
+
+FILES_FACTOR = 1.1  # memory of a loaded model for each byte of its files
+PEAK_FACTOR = 3.0  # the same while it loads: its files are read, parsed and copied
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a load takes, by device: at its highest moment, and from its end on."""
+
+    peak: Bytes
+    kept: Bytes
+
+
+@dataclass
+class Entry:
+    """One version that holds memory, or has it reserved. Loop thread.
+
+    key, number   of the model and version
+    bytes         what counts against the budget: the peak while it loads, then what it keeps
+    source        where the numbers come from
+    exact         whether nothing else was loaded or unloaded while it was measured
+    version       None while its memory is only reserved
+    own           bytes of `bytes` on the host that are in this process, not in processes of its own
+    """
+
+    key: str
+    number: int
+    bytes: Bytes
+    settings: ModelMemory = field(default_factory=ModelMemory)
+    source: Source = "estimate"
+    exact: bool = False
+    version: ModelVersion | None = None
+    state: Literal["reserved", "loading", "loaded", "unloading"] = "reserved"
+    loaded_at: float = 0.0
+    load_s: float = 0.0
+    own: int = 0
+
+
+class Account:
+    """All entries of one process. Loop thread."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._known: dict[tuple[str, int], tuple[str, Need]] = {}
+
+    def used(self) -> Bytes:
+        """Return the bytes of all entries, by device."""
+        return added(entry.bytes for entry in self.entries)
+
+    def of(self, version: ModelVersion) -> Entry | None:
+        """Return the entry of a version; None if it has none."""
+        return next((entry for entry in self.entries if entry.version is version), None)
+
+    def has(self, key: str, number: int) -> bool:
+        """Return whether any generation of this version has an entry that stays."""
+        return any(
+            (entry.key, entry.number) == (key, number) and entry.state != "unloading"
+            for entry in self.entries
+        )
+
+    def drop(self, entry: Entry) -> None:
+        """Remove an entry, if it is there."""
+        if entry in self.entries:
+            self.entries.remove(entry)
+
+    def learn(self, version: ModelVersion, need: Need) -> None:
+        """Remember what a load took, for the next one of the same files."""
+        self._known[version.key, version.version] = (_stamp(version), need)
+
+    def need(self, version: ModelVersion, settings: ModelMemory) -> Need:
+        """Return what a load of the version will take: as last time, else the parameter, else by its files.
+
+        Blocks shortly: it looks at the sizes of the files.
+        """
+        stamp, known = self._known.get((version.key, version.version), ("", None))
+        if known is not None and stamp == _stamp(version):
+            return known
+        if settings.estimate:
+            return Need(dict(settings.estimate), dict(settings.estimate))
+        size = file_bytes(version.path)
+        return Need({HOST: int(size * PEAK_FACTOR)}, {HOST: int(size * FILES_FACTOR)})
+
+
+def _stamp(version: ModelVersion) -> str:
+    """Return what changes when the files of a version do."""
+    return f"{version.source.versions.get(version.version)} {version.source.shared}"
+
+
+def file_bytes(folder: Path) -> int:
+    """Return the size of all files below a folder; 0 for a folder that is absent."""
+    try:
+        return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+    except OSError:
+        return 0
+
+
+def of_backend(usage: Iterable[Mapping[str, object]]) -> Bytes:
+    """Return device → bytes of what a backend reports (entries of `model_stats`)."""
+    found: Bytes = {}
+    for each in usage:
+        device = f"gpu{each['id']}" if each["type"] == "GPU" else HOST
+        found[device] = found.get(device, 0) + int(str(each["byte_size"]))
+    return found
+
+
+def found_out(need: Need, measured: Measured, reported: Bytes) -> tuple[Bytes, Source, bool]:
+    """Return (bytes, source, whether they are exact) of a loaded version.
+
+    reported   by the backend; takes precedence
+    Without a usable measurement of this process, the estimate stays; processes of the model are known.
+    """
+    if reported:
+        return reported, "backend", True
+    if measured.exact:
+        return dict(measured.kept), "measured", True
+    if measured.processes:
+        return {**need.kept, HOST: measured.processes}, "measured", True
+    return dict(need.kept), "estimate", False
+
+
+def usage(device: str, size: int) -> MemoryUsage:
+    """Return bytes of a device in the form of statistics."""
+    return (
+        MemoryUsage("CPU", 0, size) if device == HOST else MemoryUsage("GPU", int(device[3:]), size)
+    )

@@ -1,0 +1,63 @@
+"""Completed: the configurations that earlier loads have completed.
+
+Some backends read the whole model to complete a configuration. A load on request would need that memory,
+beside what it has reserved, and that time. So it gets the configuration of the load before, if the
+files are the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from copy import deepcopy
+from pathlib import Path
+
+from core.config import ModelConfig
+from core.governing import ModelVersion
+
+Stamp = tuple[bytes, tuple[tuple[str, int, int], ...]]
+
+
+class Completed:
+    """Configurations by the folders of versions. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: dict[Path, Stamp] = {}  # of loads that have not come to `learn` yet
+        self._known: dict[Path, tuple[Stamp, ModelConfig]] = {}
+
+    def find(self, config: ModelConfig, path: Path) -> ModelConfig | None:
+        """Return what the last load completed; None if that was of another configuration or other files.
+
+        config   before its completion
+        path     folder of the version
+        """
+        stamp = (config.SerializeToString(deterministic=True), _files(path))
+        with self._lock:
+            known = self._known.get(path)
+            if known is not None and known[0] == stamp:
+                return deepcopy(known[1])
+            self._asked[path] = stamp
+        return None
+
+    def learn(self, version: ModelVersion) -> None:
+        """Keep the configuration of a version that is completed now."""
+        with self._lock:
+            stamp = self._asked.pop(version.path, None)
+            if stamp is not None:
+                self._known[version.path] = (stamp, deepcopy(version.config))
+
+
+def _files(path: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return name, time and size of every file below a folder."""
+    found = []
+    for each in sorted(path.rglob("*")):
+        try:
+            about = each.stat()
+        except OSError:
+            continue
+        found.append((str(each.relative_to(path)), about.st_mtime_ns, about.st_size))
+    return tuple(found)
+
+
+completed = Completed()
+"""The configurations of this process. Servers of one process may share them: folders identify them."""

@@ -1,0 +1,334 @@
+"""Governor: decides which versions are loaded, together with the budget; everything else asks it.
+
+    a load (hook core_around_load) ─► stays at rest, or [Reservations] ─► [Measuring] ─► [Account]
+    a request for a version that is out ─► [StandIns] ─► [WaitingRequests] ─► one load by ModelManager.bring
+
+All state belongs to the event loop. Files are sized and memory is measured on worker threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import Context
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from core.control.health import HealthControl
+from core.errors import AtRest, CoreError, internal
+from core.governing import ModelVersion, name_of
+from core.repository import ModelSource
+from core.request import InferenceRequest
+from core.response import Reply
+from core_memory_budget.account import Account, Entry, Need, found_out, of_backend, usage
+from core_memory_budget.completed import completed
+from core_memory_budget.idle import IdleTimers
+from core_memory_budget.measure import Meter
+from core_memory_budget.measuring import Measured, Measuring
+from core_memory_budget.metrics import MemoryMetrics
+from core_memory_budget.options import MemoryOptions, ModelMemory
+from core_memory_budget.reservations import Reservations
+from core_memory_budget.sizes import HOST
+from core_memory_budget.standing_in import StandIns
+from core_memory_budget.waiting import WaitingRequests
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
+
+logger = logging.getLogger("core")
+
+WAITS_FOR_MEMORY = "waits for memory"
+
+
+class Governor:
+    """The memory of the models of one server process. Event loop only.
+
+    account        what each version takes
+    reservations   the budget
+    stand_ins      what answers for versions that are out
+    """
+
+    def __init__(
+        self,
+        server: InferenceServer,
+        metrics: MemoryMetrics,
+        meter: Meter,
+        now: Callable[[], float] = time.time,
+    ):
+        options = MemoryOptions.of(server.options)
+        self._options = options
+        self._manager = server.manager
+        self._endpoints = server.models.endpoints
+        self._health = cast(HealthControl, server.control.areas["health"])
+        self._exchange = self._health.exchange
+        self._explicit = server.options.model_control_mode == "explicit"
+        self._polls = server.manager.polls
+        self._named = set(server.options.load_model)
+        self._metrics = metrics
+        self._now = now
+        self._loop = loop = asyncio.get_running_loop()
+        self.account: Account = metrics.account
+        self.measuring = Measuring(meter, loop, options.measures)
+        budget = options.budget(meter.totals(), server.options.workers)
+        self.reservations = Reservations(
+            budget,
+            self.account,
+            self._manager,
+            metrics,
+            self.measuring,
+            self._pinned,
+            lambda: {key for key, each in self._waiting.items() if each},
+            options.memory_wait_secs,
+        )
+        self.stand_ins = StandIns(loop, self._take, self._served)
+        self.idle = IdleTimers(self._manager, self.reservations, loop, now)
+        self._waiting: dict[str, WaitingRequests] = {}
+        self._loads: dict[str, asyncio.Task[None]] = {}
+        self._asked: Counter[str] = Counter()  # models that a load on request brings
+        self._reserved: dict[tuple[str, int], Entry] = {}  # for these loads
+        self._settings: dict[ModelVersion, ModelMemory] = {}  # of the loaded versions
+        metrics.budget = budget
+        metrics.waiting = self.waiting_requests
+        self._manager.absent = self.stand_ins.find
+        if self._explicit:
+            self._manager.also_at_start = self._on_request
+
+    # loads -----------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def around(self, version: ModelVersion, nested: bool) -> AsyncIterator[None]:
+        """Surround the load of a version: leave it at rest, or reserve memory, and measure the load.
+
+        nested   whether another load waits for this one
+        Raises AtRest, and MemoryRefused if the budget cannot hold it.
+        """
+        completed.learn(version)
+        settings = ModelMemory.of(version.config, self._options.load_on_request)
+        if self._stays_out(version, settings):
+            raise AtRest("until a request")
+        self._settings[version] = settings
+        try:
+            if version.source.steps:  # an ensemble takes no memory
+                yield
+                return
+            entry = self._reserved.pop((version.key, version.version), None)
+            need = await self._need(version, settings)
+            if entry is None:
+                entry = Entry(version.key, version.version, {}, settings)
+                version.progress.step = WAITS_FOR_MEMORY
+                await self.reservations.reserve([entry], [need])
+            entry.version, entry.settings, entry.state = version, settings, "loading"
+            entry.loaded_at = self._now()
+            try:
+                async with self._measured(entry, version, nested, need):
+                    yield
+            except BaseException:
+                self.account.drop(entry)
+                self.reservations.changed()
+                raise
+        except BaseException:
+            self._settings.pop(version, None)
+            raise
+
+    @asynccontextmanager
+    async def _measured(
+        self, entry: Entry, version: ModelVersion, nested: bool, need: Need
+    ) -> AsyncIterator[None]:
+        result = Measured()
+        async with self.measuring.around(version, nested, result):
+            start = self._loop.time()
+            yield
+            entry.load_s = self._loop.time() - start
+        entry.bytes, entry.source, entry.exact = found_out(
+            need, result, of_backend(version.memory_usage())
+        )
+        entry.own = result.own if entry.source == "measured" and entry.exact else 0
+        peak = {
+            device: max(size, result.peak.get(device, 0) if result.exact else 0)
+            for device, size in entry.bytes.items()
+        }
+        if entry.exact:
+            self.account.learn(version, Need(peak, dict(entry.bytes)))
+            version.measured = [usage(device, size) for device, size in entry.bytes.items()]
+        entry.state, entry.loaded_at = "loaded", self._now()
+        self.reservations.changed()
+
+    def _stays_out(self, version: ModelVersion, settings: ModelMemory) -> bool:
+        """Return whether a load leaves the version at rest: nothing needs it yet."""
+        if self._asked[version.key]:
+            return False
+        out = any(self.stand_ins.find(step, -1) is not None for step in version.source.steps)
+        if not settings.on_request and not out:
+            return False
+        starting = not self._health.loaded
+        if starting and self._explicit and version.name in self._named:
+            return False  # the command line names it
+        if any(
+            each.key == version.key and each.state == "READY" for each in self._manager.versions()
+        ):
+            return False
+        return starting or self._polls
+
+    async def _need(self, version: ModelVersion, settings: ModelMemory) -> Need:
+        return await self._loop.run_in_executor(None, self.account.need, version, settings)
+
+    def _on_request(self, survey: Mapping[str, ModelSource | CoreError]) -> list[str]:
+        """Return the keys of the models that are loaded on request."""
+        found = []
+        for key, source in survey.items():
+            if isinstance(source, ModelSource):
+                try:
+                    settings = ModelMemory.of(source.config, self._options.load_on_request)
+                except CoreError:
+                    continue  # its load tells
+                if settings.on_request:
+                    found.append(key)
+        return found
+
+    def _pinned(self) -> set[str]:
+        return {version.key for version, settings in self._settings.items() if settings.pin}
+
+    # states ----------------------------------------------------------------------
+
+    def changed(self, version: ModelVersion, state: str) -> None:
+        """Follow the state of a version (hook core_model_changed)."""
+        entry = self.account.of(version)
+        if state == "ready":
+            self.stand_ins.remove(version.key, version.version)
+            if settings := self._settings.get(version):
+                self.idle.watch(version, settings.idle_s)
+        elif state == "unloading":
+            self.idle.leave(version)
+            if entry is not None:
+                entry.state = "unloading"
+            if version.at_rest:
+                self.stand_ins.add(version)
+        elif state in ("gone", "failed"):
+            self._settings.pop(version, None)
+            if entry is not None:
+                self.account.drop(entry)
+                self.measuring.disturb()
+            if version.at_rest:
+                self.stand_ins.add(version)
+            elif state == "gone":
+                self.stand_ins.remove(version.key, version.version)
+            self.reservations.changed()
+
+    def close(self) -> None:
+        """End what still waits; the server has stopped."""
+        self.idle.close()
+        for load in self._loads.values():
+            load.cancel()
+
+    # requests --------------------------------------------------------------------
+
+    def _take(self, key: str, request: InferenceRequest) -> Reply:
+        """Let a request wait for the load of its model."""
+        return self.waiting(key).take(request)
+
+    def waiting(self, key: str) -> WaitingRequests:
+        """Return the requests that wait for a model."""
+        found = self._waiting.get(key)
+        if found is None:
+            found = self._waiting[key] = WaitingRequests(
+                key,
+                self._loop,
+                partial(self._begin, key),
+                self._submit,
+                partial(self._metrics.waited, str(key)),
+                self._options.memory_waiting_requests,
+                self._options.memory_wait_secs,
+            )
+        return found
+
+    def waiting_requests(self) -> dict[str, int]:
+        """Return key → number of requests that wait, of each model that was ever waited for."""
+        return {str(key): len(each) for key, each in self._waiting.items()}
+
+    def _served(self, key: str) -> bool:
+        waiting = self._waiting.get(key)
+        return waiting is None or waiting.refusal is None
+
+    def _submit(self, request: InferenceRequest) -> Reply:
+        return self._endpoints.find(request.model_name, request.model_version).submit(request)
+
+    def _begin(self, key: str) -> None:
+        """Start a load of a model, unless one runs."""
+        if key not in self._loads:
+            # Not in the context of the request: a control operation may be running in that.
+            task = Context().run(self._loop.create_task, self._load(key))
+            self._loads[key] = task
+
+    async def _load(self, key: str) -> None:
+        """Load a model for the requests that wait; tell them how it ended."""
+        waiting = self.waiting(key)
+        logger.info("loading '%s' on request", key)
+        before = self.stand_ins.of(key)
+        error: CoreError | None = None
+        try:
+            await self._bring(key)
+        except CoreError as raised:
+            error = raised
+        except Exception as raised:
+            logger.exception("loading '%s' on request failed", key)
+            error = internal(f"{type(raised).__name__}: {raised}")
+        finally:
+            del self._loads[key]
+        self._metrics.loads[str(key), "failure" if error else "success"] += 1
+        if error is not None:
+            waiting.failed(error)
+        else:
+            for version in before:
+                if version in self.stand_ins.of(key):  # the repository has this version no longer
+                    self.stand_ins.remove(key, version.version)
+            waiting.loaded()
+
+    async def _bring(self, key: str) -> None:
+        """Load a model, with the models that it is composed of: memory for all of them, or for none."""
+        keys = self._composing(key)
+        group = []
+        for each in keys:
+            for version in self.stand_ins.of(each):
+                if not version.source.steps and not self.account.has(each, version.version):
+                    settings = ModelMemory.of(version.config, self._options.load_on_request)
+                    group.append((Entry(each, version.version, {}, settings), version, settings))
+        needs = [await self._need(version, settings) for _, version, settings in group]
+        entries = [entry for entry, _, _ in group]
+        await self.reservations.reserve(entries, needs)
+        self._reserved |= {(entry.key, entry.number): entry for entry in entries}
+        self._asked.update(keys)
+        try:
+            bring = self._manager.bring(name_of(key))
+            await (bring if self._exchange is None else self._exchange.alone(bring))
+        finally:
+            self._asked.subtract(keys)
+            self._asked += Counter()  # drops what is 0
+            for entry in entries:
+                if self._reserved.pop((entry.key, entry.number), None) is not None:
+                    self.account.drop(entry)
+            self.reservations.changed()
+
+    def _composing(self, key: str) -> list[str]:
+        """Return a model and the models that it is composed of, directly or not."""
+        found, waiting = [key], [key]
+        while waiting:
+            each = waiting.pop()
+            versions: Sequence[ModelVersion] = self.stand_ins.of(each)
+            new = {step for version in versions for step in version.source.steps} - set(found)
+            found += new
+            waiting += new
+        return found
+
+    # questions -------------------------------------------------------------------
+
+    async def refresh(self) -> None:
+        """Read the memory of the processes of models anew: it grows with their requests."""
+        for entry in [each for each in self.account.entries if each.state == "loaded"]:
+            if entry.version is None or entry.source == "backend":
+                continue
+            if of_processes := await self.measuring.of_processes(entry.version):
+                entry.bytes[HOST] = entry.own + of_processes

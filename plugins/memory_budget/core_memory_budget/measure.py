@@ -1,0 +1,159 @@
+"""Meter: the memory of this process, of other processes and of GPUs, as the system counts it.
+
+Every method blocks: call it on a worker thread. Private memory counts (RssAnon and RssShmem of proc(5)). The
+code of libraries, which processes share, does not. Files that a model has mapped count in full.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core.devices.visible import gpus
+from core.system import heap
+from core.system.account import available_bytes
+from core_memory_budget.sizes import HOST, Bytes
+
+logger = logging.getLogger("core")
+
+_KIB = 1024
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a process holds at one moment.
+
+    private   bytes of the host that only this process has
+    resident  the same with what it shares with others
+    gpus      device → bytes in use on it, by all processes
+    """
+
+    private: int
+    resident: int
+    gpus: Bytes = field(default_factory=dict)
+
+
+class Meter:
+    """The figures of the kernel and of NVML. Without /proc (other systems than Linux) there are none.
+
+    proc   where proc(5) is mounted
+    nvml   returns the module `pynvml`
+    """
+
+    def __init__(
+        self,
+        proc: Path = Path("/proc"),
+        nvml: Callable[[], Any] = lambda: importlib.import_module("pynvml"),
+        visible: Callable[[], tuple[int, ...]] = gpus,
+        environment: Mapping[str, str] = os.environ,
+    ):
+        self._own = proc / "self"
+        self._proc = proc
+        self._trim = heap.system_trim()
+        self._nvml: Any = None
+        self._handles: list[Any] = []
+        if visible():
+            try:
+                self._nvml = nvml()
+                self._nvml.nvmlInit()
+                self._handles = _visible(self._nvml, environment.get("CUDA_VISIBLE_DEVICES"))
+            except Exception as error:  # of any kind: the driver raises its own
+                logger.warning("the memory of GPUs is not measured: NVML cannot start: %s", error)
+
+    @property
+    def works(self) -> bool:
+        """Return whether the memory of this process can be measured."""
+        return (self._own / "status").exists()
+
+    def totals(self) -> Bytes:
+        """Return the memory of each device: device → bytes."""
+        found = {HOST: available_bytes()}
+        for number, handle in enumerate(self._handles):
+            found[f"gpu{number}"] = int(self._nvml.nvmlDeviceGetMemoryInfo(handle).total)
+        return found
+
+    def trim(self) -> None:
+        """Return freed memory to the system, as far as the C library can."""
+        if self._trim is not None:
+            self._trim()
+
+    def now(self) -> Reading:
+        """Return what this process holds now."""
+        found = _fields(self._own / "status", ("RssAnon", "RssShmem", "VmRSS"))
+        private = found.get("RssAnon", 0) + found.get("RssShmem", 0)
+        in_use = {
+            f"gpu{number}": int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
+            for number, handle in enumerate(self._handles)
+        }
+        return Reading(private, found.get("VmRSS", 0), in_use)
+
+    def forget_peak(self) -> None:
+        """Begin a new measurement of `peak` (clear_refs in proc(5))."""
+        try:
+            (self._own / "clear_refs").write_text("5")
+        except OSError:  # not permitted here: the peak of the whole life remains
+            logger.debug("the peak of the resident memory cannot be reset", exc_info=True)
+
+    def peak(self) -> int:
+        """Return the highest resident memory since `forget_peak`."""
+        return _fields(self._own / "status", ("VmHWM",)).get("VmHWM", 0)
+
+    def mapped(self, folder: Path) -> int:
+        """Return the bytes of files below a folder that this process has mapped."""
+        inside, size = False, 0
+        beginning = f"{folder.resolve()}/"
+        try:
+            with (self._own / "smaps").open() as lines:
+                for line in lines:
+                    words = line.split(maxsplit=5)
+                    if not words[0].endswith(":"):  # the first line of a mapping
+                        inside = len(words) == 6 and words[5].startswith(beginning)
+                    elif inside and words[0] == "Size:":
+                        size += int(words[1]) * _KIB
+        except OSError:
+            return 0
+        return size
+
+    def of_process(self, pid: int) -> int:
+        """Return the proportional set size of another process; 0 if it has ended.
+
+        A page that n processes share counts as an n-th of it.
+        """
+        try:
+            return _fields(self._proc / str(pid) / "smaps_rollup", ("Pss",)).get("Pss", 0)
+        except OSError:
+            return 0
+
+
+def _fields(path: Path, names: tuple[str, ...]) -> Bytes:
+    """Return the named lines of a file of proc(5), in bytes."""
+    found: Bytes = {}
+    for line in path.read_text().splitlines():
+        name, _, rest = line.partition(":")
+        if name in names:
+            found[name] = int(rest.split()[0]) * _KIB
+    return found
+
+
+def _visible(nvml: Any, chosen: str | None) -> list[Any]:
+    """Return the handles of the GPUs that frameworks see, in the order of their numbers there."""
+    handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+    if chosen is None:
+        return handles
+    found = []
+    for word in filter(None, map(str.strip, chosen.split(","))):
+        if word.isdigit():
+            found += handles[int(word) : int(word) + 1]
+        else:
+            found += [each for each in handles if _uuid(nvml, each).startswith(word)][:1]
+    return found
+
+
+def _uuid(nvml: Any, handle: Any) -> str:
+    uuid = nvml.nvmlDeviceGetUUID(handle)
+    return uuid.decode() if isinstance(uuid, bytes) else str(uuid)

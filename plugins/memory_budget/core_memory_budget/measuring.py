@@ -1,0 +1,141 @@
+"""Measuring: what one load takes, from readings before and after it.
+
+A reading counts the whole process, so loads follow each other while they are measured. The heap is trimmed
+before each reading. Otherwise a load could take what earlier models have freed, and buffers that the load has
+freed would count as the model's. Requests that run meanwhile move the figures, by what they allocate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from core.governing import ModelVersion
+from core_memory_budget.measure import Meter, Reading
+from core_memory_budget.own_blocks import OwnBlocks
+from core_memory_budget.sizes import HOST, Bytes
+
+T = TypeVar("T")
+
+PATIENCE_S = 10.0  # a load waits no longer for the end of another one: that may wait for a request of its own
+_LEAST_GPU = 1 << 20  # smaller changes on a GPU are those of others
+
+
+@dataclass
+class Measured:
+    """The result of a measurement.
+
+    kept        device → bytes that the model takes; empty if the system tells nothing
+    peak        device → bytes at the highest moment of the load
+    exact       whether no other load or unload came in between
+    own         bytes of `kept` on the host that are in this process
+    processes   bytes of the processes in which its instances run
+    """
+
+    kept: Bytes = field(default_factory=dict)
+    peak: Bytes = field(default_factory=dict)
+    exact: bool = False
+    own: int = 0
+    processes: int = 0
+
+
+class Measuring:
+    """Measures loads, one at a time. Event loop only.
+
+    on   whether to measure this process; if not, only processes of models are measured
+    """
+
+    def __init__(self, meter: Meter, loop: asyncio.AbstractEventLoop, on: bool):
+        self._meter = meter
+        self._loop = loop
+        self._on = on and meter.works
+        self._turn = asyncio.Lock()
+        self._blocks = OwnBlocks()
+        self._disturbed = 0  # loads and unloads that a measurement cannot tell from its own
+
+    def disturb(self) -> None:
+        """Note that a version was unloaded, or loaded outside of a measurement."""
+        self._disturbed += 1
+
+    @asynccontextmanager
+    async def around(
+        self, version: ModelVersion, nested: bool, result: Measured
+    ) -> AsyncIterator[None]:
+        """Measure the load in the block, and write into `result` what it took.
+
+        nested   whether another load waits for this one: then it begins at once, and is not exact
+        """
+        alone = self._on and not nested and await self._begin()
+        if not alone:
+            self.disturb()
+        try:
+            if alone:
+                self._disturbed = 0
+            before = await self._read() if self._on else Reading(0, 0)
+            with self._blocks.during_a_load():
+                yield
+            if self._on:
+                # The instances are open. The end of their load is the last callback of the loop.
+                peak = self._meter.peak()
+                after = await self._read(reset=False)
+                mapped = await self._run(self._meter.mapped, version.directory)
+                _compare(before, after, peak, mapped, result)
+                result.exact = alone and not self._disturbed
+            result.processes = await self.of_processes(version)
+            for sizes in (result.kept, result.peak):
+                sizes[HOST] = sizes.get(HOST, 0) + result.processes
+        finally:
+            if alone:
+                self._turn.release()
+
+    async def of_processes(self, version: ModelVersion) -> int:
+        """Return the bytes of the processes in which the instances of a version run; 0 without any."""
+        chain = getattr(version, "chain", None)
+        pids = {pid for each in getattr(chain, "opened", ()) for pid in each.pids}
+        return sum([await self._run(self._meter.of_process, pid) for pid in pids])
+
+    @asynccontextmanager
+    async def unload(self, busy: bool) -> AsyncIterator[None]:
+        """Keep an unload in the block apart from measurements, and return its memory to the system.
+
+        busy   whether the unload has to wait for requests: then measurements do not wait for it
+        """
+        alone = self._on and not busy and await self._begin()
+        try:
+            yield
+            if self._on:
+                await self._run(self._meter.trim)
+        finally:
+            if alone:
+                self._turn.release()
+
+    async def _begin(self) -> bool:
+        try:
+            await asyncio.wait_for(self._turn.acquire(), PATIENCE_S)
+        except asyncio.TimeoutError:
+            return False
+        return True
+
+    async def _read(self, reset: bool = True) -> Reading:
+        def read() -> Reading:
+            self._meter.trim()
+            if reset:
+                self._meter.forget_peak()
+            return self._meter.now()
+
+        return await self._run(read)
+
+    async def _run(self, function: Callable[..., T], *args: Any) -> T:
+        return await self._loop.run_in_executor(None, function, *args)
+
+
+def _compare(before: Reading, after: Reading, peak: int, mapped: int, result: Measured) -> None:
+    result.own = max(0, after.private - before.private) + mapped
+    result.kept[HOST] = result.own
+    result.peak[HOST] = max(result.own, peak - before.resident + mapped)
+    for device, used in after.gpus.items():
+        if (size := used - before.gpus.get(device, 0)) >= _LEAST_GPU:
+            result.kept[device] = result.peak[device] = size

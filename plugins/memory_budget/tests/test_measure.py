@@ -1,0 +1,143 @@
+"""The figures of the kernel, from a folder in the form of /proc, and those of a simulated NVML."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+from core_memory_budget.account import found_out, usage
+from core_memory_budget.completed import Completed
+from core_memory_budget.measure import Meter, Reading
+from core_memory_budget.measuring import Measured, _compare
+
+from core import config as configuration
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def proc(tmp_path):
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "status").write_text(
+        "Name:\tcore\nVmHWM:\t  9000 kB\nVmRSS:\t  7000 kB\nRssAnon:\t  4000 kB\n"
+        "RssFile:\t  2000 kB\nRssShmem:\t  1000 kB\n"
+    )
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "smaps_rollup").write_text(
+        "00-ff ---p 0 00:00 0 [rollup]\nRss: 90 kB\nPss: 50 kB\n"
+    )
+    return tmp_path
+
+
+class Nvml:
+    """Two GPUs, of 80 and 40 bytes."""
+
+    def __init__(self):
+        self.used = [10, 5]
+
+    def nvmlInit(self):
+        pass
+
+    def nvmlDeviceGetCount(self):
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        return index
+
+    def nvmlDeviceGetUUID(self, handle):
+        return f"GPU-{'ab'[handle]}"
+
+    def nvmlDeviceGetMemoryInfo(self, handle):
+        return SimpleNamespace(total=[80, 40][handle], used=self.used[handle])
+
+
+def test_private_memory_counts_and_libraries_do_not(proc):
+    meter = Meter(proc, visible=lambda: ())
+
+    assert meter.now() == Reading(5000 * 1024, 7000 * 1024, {})
+    assert meter.peak() == 9000 * 1024
+    assert meter.of_process(7) == 50 * 1024
+    assert meter.of_process(8) == 0
+
+
+def test_files_that_are_mapped_from_the_folder_of_the_model_count_in_full(proc, tmp_path):
+    folder = (tmp_path / "models" / "m").resolve()
+    (proc / "self" / "smaps").write_text(
+        f"10-20 r--p 0 08:01 12 {folder}/1/weights of m.gguf\nSize: 100 kB\nRss: 1 kB\n"
+        "VmFlags: rd mr\n"
+        f"30-40 r--p 0 08:01 13 {folder}er/1/weights.gguf\nSize: 7 kB\n"
+        "50-60 rw-p 0 00:00 0 \nSize: 9 kB\n"
+        f"70-80 r--p 0 08:01 12 {folder}/1/weights of m.gguf\nSize: 20 kB\n"
+    )
+
+    assert Meter(proc, visible=lambda: ()).mapped(folder) == 120 * 1024
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [(None, [10, 5]), ("1,0", [5, 10]), ("GPU-b", [5]), ("", [])],
+)
+def test_gpus_are_numbered_as_frameworks_see_them(proc, chosen, expected):
+    environment = {} if chosen is None else {"CUDA_VISIBLE_DEVICES": chosen}
+
+    meter = Meter(proc, Nvml, lambda: (0, 1), environment)
+
+    assert meter.now().gpus == {f"gpu{i}": used for i, used in enumerate(expected)}
+
+
+def test_a_driver_that_does_not_start_is_no_error(proc, caplog):
+    def broken():
+        raise OSError("no driver")
+
+    assert Meter(proc, broken, lambda: (0,)).now().gpus == {}
+    assert "NVML cannot start: no driver" in caplog.text
+
+
+def test_without_proc_nothing_is_measured(tmp_path):
+    assert not Meter(tmp_path, visible=lambda: ()).works
+
+
+def test_what_a_load_takes_is_the_difference_on_each_device():
+    found = Measured()
+
+    _compare(
+        Reading(100 * MIB, 200 * MIB, {"gpu0": 0, "gpu1": 5}),
+        Reading(110 * MIB, 210 * MIB, {"gpu0": 30 * MIB, "gpu1": 6}),
+        peak=225 * MIB,
+        mapped=MIB,
+        result=found,
+    )
+
+    assert found.kept == {"host": 11 * MIB, "gpu0": 30 * MIB}
+    assert found.peak == {"host": 26 * MIB, "gpu0": 30 * MIB}
+
+
+def test_the_backend_takes_precedence_over_the_measurement_and_that_over_the_estimate():
+    need = SimpleNamespace(kept={"host": 1, "gpu0": 9})
+
+    assert found_out(need, Measured({"host": 2}, exact=True), {"host": 3})[:2] == (
+        {"host": 3},
+        "backend",
+    )
+    assert found_out(need, Measured({"host": 2}, exact=True), {}) == ({"host": 2}, "measured", True)
+    assert found_out(need, Measured({"host": 2}), {}) == (need.kept, "estimate", False)
+    assert found_out(need, Measured({"host": 7}, processes=5), {})[0] == {"host": 5, "gpu0": 9}
+
+
+def test_statistics_name_devices_as_triton_does():
+    assert (usage("host", 1).type, usage("gpu3", 1).type, usage("gpu3", 1).id) == ("CPU", "GPU", 3)
+
+
+def test_a_completed_configuration_is_used_again_until_the_file_or_the_configuration_changes(
+    tmp_path,
+):
+    file, kept = tmp_path / "model.onnx", Completed()
+    file.write_bytes(b"1")
+    given = configuration.parse_text('name: "m"', "test")
+    done = configuration.parse_text('name: "m" max_batch_size: 4', "test")
+
+    assert kept.find(given, tmp_path) is None
+    kept.learn(SimpleNamespace(path=tmp_path, config=done))
+    assert kept.find(given, tmp_path) == done
+    assert kept.find(configuration.parse_text('name: "m" backend: "b"', "test"), tmp_path) is None
+    os.utime(file, ns=(1, 1))
+    assert kept.find(given, tmp_path) is None

@@ -1,0 +1,47 @@
+"""python -m memory_budget: a soak of the memory budget; 0 if everything held."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from memory_budget.run import soak
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m memory_budget")
+    parser.add_argument("--models", type=int, default=200)
+    parser.add_argument("--least-mb", type=float, default=20.0)
+    parser.add_argument("--most-mb", type=float, default=200.0)
+    parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--python", type=int, default=4, help="of the models, in child processes")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="memory-budget-"))
+    try:
+        found = soak(
+            folder,
+            options.models,
+            options.least_mb,
+            options.most_mb,
+            options.requests,
+            options.threads,
+            options.seed,
+            options.python,
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    for what, fact in found.facts.items():
+        print(f"{what}: {fact}")
+    print(", ".join(f"{count} {what}" for what, count in found.results.most_common()))
+    for problem in found.problems:
+        print(f"PROBLEM {problem}")
+    return 1 if found.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

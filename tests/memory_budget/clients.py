@@ -1,0 +1,127 @@
+"""Clients: threads that send the requests of one trace, over HTTP and gRPC by turns."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import random
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tritonclient.grpc as triton
+
+DEADLINE_S = 60.0
+DEAD = "not healthy"  # of a request whose process was killed
+SHORT_S = 0.02  # of requests whose deadline may pass while their model loads
+
+
+class Clients:
+    """`threads` clients that send one trace together; the n-th request is for the n-th model of it.
+
+    dies      whether the process of a model may be killed meanwhile
+    first     model → the value that it has to answer
+    results   what happened → how often; every entry of `failures` is a request without a right answer
+    latencies seconds of each answered request of the model `pinned`
+    """
+
+    def __init__(
+        self,
+        http_port: int,
+        grpc_port: int,
+        trace: Sequence[str],
+        first: Callable[[str], float],
+        threads: int,
+        seed: int,
+        dies: Callable[[str], bool] = lambda model: False,
+    ):
+        self.results: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self.latencies: list[float] = []
+        self._http_port, self._trace, self._first = http_port, trace, first
+        self._dies = dies
+        self._grpc = triton.InferenceServerClient(f"localhost:{grpc_port}")
+        self._next = itertools.count()
+        self.begun = 0  # number of the latest request, about
+        self._lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._run, args=(seed + number,)) for number in range(threads)
+        ]
+
+    def run(self) -> None:
+        """Send the whole trace."""
+        for each in self._threads:
+            each.start()
+        for each in self._threads:
+            each.join()
+        self._grpc.close()
+
+    def _run(self, seed: int) -> None:
+        draw = random.Random(seed)
+        connection = http.client.HTTPConnection("localhost", self._http_port, timeout=DEADLINE_S)
+        while (number := next(self._next)) < len(self._trace):
+            model, chance = self._trace[number], draw.random()
+            self.begun = number
+            begun = time.monotonic()
+            try:
+                if chance < 0.02:
+                    what = self._leave(model)
+                elif number % 2:
+                    what = self._over_grpc(model, SHORT_S if chance < 0.05 else DEADLINE_S)
+                else:
+                    what = self._over_http(connection, model)
+            except Exception as error:  # every kind is a failure
+                what = f"failed {type(error).__name__}: {error}"
+                connection.close()
+            if what.startswith("failed") and DEAD in what and self._dies(model):
+                what = "with a killed process"
+            with self._lock:
+                if what.startswith("failed"):
+                    self.failures.append(f"{model}: {what}")
+                    what = "failed"
+                elif model == "pinned" and what == "answered":
+                    self.latencies.append(time.monotonic() - begun)
+                self.results[what] += 1
+
+    def _over_http(self, connection: http.client.HTTPConnection, model: str) -> str:
+        connection.request("POST", f"/v2/models/{model}/infer", body=_body())
+        response = connection.getresponse()
+        told = json.loads(response.read())
+        if response.status != 200:
+            return f"failed {response.status} {told}"
+        return self._checked(model, told["outputs"][0]["data"][0])
+
+    def _over_grpc(self, model: str, timeout_s: float) -> str:
+        given = triton.InferInput("i", [1], "INT64")
+        given.set_data_from_numpy(np.zeros(1, np.int64))
+        try:
+            found = self._grpc.infer(model, [given], client_timeout=timeout_s)
+        except triton.InferenceServerException as error:
+            if timeout_s == SHORT_S and "DEADLINE_EXCEEDED" in str(error.status()):
+                return "deadline passed"
+            return f"failed {error}"
+        array = found.as_numpy("y")
+        assert array is not None
+        return self._checked(model, float(array[0]))
+
+    def _leave(self, model: str) -> str:
+        """Send a request and disconnect before its answer."""
+        body = _body()
+        head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(("localhost", self._http_port)) as left:
+            left.sendall(head.encode() + body)
+            time.sleep(0.002)
+        return "left"
+
+    def _checked(self, model: str, value: float) -> str:
+        expected = self._first(model)
+        return "answered" if value == expected else f"failed: {value}, expected {expected}"
+
+
+def _body() -> bytes:
+    given = {"name": "i", "shape": [1], "datatype": "INT64", "data": [0]}
+    return json.dumps({"inputs": [given]}).encode()

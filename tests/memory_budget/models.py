@@ -1,0 +1,91 @@
+"""Models whose memory is a table: y = table[i]. The table of model n is n · 1000, 1, 2, …"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+CONFIG = """
+backend: "onnxruntime"
+input [ { name: "i" data_type: TYPE_INT64 dims: [ 1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+instance_group [ { count: 1 kind: KIND_CPU } ]
+parameters { key: "intra_op_thread_count" value { string_value: "1" } }
+"""
+PIN = 'parameters { key: "memory.pin" value { string_value: "true" } }\n'
+PYTHON = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.table = np.arange(%d, dtype=np.float32)
+        self.table[0] = %d
+
+    def execute(self, requests):
+        return [
+            pb_utils.InferenceResponse(
+                [pb_utils.Tensor("y", self.table[pb_utils.get_input_tensor_by_name(r, "i").as_numpy()])]
+            )
+            for r in requests
+        ]
+"""
+
+
+def write_models(
+    folder: Path, count: int, least_mb: float, most_mb: float, seed: int, python: int
+) -> dict[str, int]:
+    """Write models m0, m1, … with sizes drawn between two bounds, and the pinned model `pinned`.
+
+    python   how many of them are Python models, in child processes
+    Returns name → bytes of the table.
+    """
+    draw = random.Random(seed)
+    sizes = {}
+    for number in range(count):
+        elements = int(draw.uniform(least_mb, most_mb) * 2**20 / 4)
+        name = f"m{number}"
+        sizes[name] = elements * 4
+        if number and number % (count // max(1, python)) == 0 and python:
+            _write_python(folder / name, number, elements)
+        else:
+            _write_onnx(folder / name, number, elements)
+    _write_onnx(folder / "pinned", count, int(least_mb * 2**20 / 4), PIN)
+    sizes["pinned"] = int(least_mb * 2**20)
+    return sizes
+
+
+def first_of(name: str, count: int) -> float:
+    """Return y of a model for i = 0."""
+    return 1000.0 * (count if name == "pinned" else int(name[1:]))
+
+
+def _write_onnx(folder: Path, number: int, elements: int, more: str = "") -> None:
+    table = np.arange(elements, dtype=np.float32)
+    table[0] = number * 1000
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["table", "i"], ["y"])],
+        "table",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+        [numpy_helper.from_array(table, "table")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (folder / "1").mkdir(parents=True)
+    (folder / "config.pbtxt").write_text(CONFIG + more)
+    onnx.save(model, folder / "1" / "model.onnx")
+
+
+def _write_python(folder: Path, number: int, elements: int) -> None:
+    (folder / "1").mkdir(parents=True)
+    config = CONFIG.replace('"onnxruntime"', '"python"').partition("parameters")[0]
+    estimate = f"{elements * 4 + (40 << 20)}"  # the interpreter and numpy
+    (folder / "config.pbtxt").write_text(
+        f'{config}parameters {{ key: "memory.estimate" value {{ string_value: "{estimate}" }} }}\n'
+    )
+    (folder / "1" / "model.py").write_text(PYTHON % (elements, number * 1000))
