@@ -96,6 +96,13 @@ class GenerationRun:
             self._generation.cancel()
         self._loop.call_soon(self._finish, cancelled())
 
+    def token_counts(self) -> tuple[int, int]:
+        """Return the tokens of the prompt, -1 until the engine reports them, and those generated so far.
+
+        With it, a run is the cost of its request (core.costs). Any thread.
+        """
+        return self._prompt_tokens or -1, self._tokens
+
     # any thread, one call at a time ----------------------------------------
 
     def _emit(self, event: Event | CoreError) -> None:

@@ -86,6 +86,8 @@ class TextModel:
         self.output = _one_text(signature, "output", _OUTPUT, signature.outputs)
         texts = {name: spec for name, spec in self._inputs.items() if name not in _KNOWN}
         needed = {name: spec for name, spec in texts.items() if not spec.optional}
+        # Whether the backend reports the tokens by core.costs; known after its first request.
+        self.reports_cost = False
         self.takes_messages = MESSAGES in self._inputs
         self._text = MESSAGES
         if TEXT in texts or not self.takes_messages:
@@ -155,12 +157,13 @@ class TextModel:
         if prompt.images:
             files = prompt.images if self.info.is_engine else map(base64.b64encode, prompt.images)
             inputs[IMAGES] = self._tensor(IMAGES, list(files))
+        counts = asked.usage and not self.reports_cost
         for name, wanted in (
             (STREAM, asked.stream),
             (WITHOUT_PROMPT, True),
             ("return_finish_reason", True),
-            ("return_num_input_tokens", asked.usage),
-            ("return_num_output_tokens", asked.usage),
+            ("return_num_input_tokens", counts),
+            ("return_num_output_tokens", counts),
             ("return_logprobs", asked.logprobs),
             ("return_cumulative_logprob", asked.score),
         ):

@@ -19,7 +19,6 @@ from core.tensor import Tensor
 from frontend_openai.adapter import TOKENS
 from frontend_openai.document import Document, read_document
 from frontend_openai.errors import wrong
-from frontend_openai.events import Usage
 from frontend_openai.models import model_of_task
 from frontend_openai.sampling import is_tokens
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
@@ -50,7 +49,6 @@ async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse
     responses = await _responses(server, call, requests)
     rows = np.concatenate([embedding_rows(each) for each in responses])
     tokens = sum(int(each.output("num_input_tokens").array.sum()) for each in responses)
-    call.usage = Usage(1, tokens)
     data = [
         {"object": "embedding", "index": index, "embedding": _written(row, form)}
         for index, row in enumerate(rows)

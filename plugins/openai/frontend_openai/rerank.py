@@ -17,7 +17,6 @@ from core.tensor import Tensor
 from frontend_openai.document import Document, read_document
 from frontend_openai.embeddings import embedding_rows
 from frontend_openai.errors import wrong
-from frontend_openai.events import Usage
 from frontend_openai.models import model_of_task
 from frontend_openai.service import json_response
 from frontends.http.message import HttpRequest, HttpResponse
@@ -53,7 +52,6 @@ async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         raise internal(f"model '{name}' has {list(scores.shape)} scores for {len(texts)} texts")
     order = np.argsort(-scores, kind="stable")[:most]
     tokens = int(response.output("num_input_tokens").array.sum())
-    call.usage = Usage(1, tokens)
     results = [_result(int(at), float(scores[at]), texts, returns) for at in order]
     return json_response(
         {
