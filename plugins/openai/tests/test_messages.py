@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from frontends.shared.access.tokens import line_of
+
 anthropic = pytest.importorskip("anthropic")
 
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
@@ -224,3 +226,23 @@ def test_a_deadline_ends_a_message(client, models):
     status, found = client.ask(MESSAGES, body, {"grpc-timeout": "200m"})
 
     assert (status, found["error"]["type"]) == (504, "timeout_error")
+
+
+@pytest.mark.parametrize("field", ["api_key", "auth_token"])
+def test_the_package_sends_a_token_as_key_or_as_token(open_server, tmp_path, monkeypatch, field):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    tokens = tmp_path / "tokens"
+    tokens.write_text(line_of("ann", ["infer"], "a" * 32) + "\n")
+    address = f"http://127.0.0.1:{open_server(auth_tokens=str(tokens))[1]}"
+    body = {"model": "words", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+
+    with anthropic.Anthropic(base_url=address, max_retries=0, **{field: "a" * 32}) as client:
+        found = client.messages.create(**body)
+    with (
+        anthropic.Anthropic(base_url=address, max_retries=0, **{field: "b" * 32}) as client,
+        pytest.raises(anthropic.AuthenticationError, match="the token is not known"),
+    ):
+        client.messages.create(**body)
+
+    assert found.content[0].text == "hi "
