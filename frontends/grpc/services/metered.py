@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.control import ModelEndpoint
+from core.control.models import Models
 from core.request import InferenceRequest
 from core.response import Reply
 from frontends.grpc.call import GrpcCall
 from frontends.shared.access_log import AccessLogEntry
-from frontends.shared.usage_meter import Ask
 
 AskLogged = Callable[[ModelEndpoint, InferenceRequest, "AccessLogEntry | None"], Reply]
 
 
-def asking(ask: Ask, call: GrpcCall) -> AskLogged:
-    """Return a function that hands a request of a call to its model, as `ask` does.
+def asking(models: Models, call: GrpcCall) -> AskLogged:
+    """Return a function that hands a request of a call to its model, as Models.ask does.
 
     It counts the tokens in the request's entry of the access log, and in the limit of the caller.
     """
@@ -23,12 +23,14 @@ def asking(ask: Ask, call: GrpcCall) -> AskLogged:
     def plain(
         endpoint: ModelEndpoint, request: InferenceRequest, entry: AccessLogEntry | None
     ) -> Reply:
-        return ask(endpoint, request)
+        return models.ask(endpoint, request)
 
     def metered(
         endpoint: ModelEndpoint, request: InferenceRequest, entry: AccessLogEntry | None
     ) -> Reply:
         meter = call.active.meter(entry)
-        return ask(endpoint, request) if meter is None else meter.ask(ask, endpoint, request)
+        if meter is None:
+            return models.ask(endpoint, request)
+        return meter.ask(models.ask, endpoint, request)
 
     return plain if call.active is None else metered

@@ -97,7 +97,7 @@ class InferStream:
         self._room = asyncio.Event()  # an item was sent: reading may continue
         self._log = service.access_log
         self._lines: dict[Reply, AccessLogEntry] = {}  # of accepted requests, with an access log
-        self._ask = asking(service.models.ask, call)
+        self._ask = asking(service.models, call)
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Read requests, and yield the bytes of each response, until all are sent.
