@@ -101,6 +101,20 @@ def test_a_stream_has_a_response_for_each_event_and_only_the_asked_outputs(serve
     assert all(list(each) == ["text_output", "token_ids"] for each in found)
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_last_response_names_the_stop_string(serve, stream):
+    flags = ("stream",) * stream + ("return_stop_reason", "return_finish_reason")
+
+    served = serve()
+    *others, last = served.stream(asked("abc", *flags, max_tokens=9, stop=["x", "fg"]), "m")
+    (*_, other) = served.stream(asked("abc", *flags, max_tokens=2, stop=["x"]), "m")
+
+    assert all(list(each) == ["text_output", "finish_reason"] for each in others)
+    assert last["finish_reason"].tolist() == [b"stop"]
+    assert last["stop_reason"].tolist() == [b"fg"]
+    assert other["stop_reason"].tolist() == [b""]
+
+
 def test_one_response_has_all_outputs(serve):
     flags = [
         *("return_finish_reason", "return_cumulative_logprob", "return_logprobs"),

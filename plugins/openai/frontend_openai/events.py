@@ -111,6 +111,11 @@ class Usage:
         }
 
 
+def stopped_by(stop: str) -> dict[str, str]:
+    """Return the member of a choice that names the stop string which has ended its text, as vLLM's."""
+    return {"stop_reason": stop} if stop else {}
+
+
 def chat_logprobs(entries: Iterable[TokenLogprob], most: int) -> dict[str, Any]:
     """Return logprobs in the form of chats, with at most `most` alternatives of each token."""
     return {

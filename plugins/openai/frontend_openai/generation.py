@@ -13,6 +13,7 @@ from core.costs import forget_cost
 from core.errors import CoreError, internal, unavailable
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
+from frontend_openai.errors import encodable_error
 from frontend_openai.pieces import Piece, PieceReader
 from frontends.http.native.event_stream import EventQueue, PartWriter, TextEvents
 
@@ -198,7 +199,7 @@ class Generation:
             return
         self._error = error
         if self._begun:
-            self._add(self._error_event(error))
+            self._add(self._error_event(encodable_error(error)))
         self._close()
 
     def _close(self) -> None:

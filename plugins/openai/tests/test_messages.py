@@ -71,12 +71,33 @@ async def test_many_async_streams(letters):
     assert [len(each) for each in found] == [5 + number for number in range(8)]
 
 
-def test_stop_sequences_end_the_text(sdk):
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_stop_sequence_that_ends_the_text_is_named(sdk, stream):
+    def answered(*stops):
+        body = {"model": "poem", "messages": user("x"), "max_tokens": 100}
+        if not stream:
+            return sdk.messages.create(**body, stop_sequences=stops)
+        with sdk.messages.stream(**body, stop_sequences=stops) as events:
+            return events.get_final_message()
+
+    found, other = answered("never", " STOP"), answered("never")
+
+    assert (found.content[0].text, found.stop_reason) == ("one two", "stop_sequence")
+    assert found.stop_sequence == " STOP"
+    assert (other.stop_reason, other.stop_sequence) == ("end_turn", None)
+
+
+def test_a_budget_of_thinking_that_no_template_reads_is_refused(sdk):
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+
+    with pytest.raises(anthropic.BadRequestError, match=r"thinking\.budget_tokens: .*thinker"):
+        sdk.messages.create(model="thinker", messages=user("x"), max_tokens=2000, thinking=thinking)
     found = sdk.messages.create(
-        model="poem", messages=user("x"), max_tokens=100, stop_sequences=[" STOP"]
+        model="budget", messages=user("x"), max_tokens=2000, thinking=thinking
     )
 
-    assert (found.content[0].text, found.stop_reason) == ("one two", "end_turn")
+    # The model repeats the last letter of its prompt: the template has written the budget.
+    assert found.usage.input_tokens == len("<s>1024") - 2
 
 
 @pytest.mark.parametrize("stream", [False, True])
