@@ -26,7 +26,8 @@ def grammar_of(structure: Structure) -> str:
     Raises CoreError(INVALID) for what cannot be compiled, and for a grammar that is too large or deep.
     """
     if structure.schema is not None:
-        schema = json.dumps(guidance_schema(structure.schema))
+        # llama.cpp has an older LLGuidance than the one that compiles here.
+        schema = json.dumps(guidance_schema(structure.schema, one_line=True))
         return _compiled(f"{_LARK}%json {schema}", "the JSON schema")
     if structure.regex:
         return _compiled(f"{_LARK}/{_in_one_line(structure.regex)}/", "the regular expression")

@@ -19,8 +19,9 @@ def taken():
     llguidance = pytest.importorskip("llguidance")
     tokenizer = llguidance.LLTokenizer("byte")
 
-    def taken(schema, text):
-        grammar = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(guidance_schema(schema)))
+    def taken(schema, text, **options):
+        found = json.dumps(guidance_schema(schema, **options))
+        grammar = llguidance.LLMatcher.grammar_from_json_schema(found)
         matcher = llguidance.LLMatcher(tokenizer, grammar, log_level=0)
         assert not matcher.is_error(), matcher.get_error()
         return matcher.try_consume_tokens(tokenizer.tokenize_str(text))
@@ -50,6 +51,14 @@ def test_more_white_space_is_not(taken, space):
     assert taken(SCHEMA, "{" + space + '"a":1') < 1 + len(space)
 
 
+def test_one_line_has_a_blank_behind_each_separator(taken):
+    line = json.dumps(VALUE)
+
+    assert taken(SCHEMA, line, one_line=True) == len(line)
+    for other in ('{\n"a"', '{ "a"', '{"a":1', '{"a" :'):
+        assert taken(SCHEMA, other, one_line=True) < len(other)
+
+
 def test_any_object_is_bounded_too(taken):
     assert taken(True, '{"x":\n\n1}') < 9
 
@@ -63,7 +72,7 @@ def test_a_schema_with_its_own_white_space_keeps_it(options):
 
 
 def test_other_options_of_a_schema_stay(taken):
-    schema = {**SCHEMA, "x-guidance": {"key_separator": ": "}}
+    schema = {**SCHEMA, "x-guidance": {"lenient": True}}
 
-    assert taken(schema, '{"a": 1,"b": []}') == 16
+    assert guidance_schema(schema)["x-guidance"]["lenient"] is True
     assert taken(schema, '{\n\n"a": 1') < 3
