@@ -126,8 +126,7 @@ class UsageMeter:
         report = report_of(endpoint.signature)
         if report is None:
             return ask(endpoint, request)
-        if self._bucket is not None:
-            self._bucket.check()
+        self.check()
         counting = _Counting(self, report, request, counts_prompt)
         try:
             reply = ask(endpoint, request)
@@ -135,6 +134,11 @@ class UsageMeter:
             forget_cost(request)
             raise
         return counting.follow(reply)
+
+    def check(self) -> None:
+        """Raise Exhausted for a caller without tokens."""
+        if self._bucket is not None:
+            self._bucket.check()
 
     def add(self, prompt_tokens: int, tokens: int) -> None:
         """Count a request that has ended; -1 for unknown numbers."""
