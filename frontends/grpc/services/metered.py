@@ -31,6 +31,7 @@ def asking(models: Models, call: GrpcCall) -> AskLogged:
         meter = call.active.meter(entry)
         if meter is None:
             return models.ask(endpoint, request)
-        return meter.ask(models.ask, endpoint, request)
+        reply: Reply = meter.ask(models.ask, endpoint, request)
+        return reply
 
     return plain if call.active is None else metered
