@@ -36,6 +36,7 @@ ROOMS = (
     ("core.devices.memory",),
     ("core.tensor",),
     ("core.output_memory", "core.request"),
+    ("core.costs",),
     ("core.backlog",),
     ("core.response",),
     ("core.config",),

@@ -21,7 +21,7 @@ from frontends.grpc.protocol.health_messages import HealthCheckRequest
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services import control, health, metadata, repository, settings, shared_memory
 from frontends.grpc.services.inbound import Inbound
-from frontends.grpc.services.infer import InferService
+from frontends.grpc.services.infer import InferService, MeteredInferService
 from frontends.grpc.services.stream import StreamService
 from frontends.shared.context import context_of
 from frontends.shared.interceptors import Interceptors
@@ -71,7 +71,8 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     """
     context = context_of(server)
     inbound = Inbound(server)
-    infer = InferService(server, inbound, intake)
+    counts = context.policy is not None or context.access_log is not None
+    infer = (MeteredInferService if counts else InferService)(server, inbound, intake)
     stream = StreamService(server, inbound, intake, context.access_log)
     reported: dict[str, Any] = {"compress": True, "load": LoadReports.of(server).text}
 

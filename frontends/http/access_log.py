@@ -25,7 +25,7 @@ def entry_of(request: web.BaseRequest) -> AccessLogEntry:
 
 
 def complete(entry: AccessLogEntry, named: Mapping[str, Any], call: HttpRequest | None) -> None:
-    """Write model and version into an entry and, if there is a `call`, size, id, trace and tokens.
+    """Write model and version into an entry and, if there is a `call`, size, id and trace.
 
     named   named parts of the path
     call    None for a request that reached no service
@@ -35,8 +35,6 @@ def complete(entry: AccessLogEntry, named: Mapping[str, Any], call: HttpRequest 
     if call is None:
         return
     entry.bytes_in = len(call.body)
-    if call.usage is not None:
-        entry.prompt_tokens, entry.tokens = call.usage.token_counts()
     if (asked := call.asked) is None:
         entry.id = named_id(call.body)
     else:

@@ -94,8 +94,9 @@ class HttpInterceptors(Interceptors):
         return self.enter(HttpCallDescription(headers, transport), wanted)
 
     def authorize_head(self, head: bytes, transport: BaseTransport) -> Authorization | None:
-        """Return what permits inference requests with this head on one connection; None if they are refused.
+        """Return what permits inference requests with this head on one connection.
 
+        None if they are refused, or if the tokens of their caller are limited.
         head   in the form that native/head.hpp accepts: each field on one line, all of it ASCII
         """
         restricted = self._router.restrictions
@@ -110,11 +111,12 @@ class HttpInterceptors(Interceptors):
         if self.policy is None:
             return _UNCHECKED
         try:
-            return Authorization(
-                self.authorize(HttpCallDescription(headers, transport), _INFERENCE)
-            )
+            caller = self.authorize(HttpCallDescription(headers, transport), _INFERENCE)
         except CoreError:
             return None
+        # The fast path counts no tokens.
+        limited = caller.allowance is not None and caller.allowance.usage is not None
+        return None if limited else Authorization(caller)
 
 
 class Authorization:

@@ -175,9 +175,9 @@ class HttpListener:
 
     async def _handle_intercepted(self, request: web.BaseRequest) -> web.StreamResponse:
         """Handle a request with interceptors: check it first, and log it once it is answered."""
-        connection = connection_of(request)
+        connection, path = connection_of(request), _path(request.raw_path)
         active = connection.active = self._interceptors.enter_request(
-            request.method, _path(request.raw_path), request.headers, request.transport
+            request.method, path, request.headers, request.transport
         )
         if (log := self._interceptors.access_log) is not None:
             active.record(log, entry_of(request))
@@ -186,9 +186,7 @@ class HttpListener:
             if active.error is None:
                 response = await self._handle(request)
             else:
-                refused_now = self._router.refused(
-                    _path(request.raw_path), error_answer(active.error)
-                )
+                refused_now = self._router.refused(path, error_answer(active.error))
                 response = response_of(refused_now, request)
             status, size = response.status, size_of(response)
             return response
@@ -203,11 +201,9 @@ class HttpListener:
         finally:
             connection.active = None
             if active.entry is not None:
-                call = connection.call
-                path = active.entry.path
-                named = (
-                    self._router.captures(request.method, path) if call is None else call.captures
-                )
+                call, captures = connection.call, self._router.captures
+                logged = active.entry.path
+                named = captures(request.method, logged) if call is None else call.captures
                 complete(active.entry, named, call)
             active.end(status, size)
 
@@ -249,11 +245,13 @@ class HttpListener:
         if (answer := refused(request.headers, self._cors)) is not None:
             return answer
         headers = request.headers
+        active = connection_of(request).active
 
         def call(body: bytes) -> HttpRequest:
             share = RequestShare(connection_of(request).share)
             captures = self._router.named(self._server, match)
-            return HttpRequest("POST", path, captures, headers, body, share=share)
+            meter = None if active is None else active.meter()
+            return HttpRequest("POST", path, captures, headers, body, share=share, meter=meter)
 
         try:
             first = call(b"")
@@ -262,7 +260,6 @@ class HttpListener:
         except CoreError as error:
             return error_answer(error)
         assert self._connections is not None
-        active = connection_of(request).active
         conversation = WebSocketSession(self._server, request, self._most_bytes, active)
         return self._connections.converse(conversation, call)
 
@@ -289,6 +286,7 @@ class HttpListener:
     async def _answer(self, request: web.BaseRequest, share: RequestShare) -> HttpResponse:
         """Return the response; an error is a response, too. Raises only when the client has disconnected."""
         call: HttpRequest | None = None
+        connection = connection_of(request)
         try:
             path = _path(request.raw_path)
             if self._cors is not None and is_preflight(request.method, request.headers):
@@ -313,7 +311,9 @@ class HttpListener:
                 start_ns,
                 share,
             )
-            connection_of(request).call = call
+            connection.call = call
+            if connection.active is not None:
+                call.meter = connection.active.meter()
             if request.method == "GET":
                 call.query = request.raw_path.partition("?")[2]
             elif match.route.category != "inference":

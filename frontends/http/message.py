@@ -17,6 +17,7 @@ from frontends.http.request_share import RequestShare, boundless
 
 if TYPE_CHECKING:
     from frontends.http.native.event_stream import PartWriter
+    from frontends.shared.usage_meter import UsageMeter
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 TEXT_HEADERS = {"Content-Type": "text/plain"}
@@ -27,13 +28,6 @@ class EndsEarly(Protocol):
 
     def end(self, error: CoreError) -> None:
         """Cancel the request, and send `error` as the last of its responses."""
-
-
-class CountsTokens(Protocol):
-    """Counts the tokens of a request and its response, for the access log."""
-
-    def token_counts(self) -> tuple[int, int]:
-        """Return the tokens of all prompts, and the generated ones so far; -1 where unknown."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -55,7 +49,7 @@ class HttpRequest:
     query: str = ""  # of the path, as received; only of GET
     asked: InferenceRequest | None = None  # that a service has read from it
     reply: EndsEarly | None = None  # its responses, if they can be ended early
-    usage: CountsTokens | None = None  # None for a service without tokens
+    meter: UsageMeter | None = None  # of the tokens of its requests; None if nothing needs them
 
     @property
     def model(self) -> str:

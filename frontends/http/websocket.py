@@ -108,11 +108,17 @@ class WebSocketSession:
             if self._finishing is not None:
                 await self._finishing  # the close handshake is under way
         finally:
-            for task in self._running:
-                task.cancel()
+            await self._cancel_requests()
             if self._finishing is not None:
                 self._finishing.cancel()
         return socket
+
+    async def _cancel_requests(self) -> None:
+        """Cancel the unfinished requests; wait until the line of the access log has their tokens."""
+        if running := tuple(self._running):
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
 
     def _objection(self) -> CoreError | None:
         """Return the error that refuses one more request; None if it is accepted.

@@ -51,10 +51,12 @@ def _object(**members: Any) -> dict[str, Any]:
 
 
 WORD = {"type": "string", "maxLength": 12}
+# Without bounds, a model may write digits until its tokens are used up.
+NUMBER = {"type": "integer", "minimum": -9999, "maximum": 9999}
 SCHEMAS: dict[str, Any] = {
     "person": _object(name=WORD, age={"type": "integer", "minimum": 0, "maximum": 120}),
     "color": {"enum": ["red", "green", "blue"]},
-    "list": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 4},
+    "list": {"type": "array", "items": NUMBER, "minItems": 1, "maxItems": 4},
     "nested": _object(place=_object(city=WORD, country=WORD)),
     "choice": {"anyOf": [_object(cat=WORD), _object(dog={"type": "boolean"})]},
     "constant": _object(kind={"const": "fruit"}, name=WORD),
@@ -62,7 +64,7 @@ SCHEMAS: dict[str, Any] = {
     "optional": {"type": "object", "properties": {"a": WORD}, "additionalProperties": False},
     "date": _object(day={"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}),
     "references": {
-        "$defs": {"point": _object(x={"type": "integer"}, y={"type": "integer"})},
+        "$defs": {"point": _object(x=NUMBER, y=NUMBER)},
         "type": "array",
         "items": {"$ref": "#/$defs/point"},
         "minItems": 1,
@@ -71,7 +73,7 @@ SCHEMAS: dict[str, Any] = {
 }
 TOOL = {
     "type": "function",
-    "function": {"name": "weather", "parameters": _object(city=WORD, days={"type": "integer"})},
+    "function": {"name": "weather", "parameters": _object(city=WORD, days=NUMBER)},
 }
 
 

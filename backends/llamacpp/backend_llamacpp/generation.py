@@ -90,7 +90,8 @@ class LlamaGeneration:
         logprobs: tuple[Logprob, ...] = ()
         if found := choice["logprobs"]:
             logprobs = tuple([self._logprob(each) for each in found["content"]])
-        event = Event(text, details["tokens"], logprobs, finish, prompt, self._cached, count)
+        stop = "" if self._stops is None else self._stops.found
+        event = Event(text, details["tokens"], logprobs, finish, prompt, self._cached, count, stop)
         if finish:
             self._end(event)
         else:

@@ -9,6 +9,7 @@ import json
 
 import llguidance
 from core_generate import Structure
+from core_generate.guidance import guidance_schema
 
 from core.errors import invalid
 
@@ -25,8 +26,9 @@ def grammar_of(structure: Structure) -> str:
     Raises CoreError(INVALID) for what cannot be compiled, and for a grammar that is too large or deep.
     """
     if structure.schema is not None:
-        schema = {"type": "object"} if structure.schema is True else structure.schema
-        return _compiled(f"{_LARK}%json {json.dumps(schema)}", "the JSON schema")
+        # llama.cpp has an older LLGuidance than the one that compiles here.
+        schema = json.dumps(guidance_schema(structure.schema, one_line=True))
+        return _compiled(f"{_LARK}%json {schema}", "the JSON schema")
     if structure.regex:
         return _compiled(f"{_LARK}/{_in_one_line(structure.regex)}/", "the regular expression")
     if structure.choices:

@@ -92,7 +92,8 @@ class GenAiGeneration:
         if self._logprobs:
             pairs = zip(tokens, output.generated_log_probs, strict=True)
             logprobs = tuple([self._logprob(token, value) for token, value in pairs])
-        event = Event(text, tokens, logprobs, finish, len(self._prompt))
+        stop = "" if self._stops is None else self._stops.found
+        event = Event(text, tokens, logprobs, finish, len(self._prompt), stop=stop)
         if finish:
             self._end(event)
         elif not self.over:

@@ -107,7 +107,8 @@ class TextGeneration:
             elif finish:
                 text += self._stops.end()
         self.over = self.over or bool(finish)
-        self._emit(Event(text, (token,), logprobs, finish, len(self.prompt), count=1))
+        stop = "" if self._stops is None else self._stops.found
+        self._emit(Event(text, (token,), logprobs, finish, len(self.prompt), count=1, stop=stop))
 
 
 def failed(error: Exception) -> CoreError:

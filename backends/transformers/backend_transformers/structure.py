@@ -14,6 +14,7 @@ import llguidance
 import numpy as np
 import torch
 from core_generate import Structure
+from core_generate.guidance import guidance_schema
 
 from backend_transformers.vocabulary import Vocabulary
 from core.errors import internal, invalid
@@ -86,8 +87,8 @@ class Matcher:
 def _grammar(structure: Structure) -> tuple[str, str]:
     """Return the field of a structure that is set, and its grammar. Raises CoreError(INVALID)."""
     if structure.schema is not None:
-        schema = {"type": "object"} if structure.schema is True else structure.schema
-        return "schema", llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema))
+        schema = json.dumps(guidance_schema(structure.schema))
+        return "schema", llguidance.LLMatcher.grammar_from_json_schema(schema)
     if structure.regex:
         return "regex", llguidance.LLMatcher.grammar_from_regex(structure.regex)
     if structure.choices:

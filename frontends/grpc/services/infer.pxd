@@ -23,6 +23,12 @@ cdef class InferService:
     cdef UnaryResponse _ask(self, data, GrpcCall call, done)
 
 
+cdef class MeteredInferService(InferService):
+    @cython.locals(request=InferenceRequest, start_ns=cython.longlong, read_ns=cython.longlong,
+                   endpoint=ModelEndpoint, signature=Signature, reply=Reply)
+    cdef UnaryResponse _ask(self, data, GrpcCall call, done)
+
+
 cdef class UnaryResponse(ReplyListener):
     cdef public Reply reply
     cdef RequestsInFlight _intake

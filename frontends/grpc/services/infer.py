@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import NoReturn
 
 from core.errors import CoreError, cancelled, internal, unsupported
 from core.future_setter import FutureSetter
@@ -83,9 +84,7 @@ class InferService:
         endpoint = self._inbound.endpoint(asked)
         signature = endpoint.signature
         if signature.decoupled:
-            raise unsupported(
-                "ModelInfer RPC doesn't support models with decoupled transaction policy"
-            )
+            refuse_decoupled()
         request = self._inbound.request(asked, signature, call)
         if not start_ns:
             return new_response(endpoint.submit(request), self._intake, done)
@@ -100,6 +99,39 @@ class InferService:
         if trace is None:
             return new_response(reply, self._intake, done)
         return TracedUnaryResponse(reply, self._intake, done, trace)
+
+
+class MeteredInferService(InferService):
+    """InferService of a server with an access log or limits: it counts tokens where a call has a meter."""
+
+    def _ask(self, data: bytes, call: GrpcCall, done: Done) -> UnaryResponse:
+        meter = None if call.active is None else call.active.meter()
+        if meter is None:
+            return InferService._ask(self, data, call, done)
+        start_ns = time.monotonic_ns() if self._tracing.on else 0
+        asked = self._inbound.read(data, call)
+        endpoint = self._inbound.endpoint(asked)
+        signature = endpoint.signature
+        if signature.decoupled:
+            refuse_decoupled()
+        request = self._inbound.request(asked, signature, call)
+        if start_ns:
+            bring_context(self._tracing, call, request)
+        read_ns = time.monotonic_ns()
+        trace = None
+        try:
+            reply = meter.ask(self._models.ask, endpoint, request)
+        finally:
+            if start_ns:
+                trace = received(request, start_ns, read_ns)
+        if trace is None:
+            return new_response(reply, self._intake, done)
+        return TracedUnaryResponse(reply, self._intake, done, trace)
+
+
+def refuse_decoupled() -> NoReturn:
+    """Raise CoreError(UNSUPPORTED): one request has one response here."""
+    raise unsupported("ModelInfer RPC doesn't support models with decoupled transaction policy")
 
 
 class UnaryResponse(ReplyListener):

@@ -21,6 +21,7 @@ from frontends.grpc.protocol import render
 from frontends.grpc.protocol.parse import wants_empty_final
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.inbound import Asked, Inbound
+from frontends.grpc.services.metered import asking
 from frontends.grpc.services.traced import Sending, bring_context, received
 from frontends.grpc.status import code_of
 from frontends.shared.access_log import AccessLog, AccessLogEntry
@@ -96,6 +97,7 @@ class InferStream:
         self._room = asyncio.Event()  # an item was sent: reading may continue
         self._log = service.access_log
         self._lines: dict[Reply, AccessLogEntry] = {}  # of accepted requests, with an access log
+        self._ask = asking(service.models, call)
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Read requests, and yield the bytes of each response, until all are sent.
@@ -137,9 +139,9 @@ class InferStream:
         self._backlog.close()
         abandoned, self._open = self._open, set()
         for reply in abandoned:
-            self._write_line(reply, cancelled())
             self._service.intake.leave()
-            reply.cancel()
+            reply.cancel()  # counts its tokens in its line
+            self._write_line(reply, cancelled())
 
     # requests --------------------------------------------------------------
 
@@ -182,7 +184,7 @@ class InferStream:
                     bring_context(tracing, self._call, request)
                 read_ns = time.monotonic_ns()
                 try:
-                    reply = service.models.ask(endpoint, request)
+                    reply = self._ask(endpoint, request, line)
                 finally:
                     if start_ns:
                         received(request, start_ns, read_ns)

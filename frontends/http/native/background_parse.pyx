@@ -18,6 +18,7 @@ import asyncio
 from core.errors import CoreError
 from frontends.http.background import begin, turn
 from frontends.http.codec.parse import parse
+from frontends.shared.usage_meter import submitted
 
 @cython.final
 cdef class BackgroundParse:
@@ -53,7 +54,10 @@ cdef class BackgroundParse:
             request, pending.form = task.result()
             pending.sink.was_read(pending, <InferenceRequest>request)
             endpoint = self._context.endpoints.find(request_head.model, request_head.head.version)  # may have changed meanwhile
-            reply = endpoint.submit(<InferenceRequest>request)
+            if self._context.access_log is None:
+                reply = endpoint.submit(<InferenceRequest>request)
+            else:
+                reply = pending.active.meter().ask(submitted, endpoint, request)
             pending.reply = reply
             reply.listen(pending)
         except CoreError as error:

@@ -28,6 +28,7 @@ from frontends.http.access_log import client_of, entry_of_head, named_id
 from frontends.http.background import TakesLong
 from frontends.http.native.body_receiver import RequestReceiver, BodyReceiver
 from frontends.http.services.infer import refuse_decoupled
+from frontends.shared.usage_meter import submitted
 
 cdef enum:
     MOST_PENDING = 64  # requests of one connection without a response
@@ -65,9 +66,9 @@ cdef class FastConnection(ConnectionLifetime):
             self._request_head.leave()
         while pending is not None:
             after, pending.next, pending.sink = pending.next, None, None
-            pending.leave()
             if pending.reply is not None:
-                pending.reply.cancel()
+                pending.reply.cancel()  # counts its tokens, before its line is written
+            pending.leave()
             pending = after
         self._fallback.leave(exc)
         self._context.lost(self)
@@ -288,11 +289,13 @@ cdef class FastConnection(ConnectionLifetime):
                 refuse_decoupled()
             request = parsed(context, request_head, endpoint, body)
             pending.form = request_head.form
-            if self._context.access_log is not None:
-                pending.active.entry.id = request.id
             if type(body) is not bytes:  # it is large
                 self.was_read(pending, request)
-            reply = endpoint.submit(request)
+            if self._context.access_log is None:
+                reply = endpoint.submit(request)
+            else:
+                pending.active.entry.id = request.id
+                reply = pending.active.meter().ask(submitted, endpoint, request)
             pending.reply = reply
             # The pending response releases the reply at its end, which may be within this call.
             reply.listen(pending)

@@ -11,6 +11,7 @@ from frontends.shared.access_log import AccessLog, AccessLogEntry
 
 if TYPE_CHECKING:
     from frontends.shared.access.policy import Caller
+    from frontends.shared.usage_meter import UsageMeter
 
 
 class ActiveCall:
@@ -41,6 +42,19 @@ class ActiveCall:
     def record(self, log: AccessLog, entry: AccessLogEntry) -> None:
         self._log = log
         self.entry = entry
+
+    def meter(self, entry: AccessLogEntry | None = None) -> UsageMeter | None:
+        """Return what counts the tokens of a request; None if neither the log nor a limit needs them.
+
+        entry   of the request in the access log; None for that of the call
+        """
+        entry = entry or self.entry
+        bucket = None if self._allowance is None else self._allowance.usage
+        if bucket is None and entry is None:
+            return None
+        from frontends.shared.usage_meter import UsageMeter
+
+        return UsageMeter(bucket, entry)
 
     def renew_with(self, renew: Callable[[], Caller]) -> None:
         """Let `count_request` check the caller again after its cached identification has expired.

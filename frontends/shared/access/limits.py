@@ -1,19 +1,15 @@
-"""Limits of a caller: requests per second, and simultaneous requests."""
+"""Limits of a caller: requests per second, simultaneous requests, and tokens per minute."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from core.errors import Exhausted
 from frontends.shared.access.bucket_table import BucketRange, BucketTable
-
-Clock = Callable[[], float]
-
-_LONGEST_NS = 2**60  # 36 years: upper bound of the time to fill a bucket, so that no sum overflows
-_LOST = -1  # the slot belongs to another caller by now
+from frontends.shared.access.caller_bucket import LONGEST_NS, LOST, CallerBucket, Clock
+from frontends.shared.access.usage_bucket import UsageBucket
 
 
 @dataclass(frozen=True)
@@ -23,19 +19,20 @@ class Limits:
     rate: float = 0.0  # requests a second, over a long time
     burst: float = 0.0  # requests at once after a pause; at least 1; if 0, as many as `rate`
     concurrent: int = 0  # requests at a time
+    tokens: int = 0  # that models read and generate for the caller in a minute
 
     def __bool__(self) -> bool:
-        return self.rate > 0 or self.concurrent > 0
+        return self.rate > 0 or self.concurrent > 0 or self.tokens > 0
 
     @property
     def interval_ns(self) -> int:
         """Nanoseconds in which the bucket gains one request."""
-        return max(1, min(_LONGEST_NS, math.ceil(1e9 / self.rate)))
+        return max(1, min(LONGEST_NS, math.ceil(1e9 / self.rate)))
 
     @property
     def tolerance_ns(self) -> int:
         """Nanoseconds in which the bucket gains all but one of the requests that it holds when full."""
-        return int(min(_LONGEST_NS, (self.depth - 1.0) * self.interval_ns))
+        return int(min(LONGEST_NS, (self.depth - 1.0) * self.interval_ns))
 
     @property
     def depth(self) -> float:
@@ -43,38 +40,29 @@ class Limits:
         return max(1.0, self.burst or self.rate)
 
 
-class Allowance:
+class Allowance(CallerBucket):
     """Counts the requests of one caller, and refuses those above its limits.
 
-    A bucket that time fills has the requests that the rate still permits; a counter has those in flight. Both
-    are in the table, which other workers may share.
+    A bucket that time fills has the requests that the rate still permits; a counter has those in flight.
 
-    clock_s   monotonic time in seconds, equal in all processes of the machine
-    ranges    slots that may hold its bucket, in order of preference
+    usage   the bucket of the tokens that models read and generate for it; None for no limit
     """
 
-    __slots__ = (
-        "_buckets",
-        "_clock_s",
-        "_interval_ns",
-        "_limits",
-        "_range",
-        "_ranges",
-        "_slot",
-        "_tolerance_ns",
-    )
+    __slots__ = ("_interval_ns", "_limits", "_tolerance_ns", "usage")
 
     def __init__(
-        self, limits: Limits, table: BucketTable, ranges: tuple[BucketRange, ...], clock_s: Clock
+        self,
+        limits: Limits,
+        table: BucketTable,
+        ranges: tuple[BucketRange, ...],
+        clock_s: Clock,
+        usage: UsageBucket | None = None,
     ):
+        super().__init__(table, ranges, clock_s)
         self._limits = limits
-        self._buckets = table.buckets
-        self._ranges = ranges
-        self._clock_s = clock_s
         self._interval_ns = limits.interval_ns if limits.rate else 0
         self._tolerance_ns = limits.tolerance_ns if limits.rate else 0
-        self._range = ranges[0]
-        self._slot = -1
+        self.usage = usage
 
     def enter(self) -> int:
         """Count a new request, and return the slot for its call of `leave`.
@@ -102,8 +90,8 @@ class Allowance:
         """Count one request in the rate. Raises Exhausted if the bucket is empty; then nothing is counted."""
         if not self._interval_ns:
             return
-        wait_ns = _LOST
-        while wait_ns == _LOST:
+        wait_ns = LOST
+        while wait_ns == LOST:
             now_ns = int(self._clock_s() * 1e9)
             slot = self._claimed(now_ns)
             wait_ns = self._buckets.take(
@@ -132,26 +120,8 @@ class Allowance:
         while True:
             slot = self._claimed(int(self._clock_s() * 1e9))
             count = self._buckets.enter(slot, self._range.key, most)
-            if count != _LOST:
+            if count != LOST:
                 return slot, count
-
-    def _claimed(self, now_ns: int) -> int:
-        """Return the slot of the caller's bucket, which is claimed if the caller has none.
-
-        While no slot of the caller's own range is free, it is a slot that the caller shares with others.
-        """
-        own = self._range is self._ranges[0] and self._slot >= 0
-        if own and self._buckets.key(self._slot) == self._range.key:
-            return self._slot
-        for found in self._ranges:
-            slot = self._buckets.claim(found.first, found.count, found.key, now_ns)
-            if slot >= 0:
-                break
-        else:  # even the reserve is full: share its first slot, under the key of its owner
-            slot = found.first
-            found = replace(found, key=self._buckets.key(slot))
-        self._range, self._slot = found, slot
-        return slot
 
 
 class Allowances:
@@ -167,7 +137,11 @@ class Allowances:
         def found(name: str, limits: Limits, known: bool) -> Allowance:
             text = f"{limits.rate} {limits.burst} {limits.concurrent}"
             ranges = tuple(table.ranges(name, text, known=known))
-            return Allowance(limits, table, ranges, clock_s)
+            if not limits.tokens:
+                return Allowance(limits, table, ranges, clock_s)
+            own = tuple(table.ranges(name, f"tokens {limits.tokens}", known=known))
+            bucket = UsageBucket(limits.tokens, table, own, clock_s)
+            return Allowance(limits, table, ranges, clock_s, bucket)
 
         self._found = found
 

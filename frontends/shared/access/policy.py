@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from core.errors import forbidden
 from frontends.shared.access.active_call import ActiveCall
 from frontends.shared.access.bucket_table import BucketTable
+from frontends.shared.access.caller_bucket import Clock
 from frontends.shared.access.credentials import Credentials, network_of
-from frontends.shared.access.limits import Allowance, Allowances, Clock, Limits
+from frontends.shared.access.limits import Allowance, Allowances, Limits
 from frontends.shared.access.roles import CATEGORIES, Requirement
 from frontends.shared.access.tokens import digest_of, token_file
 from frontends.shared.access.unauthenticated import Unauthenticated
@@ -85,7 +86,7 @@ class AccessPolicy:
         if options.auth_jwks:
             self._issuer = import_module("frontends.shared.access.jwt").Issuer(options)
         self._open = frozenset(options.auth_open if self._knows_callers else CATEGORIES)
-        self._limits = Limits(options.limit_rate, options.limit_burst, options.limit_concurrency)
+        self._limits = _limits_of(options)
         self._allowances = Allowances(clock, table())
         self._callers: OrderedDict[bytes, Caller] = OrderedDict()
 
@@ -97,8 +98,7 @@ class AccessPolicy:
 
         Raises CoreError for files that cannot be read or used.
         """
-        limited = options.limit_rate > 0 or options.limit_concurrency > 0
-        if not (options.auth_tokens or options.auth_jwks or limited):
+        if not (options.auth_tokens or options.auth_jwks or _limits_of(options)):
             return None
         return cls(options, table=table)
 
@@ -193,3 +193,9 @@ class AccessPolicy:
     def _forget(self) -> None:
         self._callers.clear()
         self.generation += 1
+
+
+def _limits_of(options: SharedOptions) -> Limits:
+    return Limits(
+        options.limit_rate, options.limit_burst, options.limit_concurrency, options.limit_tokens
+    )

@@ -26,6 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second")
     parser.add_argument("--burst", type=float, default=0.0, help="requests at once after a pause")
     parser.add_argument("--concurrent", type=int, default=0, help="requests in flight")
+    parser.add_argument("--tokens", type=int, default=0, help="tokens of language models a minute")
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -34,7 +35,7 @@ def run(namespace: argparse.Namespace) -> int:
     Only the token goes to stdout, so that `TOKEN=$(core token …)` works; all other text goes to stderr.
     """
     token = new_token()
-    limits = Limits(namespace.rate, namespace.burst, namespace.concurrent)
+    limits = Limits(namespace.rate, namespace.burst, namespace.concurrent, namespace.tokens)
     try:
         line = line_of(namespace.name, namespace.role, token, limits)
         if namespace.file is None:

@@ -1,7 +1,7 @@
 """The file of tokens: one line for each token, with its hash.
 
     # name   roles         hash          limits (optional)
-    alice    infer         sha256:9f86…  rate=100 burst=200 concurrent=16
+    alice    infer         sha256:9f86…  rate=100 burst=200 concurrent=16 tokens=90000
     deploy   read,manage   sha256:60303…
 
 A name may have several lines, so that a new token can replace an old one that is still in use.
@@ -20,6 +20,7 @@ from frontends.shared.access.limits import Limits
 from frontends.shared.access.roles import ROLES
 
 _PREFIX = "core_"  # lets secret scanners find a token that was committed to a repository
+_LIMITS = ("rate", "burst", "concurrent", "tokens")  # fields of Limits
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:/-]{0,127}")
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")
 
@@ -52,7 +53,7 @@ def line_of(name: str, roles: list[str], token: str, limits: Limits | None = Non
     if limits is not None:
         shown += [
             f"{key}={f'{value:.9f}'.rstrip('0').rstrip('.')}"
-            for key in ("rate", "burst", "concurrent")
+            for key in _LIMITS
             if (value := getattr(limits, key))
         ]
     line = "  ".join(shown)
@@ -88,7 +89,8 @@ def read_tokens(text: str, origin: str) -> dict[bytes, TokenHolder]:
         if len(words) < 3:
             raise invalid(
                 f"{where}: expected <name> <role>[,<role>] sha256:<64 hex digits> "
-                f"[rate=<number>] [burst=<number>] [concurrent=<number>], found {len(words)} words"
+                "[rate=<number>] [burst=<number>] [concurrent=<number>] [tokens=<number>], "
+                f"found {len(words)} words"
             )
         digest = _digest(words[2], where)
         if digest in found:
@@ -128,14 +130,19 @@ def _limits(words: list[str], where: str) -> Limits | None:
     found: dict[str, float] = {}
     for word in words:
         key, _, value = word.partition("=")
-        if key not in ("rate", "burst", "concurrent") or key in found:
-            raise invalid(f"{where}: limits are rate=, burst= and concurrent=, each once")
+        if key not in _LIMITS or key in found:
+            raise invalid(f"{where}: limits are rate=, burst=, concurrent= and tokens=, each once")
         found[key] = _number(key, value, where)
-    return Limits(found.get("rate", 0.0), found.get("burst", 0.0), int(found.get("concurrent", 0)))
+    return Limits(
+        found.get("rate", 0.0),
+        found.get("burst", 0.0),
+        int(found.get("concurrent", 0)),
+        int(found.get("tokens", 0)),
+    )
 
 
 def _number(key: str, text: str, where: str) -> float:
-    form = r"[0-9]{1,9}" if key == "concurrent" else r"[0-9]{1,9}(\.[0-9]{1,9})?"
+    form = r"[0-9]{1,9}" if key in ("concurrent", "tokens") else r"[0-9]{1,9}(\.[0-9]{1,9})?"
     if re.fullmatch(form, text) is None:
         raise invalid(f"{where}: {key}= takes a number of at least 0")
     return float(text)

@@ -112,6 +112,7 @@ class Event(NamedTuple):
     prompt_tokens   number of tokens of the prompt, in the last event at the latest; 0 in events without it
     cached_tokens   number of tokens of the prompt that were not computed again, where prompt_tokens is set
     count           number of tokens generated since the event before; 0: the length of `tokens`
+    stop            the stop string that has ended the text, in the last event; "" if none has
     """
 
     text: str = ""
@@ -121,6 +122,7 @@ class Event(NamedTuple):
     prompt_tokens: int = 0
     cached_tokens: int = 0
     count: int = 0  # type: ignore[assignment]  # in place of tuple.count
+    stop: str = ""
 
 
 @dataclass(frozen=True, slots=True)

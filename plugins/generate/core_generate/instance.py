@@ -14,6 +14,7 @@ import numpy as np
 
 import core
 from core.batch import Batch
+from core.costs import report_cost
 from core.errors import cancelled, internal, invalid
 from core.request import InferenceRequest
 from core.similar import did_you_mean
@@ -79,6 +80,7 @@ class EngineInstance(core.ModelInstance):
                 "model_transaction_policy { decoupled: true } in config.pbtxt for 'stream'"
             )
         run = GenerationRun(batch, asked, self.model.engine, self.model.measured, self.loop, done)
+        report_cost(request, run)
         self.model.measured.running += 1
         request.on_cancel(run.cancel)
         if self.model.engine.quick:

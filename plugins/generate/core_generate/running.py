@@ -25,6 +25,7 @@ from core_generate.reading import GenerateRequest
 from core_generate.spans import describe_generation, describe_request
 
 _ONE = (1,)
+_OF_THE_END = {"finish_reason", "stop_reason"}  # outputs whose value comes with the last response
 _LOWEST = -9999.0  # what JSON has for the logarithm of 0, as in vLLM
 
 Done = Callable[["BaseException | None"], None]
@@ -52,7 +53,7 @@ class GenerationRun:
         self._request = batch.requests[0]
         self._asked = asked
         # Whether an event needs no outputs but `text_output` and, perhaps, `finish_reason`.
-        self._plain = asked.stream and not asked.prepend and asked.returns <= {"finish_reason"}
+        self._plain = asked.stream and not asked.prepend and asked.returns <= _OF_THE_END
         self._engine = engine
         self._measured = measured
         self._loop = loop
@@ -95,6 +96,13 @@ class GenerationRun:
         if self._generation is not None:
             self._generation.cancel()
         self._loop.call_soon(self._finish, cancelled())
+
+    def token_counts(self) -> tuple[int, int]:
+        """Return the tokens of the prompt, -1 until the engine reports them, and those generated so far.
+
+        With it, a run is the cost of its request (core.costs). Any thread.
+        """
+        return self._prompt_tokens or -1, self._tokens
 
     # any thread, one call at a time ----------------------------------------
 
@@ -185,7 +193,7 @@ class GenerationRun:
 
     def _text_outputs(self, text: str) -> list[Tensor]:
         """Return the outputs of a response that is `_plain` and not the last."""
-        if self._asked.returns:
+        if "finish_reason" in self._asked.returns:
             return [text_tensor("text_output", text), _GOES_ON]
         return [text_tensor("text_output", text)]
 
@@ -210,6 +218,8 @@ class GenerationRun:
             ),
             "token_ids": lambda: _tensor("token_ids", INT32, event.tokens),
         }
+        if event.finish:
+            made["stop_reason"] = lambda: text_tensor("stop_reason", event.stop)
         return outputs + [make() for name, make in made.items() if name in returns]
 
     def _prompt_text(self) -> str:
@@ -254,7 +264,7 @@ class GenerationRun:
 def merged(events: Sequence[Event]) -> Event:
     """Return one event with the texts, tokens and log probabilities of these events, at least one, in order.
 
-    `finish` is that of the last event, `count` the sum; the other numbers are the largest of the events.
+    `finish` and `stop` are those of the last event, `count` is the sum; the other numbers are the largest.
     """
     last = events[-1]
     if len(events) == 1:
@@ -267,6 +277,7 @@ def merged(events: Sequence[Event]) -> Event:
         max(each.prompt_tokens for each in events),
         max(each.cached_tokens for each in events),
         sum(each.count or len(each.tokens) for each in events),
+        last.stop,
     )
 
 

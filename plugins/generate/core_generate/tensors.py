@@ -27,6 +27,7 @@ RETURNS = {
     "return_num_input_tokens": "num_input_tokens",
     "return_num_output_tokens": "num_output_tokens",
     "return_token_ids": "token_ids",
+    "return_stop_reason": "stop_reason",
 }
 
 # All inputs are optional: the request parameter "task" decides which of them are needed.
@@ -65,6 +66,7 @@ OUTPUTS: dict[str, list[Row]] = {
         ("num_input_tokens", UINT32, [1]),
         ("num_output_tokens", UINT32, [1]),
         ("token_ids", INT32, [-1]),
+        ("stop_reason", BYTES, [1]),
     ],
     "embed": [("embedding", FP32, [-1, -1]), ("num_input_tokens", UINT32, [-1]), *_TOKENS],
     "rank": [("scores", FP32, [-1]), ("num_input_tokens", UINT32, [1]), *_TOKENS],

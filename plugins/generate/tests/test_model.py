@@ -115,6 +115,20 @@ def test_parameters_are_sampling_parameters_unless_the_input_is_given(serve):
     assert text_of([more]) == "abcdef"
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_last_response_names_the_stop_string(serve, stream):
+    flags = ("stream",) * stream + ("return_stop_reason", "return_finish_reason")
+
+    served = serve()
+    *others, last = served.stream(asked("abc", *flags, max_tokens=9, stop=["x", "fg"]), "m")
+    (*_, other) = served.stream(asked("abc", *flags, max_tokens=2, stop=["x"]), "m")
+
+    assert all(list(each) == ["text_output", "finish_reason"] for each in others)
+    assert last["finish_reason"].tolist() == [b"stop"]
+    assert last["stop_reason"].tolist() == [b"fg"]
+    assert other["stop_reason"].tolist() == [b""]
+
+
 def test_one_response_has_all_outputs(serve):
     flags = [
         *("return_finish_reason", "return_cumulative_logprob", "return_logprobs"),

@@ -26,7 +26,8 @@ from frontend_openai.engine_info import GENERATE, EngineInfo
 from frontend_openai.errors import FieldError, wrong
 from frontend_openai.sampling import SamplingFields
 
-TEXT, TOKENS, IMAGES, MESSAGES = "text_input", "prompt_token_ids", "image", "messages"
+TEXT, TOKENS, IMAGES = "text_input", "prompt_token_ids", "image"
+MESSAGES, TOOLS = "messages", "tools"
 SAMPLING, STREAM, WITHOUT_PROMPT = "sampling_parameters", "stream", "exclude_input_in_output"
 _OUTPUT = "text_output"
 
@@ -58,6 +59,7 @@ class Prompt:
     tokens: Sequence[int] = ()
     images: Sequence[bytes] = ()
     messages: bytes = b""  # of a chat, as JSON; for models with an input of that name
+    tools: bytes = b""  # as JSON; for models with an input of that name
     suffix: str | None = None
 
 
@@ -86,7 +88,10 @@ class TextModel:
         self.output = _one_text(signature, "output", _OUTPUT, signature.outputs)
         texts = {name: spec for name, spec in self._inputs.items() if name not in _KNOWN}
         needed = {name: spec for name, spec in texts.items() if not spec.optional}
+        # Whether the backend reports the tokens by core.costs; known after its first request.
+        self.reports_cost = False
         self.takes_messages = MESSAGES in self._inputs
+        self.takes_tools = self.takes_messages and TOOLS in self._inputs
         self._text = MESSAGES
         if TEXT in texts or not self.takes_messages:
             self._text = _one_text(signature, "input", TEXT, needed or texts)
@@ -152,16 +157,20 @@ class TextModel:
             inputs[self._text] = self._tensor(self._text, [text])
         if prompt.messages and self.takes_messages:
             inputs[MESSAGES] = self._tensor(MESSAGES, [prompt.messages])
+        if prompt.tools:
+            inputs[TOOLS] = self._tensor(TOOLS, [prompt.tools])
         if prompt.images:
             files = prompt.images if self.info.is_engine else map(base64.b64encode, prompt.images)
             inputs[IMAGES] = self._tensor(IMAGES, list(files))
+        counts = asked.usage and not self.reports_cost
         for name, wanted in (
             (STREAM, asked.stream),
             (WITHOUT_PROMPT, True),
             ("return_finish_reason", True),
-            ("return_num_input_tokens", asked.usage),
-            ("return_num_output_tokens", asked.usage),
+            ("return_num_input_tokens", counts),
+            ("return_num_output_tokens", counts),
             ("return_logprobs", asked.logprobs),
+            ("return_stop_reason", "stop" in sampling.values),
             ("return_cumulative_logprob", asked.score),
         ):
             if wanted and name in self._inputs:
@@ -221,7 +230,7 @@ class TextModel:
 
 # Inputs that these routes write beside the text, so that none of them is taken for it.
 _KNOWN = {
-    *(TOKENS, IMAGES, MESSAGES, SAMPLING, STREAM, WITHOUT_PROMPT),
+    *(TOKENS, IMAGES, MESSAGES, TOOLS, SAMPLING, STREAM, WITHOUT_PROMPT),
     *("stop", "stop_words", "guided_decoding_guide_type", "guided_decoding_guide"),
 }
 

@@ -25,7 +25,7 @@ class AnswerEvents:
     """The answer of a stream.
 
     parser   None if its text is nothing but content
-    ending   returns the last events; its argument is "stop" or "length"
+    ending   returns the last events, of "stop" or "length" and the stop string that has ended the text
     """
 
     around = None
@@ -35,26 +35,27 @@ class AnswerEvents:
         maker: EventMaker,
         usage: Usage,
         parser: Parser | None,
-        ending: Callable[[str], list[dict[str, Any]]],
+        ending: Callable[[str, str | None], list[dict[str, Any]]],
     ):
         self._maker = maker
         self._usage = usage
         self._parser = parser
         self._ending = ending
-        self._finish = ""
+        self._finish = self._stop = ""
         self._begun = False
 
     def take(self, piece: Piece) -> bytes:
         """Take a piece of the text; return its events."""
         self._usage.count(0, piece)
         self._finish = piece.finish or self._finish
+        self._stop = piece.stop
         return _written([*self._begin(), *self._maker.feed(_parts(self._parser, piece.text))])
 
     def end(self) -> bytes:
         """Return the last events."""
         rest = self._parser.end() if self._parser is not None else ()
         events = [*self._begin(), *self._maker.feed(rest)]
-        return _written([*events, *self._ending(self._finish or "stop")])
+        return _written([*events, *self._ending(self._finish or "stop", self._stop or None)])
 
     def _begin(self) -> list[dict[str, Any]]:
         if self._begun:
@@ -68,6 +69,7 @@ class WholeAnswer:
 
     parts    of the text so far
     finish   "stop" or "length", after the end
+    stop     the stop string that has ended the text; None if none has, or the model does not say it
     """
 
     around = None
@@ -77,11 +79,13 @@ class WholeAnswer:
         self._parser = parser
         self.parts: list[Part] = []
         self.finish = "stop"
+        self.stop: str | None = None
 
     def take(self, piece: Piece) -> bytes:
         """Take a piece of the text; return no events."""
         self._usage.count(0, piece)
         self.finish = piece.finish or self.finish
+        self.stop = piece.stop or None
         self.parts += _parts(self._parser, piece.text)
         return b""
 

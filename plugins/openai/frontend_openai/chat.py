@@ -21,7 +21,7 @@ from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
 from frontend_openai.options import OpenAIOptions
 from frontend_openai.sampling import MOST_CHOICES, SamplingFields, read_sampling
-from frontend_openai.service import logs_usage, run
+from frontend_openai.service import run
 from frontends.http.message import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ async def chat_completions(server: InferenceServer, call: HttpRequest) -> HttpRe
     document.ignore(_WITHOUT_EFFECT)
     document.end()
     model.check(prompt, sampling)
-    counts = fields.usage or not fields.stream or logs_usage(server)
+    counts = fields.usage or not fields.stream
     asked = Asked(fields.stream, counts, fields.logprobs is not None)
     requests = [
         model.request(prompt, seeded(sampling, number), asked) for number in range(fields.n)
     ]
-    usage = Usage(1)
+    usage = Usage(1, counts)
     if fields.stream:
         head = Head("chatcmpl", "chat.completion.chunk", name or "")
         chunks = Chunks(head, fields.usage)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import orjson
 from core_generate.chat import CallArguments, CallBegin, Content, Reasoning
 
-from frontend_openai.events import Chunks, Usage, chat_logprobs
+from frontend_openai.events import Chunks, Usage, chat_logprobs, stopped_by
 from frontend_openai.pieces import Piece, TokenLogprob
 
 
@@ -36,7 +36,7 @@ class ChatEvents:
         self._parser = parser
         self._logprobs = logprobs
         self._held: list[TokenLogprob] = []  # of text that the parser holds back
-        self._finish = ""
+        self._finish = self._stop = ""
         self._calls = False
         self._plain = parser is None and logprobs is None
         self._before, self._behind = chunks.around(
@@ -53,6 +53,7 @@ class ChatEvents:
         """Take a piece of the text; return its events."""
         self._usage.count(0, piece)
         self._finish = piece.finish or self._finish
+        self._stop = piece.stop
         if self._plain:
             text = piece.text
             found = self._before + orjson.dumps(text) + self._behind if text else b""
@@ -104,6 +105,7 @@ class ChatEvents:
                 "delta": delta,
                 "logprobs": logprobs,
                 "finish_reason": finish or None,
+                **stopped_by(self._stop),
             }
         )
 
@@ -132,7 +134,7 @@ class ChatMessage:
         self._parser = parser
         self._logprobs = logprobs
         self._entries: list[TokenLogprob] = []
-        self._finish = ""
+        self._finish = self._stop = ""
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
@@ -141,6 +143,7 @@ class ChatMessage:
         """Take a piece of the text; return no events."""
         self._usage.count(0, piece)
         self._finish = piece.finish or self._finish
+        self._stop = piece.stop
         self._entries += piece.logprobs or ()
         if self._parser is None:
             self._content.append(piece.text)
@@ -185,4 +188,5 @@ class ChatMessage:
             "message": message,
             "logprobs": chat_logprobs(self._entries, self._logprobs or 0) if wanted else None,
             "finish_reason": "tool_calls" if self._calls and finish == "stop" else finish,
+            **stopped_by(self._stop),
         }

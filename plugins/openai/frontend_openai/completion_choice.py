@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from frontend_openai.events import Chunks, Usage, completion_logprobs
+from frontend_openai.events import Chunks, Usage, completion_logprobs, stopped_by
 from frontend_openai.pieces import Piece, TokenLogprob
 
 
@@ -28,7 +28,7 @@ class CompletionEvents:
         self._echo = echo
         self._offset = len(echo)
         self._logprobs = logprobs
-        self._finish = ""
+        self._finish = self._stop = ""
         self._before, self._behind = chunks.around(
             index, b'"text":', b',"logprobs":null,"finish_reason":null'
         )
@@ -42,6 +42,7 @@ class CompletionEvents:
         """Take a piece of the text; return its events."""
         self._usage.count(self._prompt, piece)
         self._finish = piece.finish or self._finish
+        self._stop = piece.stop
         text = piece.text
         if self._echo:
             text, self._echo = self._echo + text, ""
@@ -63,6 +64,7 @@ class CompletionEvents:
                 "text": text,
                 "logprobs": logprobs,
                 "finish_reason": finish or None,
+                **stopped_by(self._stop),
             }
         )
 
@@ -83,12 +85,13 @@ class CompletionText:
         self._offset = len(echo)
         self._logprobs = logprobs
         self._entries: list[TokenLogprob] = []
-        self._finish = ""
+        self._finish = self._stop = ""
 
     def take(self, piece: Piece) -> bytes:
         """Take a piece of the text; return no events."""
         self._usage.count(self._prompt, piece)
         self._finish = piece.finish or self._finish
+        self._stop = piece.stop
         self._text.append(piece.text)
         self._entries += piece.logprobs or ()
         if piece.score is not None:
@@ -109,4 +112,5 @@ class CompletionText:
             if most is None
             else completion_logprobs(self._entries, self._offset, most),
             "finish_reason": self._finish or "stop",
+            **stopped_by(self._stop),
         }

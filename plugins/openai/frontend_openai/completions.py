@@ -18,7 +18,7 @@ from frontend_openai.generation import Generation
 from frontend_openai.models import TextModels
 from frontend_openai.options import OpenAIOptions
 from frontend_openai.sampling import MOST_CHOICES, SamplingFields, is_tokens, read_sampling
-from frontend_openai.service import logs_usage, run
+from frontend_openai.service import run
 from frontends.http.message import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ async def completions(server: InferenceServer, call: HttpRequest) -> HttpRespons
     for prompt in prompts:
         model.check(prompt, sampling)
     head = Head("cmpl", "text_completion", name or "")
-    usage = Usage(len(prompts))
-    counts = choices.usage or not choices.stream or logs_usage(server)
+    counts = choices.usage or not choices.stream
+    usage = Usage(len(prompts), counts)
     asked = Asked(choices.stream, counts, choices.logprobs is not None, choices.best > choices.n)
     requests = [
         model.request(prompt, seeded(sampling, number), asked)
@@ -81,7 +81,7 @@ async def completions(server: InferenceServer, call: HttpRequest) -> HttpRespons
         generation = Generation(
             events, model.output, lambda: tail(chunks, usage, choices.usage), error_event
         )
-        return await run(server, call, model, generation, requests, usage, None)
+        return await run(server, call, model, generation, requests, usage, None, order)
     texts = [
         CompletionText(number, usage, echoes[index], choices.logprobs)
         for index, number in enumerate(order)
@@ -93,7 +93,7 @@ async def completions(server: InferenceServer, call: HttpRequest) -> HttpRespons
         members = [each.members(index) for index, each in enumerate(best)]
         return {**head.members, "choices": members, "usage": usage.members()}
 
-    return await run(server, call, model, generation, requests, usage, whole)
+    return await run(server, call, model, generation, requests, usage, whole, order)
 
 
 def seeded(sampling: SamplingFields, number: int) -> SamplingFields:

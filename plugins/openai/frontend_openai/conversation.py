@@ -36,7 +36,27 @@ def prompt_of(
     text = _prompt_text(conversation, model, tools, arguments)
     found = conversation.messages if messages is None else messages
     whole = orjson.dumps(found) if model.takes_messages else b""
-    return Prompt(text, images=conversation.images, messages=whole)
+    given = _given_tools(model, tools)
+    return Prompt(text, images=conversation.images, messages=whole, tools=given)
+
+
+def _given_tools(model: TextModel, tools: Tools) -> bytes:
+    """Return the tools for a model with an input for them, b"" for another model.
+
+    Raises FieldError if they would reach the model neither so nor by a chat template.
+    """
+    if not tools.functions:
+        return b""
+    if model.takes_tools:
+        return orjson.dumps(tools.functions)
+    if model.takes_messages and not model.info.template:
+        raise wrong(
+            "tools",
+            f"model '{model.signature.name}' takes the messages of a chat, but no tools: it needs an "
+            "optional BYTES input 'tools', or the parameter chat_template",
+            "unsupported",
+        )
+    return b""
 
 
 def _prompt_text(

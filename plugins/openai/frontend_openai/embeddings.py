@@ -1,6 +1,7 @@
-"""POST /v1/embeddings: a vector for each text, by engines of the task "embed".
+"""POST /v1/embeddings: a vector for each text, by engines of the task "embed" and by encoders.
 
 input ─► one request with all texts, or one for each list of tokens ─► rows ─► JSON
+      ─► Encoder ───────────────────────────────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from core.request import InferenceRequest
 from core.tensor import Tensor
 from frontend_openai.adapter import TOKENS
 from frontend_openai.document import Document, read_document
+from frontend_openai.embedding_models import EmbeddingModels, embedded
 from frontend_openai.errors import wrong
-from frontend_openai.events import Usage
-from frontend_openai.models import model_of_task
+from frontend_openai.models import known_model, task_of
 from frontend_openai.sampling import is_tokens
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.services.traced import submit
@@ -36,9 +37,12 @@ _EMBED = "embed"
 async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Compute the embeddings of texts or lists of tokens."""
     document = read_document(call.body)
-    name, _ = model_of_task(server, document, (_EMBED,), "computes no embeddings")
+    name = known_model(server, document)
     call.captures = {"model": name, "version": None}
-    requests = _read_inputs(document, name)
+    encoder = await EmbeddingModels.of(server).encoder(name)
+    if encoder is None:
+        task_of(server, name, (_EMBED,), "computes no embeddings")
+    inputs = _read_inputs(document)
     form = document.text("encoding_format") or "float"
     if form not in ("float", "base64"):
         raise wrong("encoding_format", f"expected float or base64, found {form[:50]}")
@@ -46,11 +50,14 @@ async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse
         raise wrong("dimensions", f"model '{name}' does not support this", "unsupported")
     document.ignore(("user",))
     document.end()
-    call.asked = requests[0]
-    responses = await _responses(server, call, requests)
-    rows = np.concatenate([embedding_rows(each) for each in responses])
-    tokens = sum(int(each.output("num_input_tokens").array.sum()) for each in responses)
-    call.usage = Usage(1, tokens)
+    if encoder is not None:
+        rows, tokens = await embedded(server, call, encoder, inputs, "input[{}]".format)
+    else:
+        requests = _requests(inputs, name)
+        call.asked = requests[0]
+        responses = await _responses(server, call, requests)
+        rows = np.concatenate([embedding_rows(each) for each in responses])
+        tokens = sum(int(each.output("num_input_tokens").array.sum()) for each in responses)
     data = [
         {"object": "embedding", "index": index, "embedding": _written(row, form)}
         for index, row in enumerate(rows)
@@ -60,7 +67,8 @@ async def embeddings(server: InferenceServer, call: HttpRequest) -> HttpResponse
     return HttpResponse(200, JSON_HEADERS, orjson.dumps(found, option=orjson.OPT_SERIALIZE_NUMPY))
 
 
-def _read_inputs(document: Document, name: str) -> list[InferenceRequest]:
+def _read_inputs(document: Document) -> list[Any]:
+    """Return the texts, or the lists of tokens."""
     found = document.take("input")
     if type(found) is str or (found and is_tokens(found)):
         found = [found]
@@ -69,18 +77,26 @@ def _read_inputs(document: Document, name: str) -> list[InferenceRequest]:
             "input",
             f"expected a string, a list of tokens, or a list of 1 to {MOST_INPUTS} of these",
         )
-    if all(type(each) is str for each in found):
-        texts = np.array([each.encode() for each in found], object)
-        tensor = Tensor("text_input", BYTES, (len(found),), array=texts)
+    if not all(type(each) is str for each in found):
+        for number, each in enumerate(found):
+            if not (each and is_tokens(each)):
+                raise wrong(
+                    f"input[{number}]", "expected a list of tokens, as the others or the first"
+                )
+    return found
+
+
+def _requests(inputs: list[Any], name: str) -> list[InferenceRequest]:
+    """Return the requests to an engine: one for all texts, or one for each list of tokens."""
+    if type(inputs[0]) is str:
+        texts = np.array([each.encode() for each in inputs], object)
+        tensor = Tensor("text_input", BYTES, (len(inputs),), array=texts)
         return [InferenceRequest(name, {tensor.name: tensor})]
-    for number, each in enumerate(found):
-        if not (each and is_tokens(each)):
-            raise wrong(f"input[{number}]", "expected a list of tokens, as the others or the first")
     return [
         InferenceRequest(
             name, {TOKENS: Tensor(TOKENS, INT32, (len(each),), array=np.array(each, np.int32))}
         )
-        for each in found
+        for each in inputs
     ]
 
 

@@ -76,6 +76,12 @@ def _members(
     return {"message": text, "type": kind, "param": param, "code": code or _CODES.get(status)}
 
 
+def encodable_error(error: CoreError) -> CoreError:
+    """Return an error whose message has no lone surrogate, such as a model's text may have."""
+    message = error.message.encode("utf-8", "backslashreplace").decode()
+    return error if message == error.message else CoreError(error.kind, message)
+
+
 def encodable(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members without lone surrogates, which names of a request may have."""
     return {

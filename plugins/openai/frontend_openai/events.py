@@ -16,6 +16,7 @@ from core.errors import CoreError
 from frontend_openai.errors import members_of
 from frontend_openai.pieces import Piece, TokenLogprob
 from frontends.http.errors import status_of
+from frontends.shared.usage_meter import CountsTokens
 
 DONE = b"data: [DONE]\n\n"
 
@@ -68,15 +69,17 @@ def error_event(error: CoreError) -> bytes:
 
 
 class Usage:
-    """Counts the tokens of one call.
+    """Counts the tokens of one call for its client.
 
-    prompts         of the call: several choices of one prompt count it once
-    prompt_tokens   of each prompt; -1 if not known yet
+    prompts   of the call: several choices of one prompt count it once
+    wanted    whether the response has the usage
     """
 
-    def __init__(self, prompts: int, prompt_tokens: int = -1):
-        self._prompts = [prompt_tokens] * prompts
+    def __init__(self, prompts: int, wanted: bool = True):
+        self.wanted = wanted
+        self._prompts = [-1] * prompts  # tokens of each; -1 if not known yet
         self._tokens = -1
+        self._costs: list[tuple[int, CountsTokens]] = []
 
     def count(self, prompt: int, piece: Piece) -> None:
         """Count a piece of the text of a prompt, by its number."""
@@ -85,13 +88,18 @@ class Usage:
         if piece.tokens >= 0:
             self._tokens = max(self._tokens, 0) + piece.tokens
 
-    def token_counts(self) -> tuple[int, int]:
-        """Return the tokens of all prompts, and the generated ones; -1 where the model does not count."""
-        known = [each for each in self._prompts if each >= 0]
-        return (sum(known) if known else -1), self._tokens
+    def follow(self, prompt: int, cost: CountsTokens) -> None:
+        """Count the cost of a text of a prompt; then pieces do not count."""
+        self._costs.append((prompt, cost))
 
     def members(self) -> dict[str, Any] | None:
         """Return the usage; None if the model does not count."""
+        if self._costs:
+            self._tokens = 0
+        for number, cost in self._costs:
+            prompt_tokens, tokens = cost.token_counts()
+            self._prompts[number] = max(self._prompts[number], prompt_tokens)
+            self._tokens += max(tokens, 0)
         if self._tokens < 0 and max(self._prompts, default=-1) < 0:
             return None
         prompt = sum(each for each in self._prompts if each > 0)
@@ -101,6 +109,11 @@ class Usage:
             "completion_tokens": tokens,
             "total_tokens": prompt + tokens,
         }
+
+
+def stopped_by(stop: str) -> dict[str, str]:
+    """Return the member of a choice that names the stop string which has ended its text, as vLLM's."""
+    return {"stop_reason": stop} if stop else {}
 
 
 def chat_logprobs(entries: Iterable[TokenLogprob], most: int) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from core.backlog import Backlog
+from core.costs import forget_cost
 from core.errors import CoreError, internal, unavailable
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
+from frontend_openai.errors import encodable_error
 from frontend_openai.pieces import Piece, PieceReader
 from frontends.http.native.event_stream import EventQueue, PartWriter, TextEvents
 
@@ -69,15 +71,18 @@ class Generation:
         self._over = False
 
     def start(
-        self, submit: Callable[[InferenceRequest], Reply], requests: Sequence[InferenceRequest]
+        self, submit: Callable[[int, InferenceRequest], Reply], requests: Sequence[InferenceRequest]
     ) -> Reply:
-        """Submit one request for each choice; return the first reply. Raises the CoreError of a refusal."""
+        """Submit one request for each choice; return the first reply. Raises the CoreError of a refusal.
+
+        submit   takes the number of a request and the request
+        """
         first = None
         try:
             for number, request in enumerate(requests):
                 self._running[number] = request
                 self._backlog.enter(request)
-                reply = submit(request)
+                reply = submit(number, request)
                 first = first or reply
                 listener = _Listener(self, number, self._events)
                 reply.listen(listener.texts)
@@ -170,7 +175,9 @@ class Generation:
         self._add(self._choices[number].take(piece))
 
     def _end_choice(self, number: int) -> None:
-        self._backlog.leave(self._running.pop(number))
+        request = self._running.pop(number)
+        self._backlog.leave(request)
+        forget_cost(request)
         if rest := self._readers[number].end():
             self._take(number, Piece(rest))
         self._left -= 1
@@ -192,7 +199,7 @@ class Generation:
             return
         self._error = error
         if self._begun:
-            self._add(self._error_event(error))
+            self._add(self._error_event(encodable_error(error)))
         self._close()
 
     def _close(self) -> None:
@@ -201,6 +208,7 @@ class Generation:
         running, self._running = self._running, {}
         for request in running.values():
             request.cancel()
+            forget_cost(request)
         self._events.end()
 
 

@@ -9,11 +9,11 @@ import secrets
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import orjson
-from core_generate.chat.anthropic import error_document, read_message_request
+from core_generate.chat.anthropic import BUDGET, error_document, read_message_request
 from core_generate.chat.anthropic_events import MessageEvents, message, sse
 
 from core.errors import CoreError
-from frontend_openai.adapter import Asked
+from frontend_openai.adapter import Asked, TextModel
 from frontend_openai.answers import AnswerEvents, WholeAnswer
 from frontend_openai.conversation import prompt_of, sampling_of, text_parser
 from frontend_openai.document import read_object
@@ -27,6 +27,8 @@ from frontends.http.errors import error_answer
 from frontends.http.message import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
+    from core_generate.chat.requests import ChatRequest
+
     from core.server import InferenceServer
 
 _NAMES = {"stop": "stop_sequences"}
@@ -54,6 +56,7 @@ async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     sampling = sampling_of(request, adapter, 0, _NAMES)
     # Every request must have it: a model that cannot limit its text would be of no use here.
     sampling.sources.pop("max_tokens", None)
+    _check_budget(request, model)
     prompt = prompt_of(request.conversation, model, request.tools, request.arguments)
     model.check(prompt, sampling)
     requests = [model.request(prompt, sampling, Asked(request.stream, usage=True))]
@@ -62,14 +65,22 @@ async def messages(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     identifier = f"msg_{secrets.token_hex(12)}"
     if request.stream:
         maker = MessageEvents(identifier, request.model)
-        events = AnswerEvents(maker, usage, parser, lambda end: maker.end(end, **_counts(usage)))
+
+        def ending(finish: str, stop: str | None) -> list[dict[str, Any]]:
+            return maker.end(finish, stop_sequence=stop, **_counts(usage))
+
+        events = AnswerEvents(maker, usage, parser, ending)
         generation = Generation([events], model.output, bytes, _error_event)
         return await run(server, call, model, generation, requests, usage, None)
     answer = WholeAnswer(usage, parser)
     generation = Generation([answer], model.output, bytes, _error_event)
 
     def whole() -> dict[str, Any]:
-        return message(identifier, request.model, answer.parts, answer.finish, **_counts(usage))
+        stop, counts = answer.stop, _counts(usage)
+        parts = answer.parts
+        return message(
+            identifier, request.model, parts, answer.finish, stop_sequence=stop, **counts
+        )
 
     return await run(server, call, model, generation, requests, usage, whole)
 
@@ -86,6 +97,17 @@ async def count_tokens(server: InferenceServer, call: HttpRequest) -> HttpRespon
         raise wrong("messages", "the tokens of images cannot be counted", "unsupported")
     found = await tokenized(server, call, name, prompt.text)
     return json_response({"input_tokens": len(found)})
+
+
+def _check_budget(request: ChatRequest, model: TextModel) -> None:
+    """Raise FieldError for a budget of thinking that the chat template of the model does not read."""
+    if BUDGET in request.arguments and BUDGET not in model.info.template:
+        raise wrong(
+            "thinking.budget_tokens",
+            f"the chat template of model '{model.signature.name}' has no variable {BUDGET}, so nothing would "
+            'keep to it; send "thinking": {"type": "adaptive"}, and limit all tokens with max_tokens',
+            "unsupported",
+        )
 
 
 def message_refusal(error: CoreError) -> HttpResponse:

@@ -116,18 +116,20 @@ def unknown_model(name: str) -> FieldError:
     )
 
 
-def model_of_task(
-    server: InferenceServer, document: Document, tasks: tuple[str, ...], otherwise: str
-) -> tuple[str, str]:
-    """Return the field `model` of a request that needs a model of one of the tasks, and the model's task.
-
-    otherwise   what a model of another task does not do, for the error
-    Raises FieldError for an unknown model, and for one of another task.
-    """
+def known_model(server: InferenceServer, document: Document) -> str:
+    """Return the field `model` of a request. Raises FieldError for an unknown model."""
     name = document.text("model") or ""
     if not server.models.knows(name):
         raise unknown_model(name)
+    return name
+
+
+def task_of(server: InferenceServer, name: str, tasks: tuple[str, ...], otherwise: str) -> str:
+    """Return the task of a model. Raises FieldError if it is none of `tasks`.
+
+    otherwise   what a model of another task does not do, for the error
+    """
     found = info_of(server.models.config(name)).task
     if found not in tasks:
         raise wrong("model", f"model '{name}' {otherwise}; its task is {found}")
-    return name, found
+    return found

@@ -37,6 +37,7 @@ class Piece(NamedTuple):
     prompt_tokens   tokens of the prompt; -1 if unknown
     tokens          new tokens; -1 if unknown
     score           logarithm of the probability of all tokens so far; None if unknown
+    stop            the stop string that has ended the text; "" if none has, or the model does not say it
     """
 
     text: str = ""
@@ -45,6 +46,7 @@ class Piece(NamedTuple):
     prompt_tokens: int = -1
     tokens: int = -1
     score: float | None = None
+    stop: str = ""
 
 
 class PieceReader:
@@ -63,6 +65,7 @@ class PieceReader:
     def read(self, response: InferenceResponse) -> Piece:
         """Return the piece of a response. Raises CoreError(INTERNAL) for outputs that are not understood."""
         text, finish, logprobs, prompt_tokens, tokens, score = "", "", None, -1, -1, None
+        stop = ""
         for tensor in response.outputs:
             name = tensor.name
             if name == self._output:
@@ -71,6 +74,8 @@ class PieceReader:
                 word = _bytes_of(tensor)
                 if word and word != b"None":
                     finish = word.decode("utf-8", "replace")
+            elif name == "stop_reason":
+                stop = _bytes_of(tensor).decode("utf-8", "replace")
             elif name == "num_input_tokens":
                 prompt_tokens = int(tensor.array.flat[0])
             elif name == "num_output_tokens":
@@ -79,7 +84,7 @@ class PieceReader:
                 logprobs = _logprobs_of(tensor)
             elif name == "cumulative_logprob":
                 score = float(tensor.array.flat[0])
-        return Piece(text, finish, logprobs, prompt_tokens, tokens, score)
+        return Piece(text, finish, logprobs, prompt_tokens, tokens, score, stop)
 
     def end(self) -> str:
         """Return what is left: a mark for a character that was never complete."""

@@ -15,16 +15,15 @@ from core.errors import internal
 from core.request import InferenceRequest
 from core.tensor import Tensor
 from frontend_openai.document import Document, read_document
+from frontend_openai.embedding_models import EmbeddingModels, embedded
 from frontend_openai.embeddings import embedding_rows
 from frontend_openai.errors import wrong
-from frontend_openai.events import Usage
-from frontend_openai.models import model_of_task
+from frontend_openai.models import known_model, task_of
 from frontend_openai.service import json_response
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.traced import submit
 
 if TYPE_CHECKING:
-    from core.response import InferenceResponse
     from core.server import InferenceServer
 
 MOST_DOCUMENTS = 2048
@@ -33,8 +32,10 @@ MOST_DOCUMENTS = 2048
 async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Score how relevant documents are to a query."""
     document = read_document(call.body)
-    name, task = model_of_task(server, document, ("rank", "embed"), "ranks no documents")
+    name = known_model(server, document)
     call.captures = {"model": name, "version": None}
+    encoder = await EmbeddingModels.of(server).encoder(name)
+    task = "" if encoder else task_of(server, name, ("rank", "embed"), "ranks no documents")
     query = document.text("query")
     if query is None:
         raise wrong("query", "expected a string, found nothing")
@@ -43,17 +44,21 @@ async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     returns = document.flag("return_documents") or False
     document.ignore(("user",))
     document.end()
-    embeds = task == "embed"
-    request = _embedding(name, query, texts) if embeds else _ranking(name, query, texts)
-    request.id = call.headers.get("X-Request-Id", "")
-    call.asked = request
-    response = await submit(server, call, request)
-    scores = _cosines(response) if embeds else response.output("scores").array
+    if encoder is not None:
+        rows, tokens = await embedded(server, call, encoder, [query, *texts], _field_of)
+        scores = _cosines(rows)
+    else:
+        embeds = task == "embed"
+        request = _embedding(name, query, texts) if embeds else _ranking(name, query, texts)
+        request.id = call.headers.get("X-Request-Id", "")
+        call.asked = request
+        response = await submit(server, call, request)
+        rows = embedding_rows(response) if embeds else None
+        scores = response.output("scores").array if rows is None else _cosines(rows)
+        tokens = int(response.output("num_input_tokens").array.sum())
     if scores.shape != (len(texts),):
         raise internal(f"model '{name}' has {list(scores.shape)} scores for {len(texts)} texts")
     order = np.argsort(-scores, kind="stable")[:most]
-    tokens = int(response.output("num_input_tokens").array.sum())
-    call.usage = Usage(1, tokens)
     results = [_result(int(at), float(scores[at]), texts, returns) for at in order]
     return json_response(
         {
@@ -64,6 +69,11 @@ async def rerank(server: InferenceServer, call: HttpRequest) -> HttpResponse:
             "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         }
     )
+
+
+def _field_of(number: int) -> str:
+    """Return the field with a text, of the query and the documents behind it."""
+    return f"documents[{number - 1}]" if number else "query"
 
 
 def _read_documents(document: Document) -> list[str]:
@@ -94,9 +104,8 @@ def _embedding(name: str, query: str, texts: list[str]) -> InferenceRequest:
     return InferenceRequest(name, {tensor.name: tensor})
 
 
-def _cosines(response: InferenceResponse) -> Any:
+def _cosines(rows: Any) -> Any:
     """Return the cosine of the angle between the first embedding and each other one, FP32[embeddings - 1]."""
-    rows = embedding_rows(response)
     lengths = np.linalg.norm(rows, axis=1)
     return (rows[1:] @ rows[0]) / np.maximum(lengths[1:] * lengths[0], np.float32(1e-12))
 

@@ -46,7 +46,7 @@ async def responses(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     parser = text_parser(model, request.tools, prompt)
     maker = ResponseEvents(f"resp_{secrets.token_hex(24)}", body, int(time.time()))
     if request.stream:
-        events = AnswerEvents(maker, usage, parser, lambda finish: _end(maker, finish, usage))
+        events = AnswerEvents(maker, usage, parser, lambda finish, _: _end(maker, finish, usage))
         generation = Generation([events], model.output, bytes, lambda error: _failed(maker, error))
         return await run(server, call, model, generation, requests, usage, None)
     answer = WholeAnswer(usage, parser)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from core.costs import watch_cost
 from core.errors import CoreError, Kind, invalid
 from core.request import InferenceRequest
 from core.telemetry import log
@@ -19,9 +21,10 @@ from frontend_openai.options import OpenAIOptions
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.route import Service
 from frontends.http.services.traced import submit, traced
-from frontends.shared.options import SharedOptions
+from frontends.shared.usage_meter import CountsTokens
 
 if TYPE_CHECKING:
+    from core.response import Reply
     from core.server import InferenceServer
 
 EVENT_HEADERS = {
@@ -69,11 +72,6 @@ def _check_restriction(server: InferenceServer, call: HttpRequest, category: str
         )
 
 
-def logs_usage(server: InferenceServer) -> bool:
-    """Return whether the access log needs the counts of tokens, also where the client does not."""
-    return bool(SharedOptions.of(server.options).access_log)
-
-
 def json_response(document: Any) -> HttpResponse:
     return HttpResponse(200, JSON_HEADERS, orjson.dumps(document))
 
@@ -86,11 +84,13 @@ async def run(
     requests: Sequence[InferenceRequest],
     usage: Usage,
     whole: Callable[[], dict[str, Any]] | None,
+    order: Sequence[int] = (),
 ) -> HttpResponse:
     """Run the requests of a call; return its response, or the begin of its events.
 
-    usage   counts the tokens; the access log reads it
+    usage   counts the tokens for the client
     whole   returns the whole response, after all texts have ended; None for a stream
+    order   for each request the number of its prompt; empty if all have the same
     Raises CoreError if a request fails before the first event.
     """
     if id := call.headers.get("X-Request-Id", ""):
@@ -98,9 +98,33 @@ async def run(
             request.id = id
     call.asked = requests[0]
     call.reply = generation
-    call.usage = usage
-    first = generation.start(lambda request: submit(server, call, request), requests)
+    first = generation.start(_submitting(server, call, model, usage, order), requests)
     return await traced(first, _respond(generation, whole))
+
+
+def _submitting(
+    server: InferenceServer,
+    call: HttpRequest,
+    model: TextModel,
+    usage: Usage,
+    order: Sequence[int],
+) -> Callable[[int, InferenceRequest], Reply]:
+    """Return a function that submits a request, by its number in the call. Arguments as of `run`."""
+
+    def submitted(number: int, request: InferenceRequest) -> Reply:
+        prompt = order[number] if order else 0
+        if usage.wanted:
+            watch_cost(request, partial(_reported, model, usage, prompt))
+        # Several choices of one prompt count it once.
+        is_first = order.index(prompt) == number if order else not number
+        return submit(server, call, request, counts_prompt=is_first)
+
+    return submitted
+
+
+def _reported(model: TextModel, usage: Usage, prompt: int, cost: CountsTokens) -> None:
+    model.reports_cost = True
+    usage.follow(prompt, cost)
 
 
 async def _respond(

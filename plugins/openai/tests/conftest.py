@@ -246,6 +246,7 @@ LETTERS = {
     "thinker": letters_config(
         text="<think>hm</think>yes", template=TOOL_TEMPLATE + "{# <think> #}"
     ),
+    "budget": letters_config(text="yes", template="{{ thinking_budget }}"),
     "vectors": letters_config(task="embed"),
     "scores": letters_config(task="rank"),
     "forever": letters_config(context="100000000"),

@@ -2,9 +2,16 @@
 
 import json
 
+import numpy as np
 import pytest
 
+import core
+
 CHAT = "/v1/chat/completions"
+
+
+def texts(value):
+    return np.array([value.encode()], object)
 
 
 def user(text):
@@ -253,3 +260,69 @@ def test_a_request_of_too_many_values_is_refused_before_they_are_made(client):
     answer = connection.getresponse()
     assert answer.status == 400
     assert "JSON values" in json.loads(answer.read())["error"]["message"]
+
+
+TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+
+
+def test_tools_reach_a_model_with_an_input_for_them(open_server, connect):
+    server, port = open_server()
+    seen = []
+
+    def chat(messages, tools=None):
+        seen.append((json.loads(messages[0]), None if tools is None else json.loads(tools[0])))
+        return {"text_output": texts("yes")}
+
+    inputs = {"messages": ("BYTES", [1]), "tools": ("BYTES", [1])}
+    server.bind("chat", chat, inputs=inputs, outputs={"text_output": ("BYTES", [1])})
+    body = {"model": "chat", "messages": user("x")}
+
+    assert connect(port).ask(CHAT, {**body, "tools": [TOOL]})[0] == 200
+    assert connect(port).ask(CHAT, body)[0] == 200
+
+    assert [tools for _, tools in seen] == [[TOOL], None]
+
+
+def test_tools_are_refused_by_a_model_that_takes_messages_alone(open_server, connect):
+    server, port = open_server()
+    server.bind(
+        "chat",
+        lambda messages: {"text_output": texts("yes")},
+        inputs={"messages": ("BYTES", [1])},
+        outputs={"text_output": ("BYTES", [1])},
+    )
+    body = {"model": "chat", "messages": user("x"), "tools": [TOOL]}
+
+    status, found = connect(port).ask(CHAT, body)
+
+    assert (status, found["error"]["param"]) == (400, "tools")
+    assert "needs an optional BYTES input 'tools'" in found["error"]["message"]
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/completions", "/v1/messages", "/v1/responses"])
+def test_a_lone_surrogate_in_an_error_breaks_no_stream(open_server, connect, models, path):
+    server, port = open_server()
+
+    def broken(text_input):
+        yield {"text_output": texts("begun")}
+        models.gate.wait(10)
+        raise core.CoreError(core.errors.Kind.UNAVAILABLE, "no \udc80 more")
+
+    tensors = {"inputs": {"text_input": ("BYTES", [1])}, "outputs": {"text_output": ("BYTES", [1])}}
+    server.bind("torn", broken, **tensors)
+    body = {"model": "torn", "messages": user("x"), "stream": True}
+    if path == "/v1/completions":
+        body = {"model": "torn", "prompt": "x", "stream": True}
+    elif path == "/v1/responses":
+        body = {"model": "torn", "input": "x", "stream": True}
+
+    if path == "/v1/messages":
+        body["max_tokens"] = 9
+
+    models.gate.clear()
+    answer = connect(port).begin(path, body).getresponse()
+    models.gate.set()
+    answer = answer.read().decode()
+
+    assert "begun" in answer
+    assert "no \\\\udc80 more" in answer

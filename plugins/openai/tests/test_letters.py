@@ -299,3 +299,36 @@ def test_a_response_reports_the_load_where_a_request_asks(sdk, stream):
     assert found.startswith("JSON {")
     assert json.loads(found[5:])["named_metrics"]["max_token_capacity"] > 0
     assert report() is None
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_stop_string_that_ends_a_text_is_named_as_by_vllm(sdk, stream):
+    chat = {"model": "poem", "messages": user("x"), "stream": stream}
+    text = {"model": "poem", "prompt": "x", "max_tokens": 100, "stream": stream}
+
+    def last(answer):
+        return (list(answer)[-1] if stream else answer).choices[0]
+
+    for stop, expected in ((["never", " STOP"], " STOP"), (["never"], None)):
+        for choice in (
+            last(sdk.chat.completions.create(**chat, stop=stop)),
+            last(sdk.completions.create(**text, stop=stop)),
+        ):
+            assert choice.finish_reason == "stop"
+            assert getattr(choice, "stop_reason", None) == expected
+
+
+def test_a_stream_with_usage_is_written_as_quickly_as_one_without(sdk, monkeypatch):
+    from frontend_openai.generation import Generation
+
+    slowly, receive = [], Generation.receive
+    monkeypatch.setattr(Generation, "receive", lambda *each: (slowly.append(1), receive(*each))[1])
+    body = {"model": "letters", "messages": user("x"), "max_completion_tokens": 200}
+    body |= {"stream": True, "stream_options": {"include_usage": True}}
+    first = list(sdk.chat.completions.create(**body))  # the server learns how the model reports
+
+    slowly.clear()
+    parts = list(sdk.chat.completions.create(**body))
+
+    assert len(parts) > 50 and len(slowly) < 10
+    assert parts[-1].usage == first[-1].usage and parts[-1].usage.completion_tokens == 200

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from frontends.shared.access.tokens import line_of
+
 anthropic = pytest.importorskip("anthropic")
 
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
@@ -69,12 +71,33 @@ async def test_many_async_streams(letters):
     assert [len(each) for each in found] == [5 + number for number in range(8)]
 
 
-def test_stop_sequences_end_the_text(sdk):
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_stop_sequence_that_ends_the_text_is_named(sdk, stream):
+    def answered(*stops):
+        body = {"model": "poem", "messages": user("x"), "max_tokens": 100}
+        if not stream:
+            return sdk.messages.create(**body, stop_sequences=stops)
+        with sdk.messages.stream(**body, stop_sequences=stops) as events:
+            return events.get_final_message()
+
+    found, other = answered("never", " STOP"), answered("never")
+
+    assert (found.content[0].text, found.stop_reason) == ("one two", "stop_sequence")
+    assert found.stop_sequence == " STOP"
+    assert (other.stop_reason, other.stop_sequence) == ("end_turn", None)
+
+
+def test_a_budget_of_thinking_that_no_template_reads_is_refused(sdk):
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+
+    with pytest.raises(anthropic.BadRequestError, match=r"thinking\.budget_tokens: .*thinker"):
+        sdk.messages.create(model="thinker", messages=user("x"), max_tokens=2000, thinking=thinking)
     found = sdk.messages.create(
-        model="poem", messages=user("x"), max_tokens=100, stop_sequences=[" STOP"]
+        model="budget", messages=user("x"), max_tokens=2000, thinking=thinking
     )
 
-    assert (found.content[0].text, found.stop_reason) == ("one two", "end_turn")
+    # The model repeats the last letter of its prompt: the template has written the budget.
+    assert found.usage.input_tokens == len("<s>1024") - 2
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -224,3 +247,23 @@ def test_a_deadline_ends_a_message(client, models):
     status, found = client.ask(MESSAGES, body, {"grpc-timeout": "200m"})
 
     assert (status, found["error"]["type"]) == (504, "timeout_error")
+
+
+@pytest.mark.parametrize("field", ["api_key", "auth_token"])
+def test_the_package_sends_a_token_as_key_or_as_token(open_server, tmp_path, monkeypatch, field):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    tokens = tmp_path / "tokens"
+    tokens.write_text(line_of("ann", ["infer"], "a" * 32) + "\n")
+    address = f"http://127.0.0.1:{open_server(auth_tokens=str(tokens))[1]}"
+    body = {"model": "words", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+
+    with anthropic.Anthropic(base_url=address, max_retries=0, **{field: "a" * 32}) as client:
+        found = client.messages.create(**body)
+    with (
+        anthropic.Anthropic(base_url=address, max_retries=0, **{field: "b" * 32}) as client,
+        pytest.raises(anthropic.AuthenticationError, match="the token is not known"),
+    ):
+        client.messages.create(**body)
+
+    assert found.content[0].text == "hi "

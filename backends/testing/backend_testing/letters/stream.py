@@ -132,6 +132,7 @@ class Stream:
                 finish,
                 self._prompt_tokens,
                 count=1,
+                stop="" if self._stops is None else self._stops.found,
             )
         )
 

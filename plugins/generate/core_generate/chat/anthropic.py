@@ -33,6 +33,7 @@ _FIELDS = {"model", "messages", "max_tokens", "system", "stop_sequences", "strea
 _FIELDS |= {"top_k", "top_p", "tools", "tool_choice", "thinking", "metadata", "service_tier"}
 _CHOICES = {"auto": "auto", "any": "required", "tool": "named", "none": "none"}
 _HINTS = {"cache_control", "citations"}  # they change no text
+BUDGET = "thinking_budget"  # name of the tokens for thinking in chat templates that limit them
 _MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
@@ -58,12 +59,28 @@ def read_message_request(document: Any, *, counts_only: bool = False) -> ChatReq
             check(message, dict, f"messages[{at}]"), request.conversation, f"messages[{at}]"
         )
     if thinking := get(document, "thinking", dict, ""):
-        kind = check_choice(
-            thinking.get("type"), ("enabled", "disabled", "adaptive"), "thinking.type"
-        )
-        request.arguments["enable_thinking"] = kind != "disabled"
+        _read_thinking(thinking, request)
     request.tools = _read_tools(document)
     return request
+
+
+def _read_thinking(thinking: Mapping[str, Any], request: ChatRequest) -> None:
+    """Set the names for the chat template. Raises FieldError for a wrong field."""
+    check_names(thinking, {"type", "budget_tokens", "display"}, "thinking")
+    kind = check_choice(thinking.get("type"), ("enabled", "disabled", "adaptive"), "thinking.type")
+    if get(thinking, "display", str, "thinking") not in (None, "summarized"):
+        raise FieldError("thinking.display", "this server shows all thinking; leave it out")
+    request.arguments["enable_thinking"] = kind != "disabled"
+    budget = get(thinking, "budget_tokens", int, "thinking")
+    if budget is None or kind == "disabled":
+        return
+    most = request.sampling.get("max_tokens")
+    if budget < 1 or (most is not None and budget >= most):
+        raise FieldError(
+            "thinking.budget_tokens",
+            f"expected at least 1 and less than max_tokens, found {budget}",
+        )
+    request.arguments[BUDGET] = budget
 
 
 def _read_sampling(

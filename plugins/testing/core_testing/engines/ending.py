@@ -22,17 +22,18 @@ class Ending(EngineKit):
 
             expected = whole[: whole.index(stop)]
             assert found.text == expected, f"with the stop string {stop!r} of {whole!r}"
-            assert found.finish == "stop"
+            assert (found.finish, found.events[-1].stop) == ("stop", stop)
 
     def test_of_several_stop_strings_the_first_ends_the_text(self, generating: Generating) -> None:
         whole = generating.ended().text
         stops = (*_parts(whole)[::-1], "\0 never")
-        expected = StopStrings(stops).feed(whole)
+        first = StopStrings(stops)
+        expected = first.feed(whole)
 
         found = generating.ended(generating.greedy(stop=stops))
 
         assert found.text == expected
-        assert found.finish == "stop"
+        assert (found.finish, found.events[-1].stop) == ("stop", first.found)
 
     def test_a_text_is_whole_if_only_the_begin_of_a_stop_string_comes(
         self, generating: Generating
@@ -43,7 +44,7 @@ class Ending(EngineKit):
         found = generating.ended(generating.greedy(stop=stops))
 
         assert found.text == whole.text
-        assert found.finish == whole.finish
+        assert (found.finish, found.events[-1].stop) == (whole.finish, "")
 
     def test_no_text_is_taken_back(self, generating: Generating) -> None:
         whole = generating.ended().text

@@ -16,7 +16,8 @@ class Recorder:
 
     events     in the order of their arrival
     error      the CoreError that has ended the generation; or None
-    mistakes   texts: two calls at once, a call after the last event, an unknown `finish`
+    mistakes   texts: two calls at once, a call after the last event, an unknown `finish`, one that does not
+               fit `stop`
     """
 
     def __init__(self) -> None:
@@ -41,6 +42,8 @@ class Recorder:
                     self.events.append(event)
                     if event.finish not in ("", "stop", "length"):
                         self.mistakes.append(f"finish is '{event.finish}'")
+                    if event.stop and event.finish != "stop":
+                        self.mistakes.append(f"finish is '{event.finish}' with a stop string")
                 self._ended = self._ended or isinstance(event, CoreError) or bool(event.finish)
                 self._arrived.notify_all()
         finally:

