@@ -101,6 +101,11 @@ class EnsembleChain:
         return 0
 
     @property
+    def executing(self) -> dict[str, int]:
+        """Return {}: the steps' models have the instances."""
+        return {}
+
+    @property
     def in_flight(self) -> int:
         """Accepted requests that have not ended."""
         return self._in_flight.count
