@@ -29,10 +29,9 @@ class ConsoleFrontend:
         return is_on(self._server.options)
 
     async def start(self) -> None:
-        """Log where the page is."""
+        """Log that the page is on the HTTP port, in the form of other ports."""
         http = HttpOptions.of(self._server.options)
-        place = f"{http.http_address}:{http.http_port}" if http.http_port else "the HTTP port"
-        logger.info("Started console at %s, path /console", place)
+        logger.info("Started console at %s:%d", http.http_address, http.http_port)
 
     async def stop(self, timeout_s: float) -> None:
         """End the events of all pages, so that the HTTP port need not wait for them."""

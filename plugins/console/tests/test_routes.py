@@ -165,6 +165,14 @@ def test_the_server_stops_at_once_while_a_page_is_open(models, serve):
     assert seconds < 10  # --exit-timeout-secs is 30
 
 
+def test_a_terminal_shows_where_the_page_is(models, serve):
+    served = serve("--terminal=always")
+
+    served.stop()
+
+    assert f"console  \x1b[0mhttp://127.0.0.1:{served.port}/console" in served.log.read_text()
+
+
 def test_without_the_flag_there_is_no_console(models, serve):
     served = serve("--allow-console=false")
 

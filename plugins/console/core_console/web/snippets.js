@@ -48,7 +48,7 @@ const NUMPY = { BOOL: "bool", INT8: "int8", INT16: "int16", INT32: "int32", INT6
 
 function python(model, inputs, outputs, parameters, token, short) {
   const literal = (value) => JSON.stringify(value).replaceAll("true", "True").replaceAll("false", "False");
-  const value = ({ name, datatype, shape, values }) => (short ? `np.array(${isText(datatype) ? JSON.stringify(nested(values, shape)) : literal(nested(values, shape))}, dtype=np.${NUMPY[datatype] || "float32"})` : `np.fromfile(${JSON.stringify(`${name}.bin`)}, dtype=np.${NUMPY[datatype] || "float32"}).reshape(${JSON.stringify(shape)})`);
+  const value = ({ name, datatype, shape, values }) => (short ? `np.array(${isText(datatype) ? JSON.stringify(nested(values, shape)) : literal(nested(values, shape))}, dtype="${NUMPY[datatype] || "float32"}")` : `np.fromfile(${JSON.stringify(`${name}.bin`)}, dtype="${NUMPY[datatype] || "float32"}").reshape(${JSON.stringify(shape)})`);
   const lines = ["import numpy as np", "import tritonclient.http as client", "", `server = client.InferenceServerClient(${JSON.stringify(location.host)}${location.protocol === "https:" ? ", ssl=True" : ""})`, "inputs = []"];
   for (const each of inputs) {
     lines.push(`value = ${value(each)}`, `inputs.append(client.InferInput(${JSON.stringify(each.name)}, list(value.shape), ${JSON.stringify(each.datatype)}))`, "inputs[-1].set_data_from_numpy(value)");
