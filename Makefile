@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools soak-memory lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools soak-memory console-pictures lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -107,6 +107,10 @@ docs: .venv/.installed  ## the pages that are made from the code
 	$(BIN)/python -m frontends.pages docs
 	$(BIN)/python .ci/reference.py docs
 	$(BIN)/python docs/pictures/draw.py
+
+console-pictures: .venv/.test  ## the pictures of the page /console, in docs/pictures; needs Chromium
+	CONSOLE_PICTURES=build/console-pictures CONSOLE_SETTLE_S=60 $(BIN)/pytest plugins/console/tests/test_pictures.py -k light
+	cp $(patsubst %,build/console-pictures/console-%.png,overview model ensemble traces try-image) docs/pictures
 
 docs-site: .venv/.installed  ## the pages as a site, in build/site
 	$(PIP) install --group docs

@@ -129,12 +129,13 @@ def core_workers_starting(options: Options) -> None:
 
 @hookspec(firstresult=True)
 def core_open_trace_exporter(
-    mode: str, settings: Sequence[tuple[str, str]]
+    mode: str, settings: Sequence[tuple[str, str]], options: Options
 ) -> TraceExporter | None:
     """Open the trace exporter of a mode.
 
     mode      of --trace-config=mode=<mode>; "triton" without that option
     settings  (name, value) of each --trace-config=<mode>,<name>=<value>, in their order
+    options   of the server
 
     Called once per server, on the loop thread, when the server is created. Return a
     core.telemetry.tracing.TraceExporter, or None for a mode of another plugin. A plugin takes precedence over

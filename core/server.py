@@ -75,7 +75,7 @@ class InferenceServer:
         self.tracing = Tracer(
             options,
             suffix=f".worker-{exchange.number}" if exchange else "",
-            exporter=open_exporter(options.trace_config),
+            exporter=open_exporter(options),
         )
         self.watch = Watch(options, exchange.number if exchange else None)
         self.manager = ModelManager(

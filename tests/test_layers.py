@@ -77,12 +77,14 @@ READS_ALL = "frontends.commands"
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Distributions that extend a frontend, and what they may import of it: the routes of OpenAI are on its port,
-# platforms answer on ports of HTTP with its services; the supervisor of workers opens the ports and sockets
-# on which their frontends listen. The load generator sends the messages of gRPC.
+# platforms answer on ports of HTTP with its services; the console is a page on its port that shows
+# what explain says; the supervisor of workers opens the ports and sockets on which their frontends listen.
+# The load generator sends the messages of gRPC.
 EXTENDS_A_FRONTEND = {
-    "plugins/tfserving": ("frontends.grpc", "frontends.http"),
-    "plugins/keda": ("frontends.grpc",),
     "plugins/bench": ("frontends.grpc.protocol",),
+    "plugins/console": ("frontends.commands.explain", "frontends.http", "frontends.shared"),
+    "plugins/keda": ("frontends.grpc",),
+    "plugins/tfserving": ("frontends.grpc", "frontends.http"),
     "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
     "plugins/workers": (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from core import plugins
 from core.control.exchange import Changed
 from core.control.operation import Area, Arguments, Subject, change, here
 from core.errors import internal, invalid, unsupported
+from core.options import Options
 from core.telemetry import log
 from core.telemetry.tracing import TraceExporter, Tracer
 from core.telemetry.tracing.settings import TRITON
@@ -92,16 +93,16 @@ class SettingsControl(Area, name="settings"):
             )
 
 
-def open_exporter(config: Mapping[str, Sequence[tuple[str, str]]]) -> TraceExporter | None:
+def open_exporter(options: Options) -> TraceExporter | None:
     """Return the exporter that a plugin opens for the mode of --trace-config; None for trace files.
 
-    config   mode → its settings, "" → settings of all modes
     A plugin may take mode triton, too. Raises CoreError(INVALID) for a mode that no installed plugin
     has, and what a plugin raises.
     """
+    config = options.trace_config
     mode = dict(config.get("", ())).get("mode", TRITON).lower()
     settings = tuple(config.get(mode, ()))
-    found = plugins.ask("core_open_trace_exporter", mode=mode, settings=settings)
+    found = plugins.ask("core_open_trace_exporter", mode=mode, settings=settings, options=options)
     opened = {"", TRITON} if found is None else {"", TRITON, mode}
     for each in sorted({mode, *config} - opened):
         hint = plugins.install_hint(each)

@@ -178,6 +178,11 @@ class Chain:
         return [runner.instance for runner in self._pool.runners + self._pool.passive]
 
     @property
+    def executing(self) -> dict[str, int]:
+        """Name of each instance that serves → its batches that have not ended."""
+        return {each.instance.name: each.outstanding.count for each in self._pool.runners}
+
+    @property
     def in_flight(self) -> int:
         """Accepted requests that have not ended, waiting or running."""
         return self._in_flight.count

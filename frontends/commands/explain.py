@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from core import plugins
 from core.backend import Backend, Model, implements
 from core.caches import open_cache
-from core.config import InputSpec, ModelConfig, OutputSpec
+from core.config import InputSpec, ModelConfig, OutputSpec, Signature
+from core.lifecycle import ModelVersion
 from core.options import Options
 from core.pipeline import Chain
 from core.pipeline.batching.batcher import Batcher
@@ -24,7 +26,8 @@ from core.pipeline.cache import Cached
 from core.pipeline.ensemble import steps_of
 from core.pipeline.instances.pool import runner_for
 from core.pipeline.instances.runner import RunnerOwner
-from core.pipeline.instances.specs import InstanceSpec, instance_specs
+from core.pipeline.instances.specs import instance_specs
+from core.pipeline.layers import Layered
 from core.pipeline.sequence import SequenceScheduler
 from core.pipeline.services import ChainServices
 from core.request import NEWEST
@@ -50,34 +53,51 @@ def explain(model: OfflineModel, options: Options) -> str:
     """
     head = f"model '{model.version.name}' version {model.version.version}"
     if model.backend is None:
-        return "\n".join([f"{head}, an ensemble", "", *_aligned(_ensemble(model))])
-    lines = list(_rooms(model, model.backend, options))
+        steps = _ensemble(model.config, model.signature)
+        return "\n".join([f"{head}, an ensemble", "", *_aligned(steps)])
+    plugins.load_hooks()
+    made = _made(model, model.backend)
+    with closing(asyncio.new_event_loop()) as loop:
+        # An empty cache: the server's options decide about the real one.
+        cache = open_cache(options.cache_config or {"local": {"size": str(1 << 20)}})
+        chain = Chain(model.config, model.signature, ChainServices(loop, cache=cache))
+        lines = list(_rooms(made, model.signature, chain.handlers, options, loop))
     return "\n".join([f"{head}, backend '{model.config.backend}'", "", *_aligned(lines)])
 
 
-def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[Line]:
-    config = model.config
-    yield "admit", "core/pipeline/admit.py", tensors(model)
+def stages(version: ModelVersion, options: Options) -> list[Line]:
+    """Return the stages of a version that serves. Worker thread: it reads files."""
+    if version.model is None:
+        return list(_ensemble(version.config, version.signature))
+    assert isinstance(version.chain, Chain)
+    handlers = version.chain.handlers
+    with closing(asyncio.new_event_loop()) as loop:
+        return list(_rooms(version.model, version.signature, handlers, options, loop))
+
+
+def _rooms(
+    model: Model,
+    signature: Signature,
+    handlers: Iterable[object],
+    options: Options,
+    loop: asyncio.AbstractEventLoop,
+) -> Iterator[Line]:
+    config, backend = model.config, model.backend
+    yield "admit", "core/pipeline/admit.py", _tensors(signature)
     if listening := _listening("core_layers"):
         text = f"asked of {', '.join(listening)} when the model loads"
         yield "layers", "core/pipeline/layers.py", text
-    loop = asyncio.new_event_loop()
-    try:
-        # An empty cache: the server's options decide about the real one.
-        cache = open_cache(options.cache_config or {"local": {"size": str(1 << 20)}})
-        for handler in Chain(config, model.signature, ChainServices(loop, cache=cache)).handlers:
+    for handler in handlers:
+        if not isinstance(handler, Layered):
             yield _handler(handler, config, bool(options.cache_config), backend)
-        yield "gather", "core/native/gather.pyx", "one array for each input, without the GIL"
-        yield "execute", _file_of(backend), _instances(model, backend, loop)
-    finally:
-        loop.close()
+    yield "gather", "core/native/gather.pyx", "one array for each input, without the GIL"
+    yield "execute", _file_of(backend), _instances(model, loop)
     yield "split", "core/pipeline/answers/split.py", "rows of outputs back to their requests"
     yield "deliver", "core/pipeline/answers/delivery.py", "answers to the event loop, in one go"
 
 
 def _listening(hook: str) -> list[str]:
-    """Load the installed plugins; return the names of those that implement a hook, in call order."""
-    plugins.load_hooks()
+    """Return the names of the plugins that implement a hook, in call order."""
     found = getattr(plugins.hooks().hook, hook).get_hookimpls()
     return [each.plugin_name for each in reversed(found)]
 
@@ -120,23 +140,21 @@ def _sequences(config: ModelConfig) -> str:
     return f"strategy {strategy}{kept}; idle ones end after {sequence.max_sequence_idle_microseconds} µs"
 
 
-def _instances(model: OfflineModel, backend: Backend, loop: asyncio.AbstractEventLoop) -> str:
+def _instances(model: Model, loop: asyncio.AbstractEventLoop) -> str:
     specs = instance_specs(model.config, HostPolicies({}))
     where = sorted({f"{spec.device}" for spec in specs})
     names = ", ".join(spec.name for spec in specs[:4]) + (", …" if len(specs) > 4 else "")
+    worker = runner_for(specs[0].instance(model), loop, RunnerOwner())
     count = "1 instance" if len(specs) == 1 else f"{len(specs)} instances"
-    return f"{count} ({names}) on {', '.join(where)}; {_placement(specs[0], model, backend, loop)}"
+    return f"{count} ({names}) on {', '.join(where)}; {_WHERE[type(worker).__name__]}"
 
 
-def _placement(
-    spec: InstanceSpec, model: OfflineModel, backend: Backend, loop: asyncio.AbstractEventLoop
-) -> str:
+def _made(model: OfflineModel, backend: Backend) -> Model:
     made: Model = backend.model()
     made.name, made.version = model.version.name, model.version.version
     made.config, made.backend = model.config, backend
     made.path, made.directory = model.version.path, model.version.directory
-    worker = runner_for(spec.instance(made), loop, RunnerOwner())
-    return _WHERE[type(worker).__name__]
+    return made
 
 
 def tensors(model: OfflineModel) -> str:
@@ -144,7 +162,10 @@ def tensors(model: OfflineModel) -> str:
 
     The first size is that of the batch if the model has batches; -1 is any size.
     """
-    signature = model.signature
+    return _tensors(model.signature)
+
+
+def _tensors(signature: Signature) -> str:
     batch = (-1,) if signature.max_batch_size else ()
 
     def shown(specs: Iterable[InputSpec | OutputSpec]) -> str:
@@ -153,11 +174,11 @@ def tensors(model: OfflineModel) -> str:
     return f"{shown(signature.inputs.values())} → {shown(signature.outputs.values())}"
 
 
-def _ensemble(model: OfflineModel) -> Iterator[Line]:
-    yield "admit", "core/pipeline/admit.py", tensors(model)
-    if model.config.response_cache.enable:
+def _ensemble(config: ModelConfig, signature: Signature) -> Iterator[Line]:
+    yield "admit", "core/pipeline/admit.py", _tensors(signature)
+    if config.response_cache.enable:
         yield "cache", "core/pipeline/cache.py", "answers that were given before"
-    for step in steps_of(model.config):
+    for step in steps_of(config):
         version = "" if step.version == NEWEST else f" version {step.version}"
         taken = ", ".join(f"{tensor} as {name}" for name, tensor in step.inputs.items())
         given = ", ".join(f"{name} as {tensor}" for name, tensor in step.outputs.items())

@@ -35,7 +35,7 @@ summary = "serve a model repository, the folder of a model, or a file"
 USAGE = 2
 """Exit status for a wrong command line."""
 
-_FOR_PEOPLE = {"terminal": "auto"}
+_FOR_PEOPLE = {"terminal": "auto", "allow-console": "auto"}
 _FOR_DEVELOPMENT = {
     "model-control-mode": "poll",
     "repository-poll-secs": "1",

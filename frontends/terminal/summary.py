@@ -39,7 +39,7 @@ def summary(server: InferenceServer, ports: Mapping[str, int]) -> str:
 
 
 def places(options: Options, ports: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return ("gRPC", address) and ("metrics", URL), each only if its port is known; [] if neither is.
+    """Return ("gRPC", address), ("console", URL) and ("metrics", URL), each only if its port is known.
 
     gRPC is left out if it is the first address (`first_address`), which is shown before these.
     """
@@ -47,6 +47,8 @@ def places(options: Options, ports: Mapping[str, int]) -> list[tuple[str, str]]:
     found = []
     if (grpc := listening.get("grpc")) is not None and "http" in listening:
         found.append(("gRPC", address(grpc)))
+    if "console" in ports and "http" in listening:
+        found.append(("console", f"{url(listening['http'])}/console"))
     if (metrics := listening.get("metrics")) is not None:
         found.append(("metrics", f"{url(metrics)}/metrics"))
     return found

@@ -103,6 +103,21 @@ async def test_a_request_that_waits_is_in_the_queue(serve, traces):
     assert await found.times(2) == (WITH_COMPUTE, [0, 0, 10, 10, 20, 20, 20, 20])
 
 
+async def test_a_trace_names_the_instance_that_executed_the_request(serve, traces):
+    found, chain = traces(), await serve(Double)
+    (instance,) = chain.executing
+
+    reply = found.ask(chain, 1)
+    trace = reply.request.trace
+    running = chain.executing
+    await reply
+
+    assert vars(trace)["attributes"] == {"core.instance": instance}
+    assert running == {instance: 1}
+    await asyncio.sleep(0.001)
+    assert chain.executing == {instance: 0}
+
+
 async def test_an_error_of_the_model_ends_the_trace(serve, traces):
     found, chain = traces(), await serve(Double)
 

@@ -35,11 +35,12 @@ cdef class DeliveryContext:
     cdef count(self, QueuedRequest queued, Batch batch, bint failure)
     @cython.locals(times=Histogram, waited_ns=cython.longlong)
     cdef count_first(self, QueuedRequest queued, item)
-    cdef trace(self, InferenceRequest request, Batch batch, item, bint final)
+    cdef trace(self, InferenceRequest request, Batch batch, item, bint final, str instance)
 
 
 @cython.final
 cdef class OutstandingBatches:
+    cdef public str name
     cdef public Py_ssize_t count
     cdef public object on_empty
 

@@ -112,8 +112,9 @@ class DeliveryContext:
         batch: Batch,
         item: InferenceResponse | CoreError | None,
         final: bool,
+        instance: str,
     ) -> None:
-        """Add a response's outputs to the request's trace; with the final item, also inputs and times."""
+        """Add outputs to the request's trace; with the final item, also inputs, times and the instance."""
         trace = request.trace
         if isinstance(item, InferenceResponse):
             trace.tensors("TENSOR_BACKEND_OUTPUT", item.outputs)
@@ -125,6 +126,7 @@ class DeliveryContext:
             trace.stamp("COMPUTE_INPUT_END", batch.compute_start_ns or start)
             trace.stamp("COMPUTE_OUTPUT_START", batch.compute_end_ns or end)
             trace.stamp("COMPUTE_END", end)
+            vars(trace).setdefault("attributes", {})["core.instance"] = instance
 
 
 class OutstandingBatches:
@@ -132,10 +134,12 @@ class OutstandingBatches:
 
     Not thread-safe: call from the event loop only.
 
+    name       of the instance
     on_empty   called once when the count becomes 0; or None
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self.name = name
         self.count = 0
         self.on_empty: Callable[[], None] | None = None
 

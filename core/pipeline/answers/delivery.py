@@ -295,7 +295,8 @@ class BatchDelivery:
             if final:
                 self.context.count(waiting, self.batch, failure)
             if waiting.request.trace is not None:
-                self.context.trace(waiting.request, self.batch, item, final)
+                name = self._outstanding.name
+                self.context.trace(waiting.request, self.batch, item, final, name)
         waiting.reply.send(item, final)
         if final:
             self._left -= 1

@@ -54,6 +54,7 @@ class EnsembleChain:
     pending = 0
     pending_by_priority: Mapping[int, int] = {}
     instances = 0
+    executing: Mapping[str, int] = {}
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ class InstanceRunner:
         self.broken: BaseException | None = None
         self.spec: InstanceSpec = None  # type: ignore[assignment]  # set by the pool
         self.leaves = False
-        self.outstanding = OutstandingBatches()
+        self.outstanding = OutstandingBatches(instance.name)
         self.streams = implements(instance, ModelInstance, "stream")
         self.on_device = False
         self._execute: Callable[[Batch], Any] = instance.execute  # replaced by `open`

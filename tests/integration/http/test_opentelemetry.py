@@ -32,6 +32,7 @@ async def test_a_request_has_a_span_with_its_times(open_with, document, collecto
         "triton.trace_id": 1,
         "triton.trace_parent_id": 0,
         "triton.request_id": "mine",
+        "core.instance": "echo_0",
     }
     assert (root.kind, root.scope) == (2, "triton-server")
     assert root.resource["service.name"] == "triton-inference-server"

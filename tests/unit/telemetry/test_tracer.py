@@ -37,7 +37,8 @@ def tracer(tmp_path):
 
 def new(config):
     """A tracer as a server makes it."""
-    return Tracer(Options.defaults(trace_config=config), exporter=open_exporter(config))
+    options = Options.defaults(trace_config=config)
+    return Tracer(options, exporter=open_exporter(options))
 
 
 class Exporter(TraceExporter):
@@ -66,7 +67,8 @@ def offer():
     def register(mode, exporter):
         given = []
 
-        def open_it(mode, settings):
+        def open_it(mode, settings, options):
+            assert dict(options.trace_config[""])
             if mode != of_plugin:
                 return None
             given.append(settings)

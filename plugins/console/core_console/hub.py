@@ -1,0 +1,155 @@
+"""Hub: one look a second at all processes, for every open page.
+
+ConsoleControl.look ─► [Hub] ─► what has changed ─► Subscription of each page ─► events
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import orjson
+
+from core.errors import CoreError
+from core_console.control import ConsoleControl
+
+logger = logging.getLogger("core")
+
+_LOOK_S = 1.0
+_BEHIND = 4  # events that a page may not have read; then it gets the whole state again
+
+Key = tuple[str, int]
+
+
+class Hub:
+    """Looks while a page is open. Loop thread only."""
+
+    def __init__(self, control: ConsoleControl):
+        self._control = control
+        self._pages: set[Subscription] = set()
+        self._looking: asyncio.Task[None] | None = None
+        self._rows: dict[Key, dict[str, Any]] = {}
+        self._idle: list[dict[str, str]] = []
+        self._head: dict[str, Any] = {}
+        self.closed = False
+
+    async def subscribe(self, check: Callable[[], object]) -> Subscription:
+        """Return the events for a page, which begin with the whole state.
+
+        check   called before each event; it raises CoreError if the page may not read on
+        """
+        if not self._pages:
+            await self._look()
+        page = Subscription(self, check)
+        page.put(self._whole())
+        self._pages.add(page)
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._run())
+        return page
+
+    def leave(self, page: Subscription) -> None:
+        """Send no more events to a page."""
+        self._pages.discard(page)
+        if not self._pages and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+            self._control.lanes.close()
+
+    def close(self) -> None:
+        """End the events of all pages."""
+        self.closed = True
+        for page in list(self._pages):
+            page.put(None)
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        self._control.lanes.close()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + _LOOK_S
+        while self._pages:
+            await asyncio.sleep(due - loop.time())
+            late_ms = max(0.0, loop.time() - due) * 1000
+            due = max(due + _LOOK_S, loop.time())
+            try:
+                delta = await self._look()
+            except CoreError as error:  # a worker is silent; the next look may succeed
+                delta = {"trouble": error.message}
+            except Exception:
+                logger.exception("the console cannot look at the models")
+                delta = {"trouble": "the server's log has an error of the console"}
+            delta["late_ms"] = round(late_ms, 2)
+            event = _event("delta", delta)
+            for page in self._pages:
+                page.put(self._whole() if page.is_behind else event)
+
+    async def _look(self) -> dict[str, Any]:
+        """Look at all processes, and return what differs from the last look."""
+        found = await self._control.look()
+        rows = {(row["model"], row["version"]): row for row in found.pop("rows")}
+        before, self._rows = self._rows, rows
+        idle = found.pop("idle")
+        self._head = {"at_ms": time.time_ns() // 1_000_000, **found}
+        delta = {
+            **self._head,
+            "rows": [row for key, row in rows.items() if _differ(before.get(key), row)],
+            "gone": [list(key) for key in before if key not in rows],
+        }
+        if idle != self._idle:
+            self._idle = delta["idle"] = idle
+        return delta
+
+    def _whole(self) -> bytes:
+        rows = list(self._rows.values())
+        return _event("whole", {**self._head, "rows": rows, "idle": self._idle})
+
+
+class Subscription:
+    """The events of one page: the rest of a streamed response. Loop thread only."""
+
+    def __init__(self, hub: Hub, check: Callable[[], object]):
+        self._hub = hub
+        self._check = check
+        self._events: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether the page does not read; its old events are dropped then."""
+        if self._events.qsize() < _BEHIND:
+            return False
+        while not self._events.empty():
+            self._events.get_nowait()
+        return True
+
+    def put(self, event: bytes | None) -> None:
+        """Add an event; None ends them."""
+        self._events.put_nowait(event)
+
+    async def first(self) -> bytes:
+        """Return the first event, which has the whole state."""
+        return await self._events.get() or b""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (event := await self._events.get()) is not None:
+            try:
+                self._check()
+            except CoreError as error:
+                yield _event("refused", {"error": error.message})
+                return
+            yield event
+
+    async def aclose(self) -> None:
+        """Leave the hub."""
+        self._hub.leave(self)
+
+
+def _differ(one: object, other: object) -> bool:
+    return one is not other and one != other
+
+
+def _event(name: str, value: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(value))

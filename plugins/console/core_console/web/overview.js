@@ -1,0 +1,160 @@
+// The overview: the server in one line, and a list of all models.
+
+import { Sparkline } from "./charts.js";
+import { fill, h, icon, notice, setText } from "./dom.js";
+import { bytes, count, duration, percent } from "./figures.js";
+import { ModelRow } from "./model_row.js";
+import { listen, store, summary } from "./store.js";
+import { t } from "./text.js";
+import { VirtualList } from "./virtual_list.js";
+
+const kept = { search: "", sort: "name", up: true, filter: "all" };
+
+const COLUMNS = [
+  ["name", "Model", "c-name"], ["rate", "Requests/s", "c-rate"], ["latency", "Latency", "c-latency"], ["pending", "Queue", "c-queue"],
+  ["batch", "Batch", "c-batch"], ["busy", "Instances", "c-lanes"], ["memory", "Memory", "c-memory"], ["failed", "Errors", "c-errors"],
+];
+
+const FILTERS = [["all", "All"], ["serving", "Serving"], ["active", "Busy"], ["trouble", "Failed"], ["unloaded", "Not loaded"]];
+
+/** Show the overview in `main`; return what ends it. */
+export function overview(main) {
+  const tiles = new Tiles();
+  const search = h("input", { type: "search", id: "search", class: "input", placeholder: t("Search models"), autocomplete: "off", spellcheck: "false", value: kept.search, oninput: () => { kept.search = search.value; show(); } });
+  const filters = h("div", { class: "chips", role: "group", "aria-label": t("Filter") });
+  const head = h("div", { role: "row", class: "model-row model-head", "aria-rowindex": "1" });
+  const body = h("div", { role: "rowgroup", class: "rows" });
+  const table = h("div", { role: "table", class: "models", "aria-label": t("Models") }, h("div", { role: "rowgroup", class: "rows-head" }, head), body);
+  const empty = h("div", {});
+  const list = new VirtualList(body, () => (innerWidth < 900 ? 150 : 68), () => new ModelRow());
+  fill(main, h("h1", { class: "unseen" }, t("Models")), tiles.element,
+    h("div", { class: "toolbar" }, h("label", { class: "search" }, icon("search"), h("span", { class: "unseen" }, t("Search models")), search, h("kbd", { "aria-hidden": "true" }, "/")), filters), table, empty);
+
+  const headers = COLUMNS.map(([key, label, kind]) => {
+    const cell = h("div", { role: "columnheader", class: `cell ${kind}` }, h("button", { type: "button", onclick: () => { if (kept.sort === key) kept.up = !kept.up; else { kept.sort = key; kept.up = key === "name"; } show(); } }, t(label)));
+    head.append(cell);
+    return [key, cell];
+  });
+  const chips = FILTERS.map(([key, label]) => {
+    const number = h("span", { class: "chip-count" });
+    const chip = h("button", { type: "button", class: "chip", onclick: () => { kept.filter = key; show(); } }, t(label), number);
+    filters.append(chip);
+    return [key, chip, number];
+  });
+
+  function show() {
+    const found = [...store.models.values()].map((model) => [model, summary(model)]);
+    tiles.show(found);
+    for (const [key, chip, number] of chips) {
+      let matching = 0;
+      for (const [, each] of found) if (FITS[key](each)) matching += 1;
+      setText(number, String(matching));
+      chip.setAttribute("aria-pressed", String(kept.filter === key));
+      chip.hidden = key !== "all" && key !== kept.filter && !matching;
+    }
+    for (const [key, cell] of headers) cell.setAttribute("aria-sort", kept.sort === key ? (kept.up ? "ascending" : "descending") : "none");
+    const words = kept.search.toLowerCase().split(/\s+/).filter(Boolean);
+    const shown = found
+      .filter(([model, each]) => FITS[kept.filter](each) && words.every((word) => `${model.name} ${each.main?.row.platform || ""} ${each.state}`.toLowerCase().includes(word)))
+      .sort(([a, x], [b, y]) => (kept.up ? 1 : -1) * compare(VALUES[kept.sort](a, x), VALUES[kept.sort](b, y)) || compare(a.name, b.name));
+    table.setAttribute("aria-rowcount", String(shown.length + 1));
+    table.hidden = !shown.length;
+    list.set(shown.map(([model]) => model));
+    const nothing = store.at ? (found.length ? notice(t("No model matches"), t("Change the search or the filter.")) : notice(t("No models"), t("The model repositories hold no model. Add a folder with a model, or see the log for what is wrong."))) : h("div", { class: "skeleton", "aria-hidden": "true" }, [1, 2, 3, 4].map(() => h("div", {})));
+    if (shown.length) empty.replaceChildren();
+    else if (empty.dataset.kind !== `${store.at > 0} ${found.length}` || !empty.firstChild) fill(empty, nothing);
+    empty.dataset.kind = `${store.at > 0} ${found.length}`;
+    positions = shown.map(([model]) => model.name);
+  }
+
+  let positions = [];
+  function keys(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const typing = event.target.closest("input,textarea,select");
+    if (event.key === "/" && !typing) { event.preventDefault(); search.focus(); search.select(); return; }
+    if (event.key === "Escape" && event.target === search) { search.value = kept.search = ""; show(); search.blur(); return; }
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+    if (!step || (typing && event.target !== search) || (event.target === search && event.key.length === 1)) return;
+    const current = document.activeElement?.closest?.(".model-row")?.querySelector(".row-name")?.textContent;
+    const next = Math.max(0, Math.min(positions.length - 1, positions.indexOf(current) + step));
+    event.preventDefault();
+    list.reveal(next)?.querySelector("a").focus({ preventScroll: true });
+  }
+  addEventListener("keydown", keys);
+  const stop = listen(show);
+  show();
+  return () => { stop(); list.close(); removeEventListener("keydown", keys); };
+}
+
+const FITS = {
+  all: () => true,
+  serving: (each) => each.state === "READY",
+  active: (each) => each.rate > 0 || each.pending > 0,
+  trouble: (each) => each.state === "UNAVAILABLE" || (each.reason && each.state === "READY"),
+  unloaded: (each) => each.state === "UNLOADED",
+};
+
+const VALUES = {
+  name: (model) => model.name,
+  rate: (model, each) => each.rate,
+  latency: (model, each) => (each.state === "READY" && Number.isFinite(each.latency) ? each.latency : -1),
+  pending: (model, each) => each.pending,
+  batch: (model, each) => (each.main?.row.runs ? each.main.row.rows / each.main.row.runs : -1),
+  busy: (model, each) => each.main?.history.now("busy") || 0,
+  memory: (model, each) => each.memory,
+  failed: (model, each) => each.failed,
+};
+
+function compare(a, b) {
+  return typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b;
+}
+
+/** What the server as a whole does: one tile for each number. */
+class Tiles {
+  constructor() {
+    this.parts = {};
+    this.rateLine = new Sparkline(120, 34, t("Requests per second, last minute"));
+    this.latencyLine = new Sparkline(120, 34, t("Latency, last minute"), "latency");
+    this.element = h("section", { class: "tiles", "aria-label": t("Server") },
+      this.tile("models", t("Models")), this.tile("rate", t("Requests/s"), this.rateLine.element), this.tile("latency", t("Mean latency"), this.latencyLine.element),
+      this.tile("waiting", t("Waiting")), this.tile("failed", t("Errors/s")), this.tile("cpu", t("CPU")), this.tile("memory", t("Memory")));
+  }
+
+  tile(name, label, chart) {
+    const value = h("b", {}, "–");
+    const more = h("small", {});
+    this.parts[name] = [value, more];
+    return h("div", { class: `tile t-${name}` }, h("span", { class: "tile-label" }, label), value, more, chart);
+  }
+
+  put(name, text, more = "", kind = "") {
+    const [value, small] = this.parts[name];
+    setText(value, text);
+    setText(small, more);
+    value.className = kind;
+  }
+
+  show(found) {
+    const { totals, processes } = store;
+    const number = (state) => found.filter(([, each]) => each.state === state).length;
+    const [ready, failed, loading, unloaded] = ["READY", "UNAVAILABLE", "LOADING", "UNLOADED"].map(number);
+    if (!store.at) return;
+    this.put("models", String(ready), [failed && t("{n} failed", { n: failed }), loading && t("{n} loading", { n: loading }), unloaded && t("{n} not loaded", { n: unloaded })].filter(Boolean).join(", ") || t("all are ready"), failed ? "warn" : "");
+    const live = totals.size > 0;
+    this.put("rate", live ? count(totals.now("rate")) : "–", live ? t("peak {n}", { n: count(Math.max(0, ...totals.last("rate", 900))) }) : "");
+    this.rateLine.draw(live ? totals.last("rate", 60) : [], 60);
+    const means = live ? totals.last("mean", 60) : [];
+    const known = means.filter(Number.isFinite);
+    this.put("latency", known.length ? duration(known[known.length - 1]) : "–", known.length ? t("peak {n}", { n: duration(Math.max(...known)) }) : t("no request yet"));
+    this.latencyLine.draw(means, 60);
+    const waiting = found.reduce((sum, [, each]) => sum + each.pending, 0);
+    this.put("waiting", count(waiting), t("{n} in flight", { n: count(totals.now("flight") || 0) }));
+    const failing = live ? totals.now("failed") : 0;
+    const all = found.reduce((sum, [, each]) => sum + each.failed, 0);
+    this.put("failed", count(failing), t("{n} in all", { n: count(all) }), failing > 0 ? "bad" : "");
+    this.put("cpu", percent(store.cpu), processes.length > 1 ? t("{n} workers", { n: processes.length }) : t("of one core"));
+    const memory = processes.reduce((sum, each) => sum + each.rss, 0);
+    const held = processes.reduce((sum, each) => sum + each.held, 0);
+    this.put("memory", bytes(memory), t("{n} by requests", { n: bytes(held) }));
+  }
+}

@@ -1,0 +1,96 @@
+"""The ring of traces: what it keeps, and its settings."""
+
+import pytest
+from core_console.traces import TraceRing
+
+from core.errors import CoreError
+from core.options import Options
+from core.telemetry.tracing import Trace
+
+MS = 1_000_000
+
+
+def trace(number, model="m", ms=1, error="", children=()):
+    now = [number * 1000 * MS]
+    found = Trace(number, model, 1, f"r{number}", ("TIMESTAMPS",), clock_ns=lambda: now[0])
+    found.stamp("REQUEST_START")
+    for offset, name in enumerate(children):
+        child = found.child(number * 100 + offset, name, 1, "")
+        child.stamp("COMPUTE_START")
+        vars(child)["attributes"] = {"core.instance": f"{name}_0"}
+    now[0] += ms * MS
+    found.stamp("REQUEST_END")
+    found.error = error
+    return found
+
+
+def filled(*traces, kept=4):
+    ring = TraceRing(kept)
+    for each in traces:
+        ring.export(each)
+    return ring
+
+
+def test_the_last_traces_are_listed_with_the_latest_first():
+    ring = filled(trace(1), trace(2))
+
+    assert [each["id"] for each in ring.listed()] == [2, 1]
+    assert ring.listed()[0]["us"] == 1000
+    assert ring.listed()[0]["spans"][0]["stamps"] == [["REQUEST_START", 0], ["REQUEST_END", 1000]]
+
+
+def test_slow_and_failed_traces_outlive_many_fast_ones():
+    fast = [trace(number) for number in range(3, 200)]
+
+    ring = filled(trace(1, ms=500), trace(2, error="no memory"), *fast)
+
+    found = {each["id"]: each for each in ring.listed()}
+    assert found[1]["slow"] and not found[1]["error"]
+    assert found[2]["error"] == "no memory"
+    assert len(found) < 60
+
+
+def test_the_traces_of_a_model_are_those_in_which_it_has_a_part():
+    ring = filled(trace(1, "a"), trace(2, "b"), trace(3, "ensemble", children=("a", "c")))
+
+    assert [each["id"] for each in ring.listed("a")] == [3, 1]
+    (_, one, other) = ring.listed("c")[0]["spans"]
+    assert (one["instance"], other["instance"]) == ("a_0", "c_0")
+
+
+def test_a_request_with_very_many_calls_is_cut():
+    (found,) = filled(trace(1, children=["x"] * 250)).listed()
+
+    assert (len(found["spans"]), found["left_out"]) == (201, 50)
+
+
+async def test_a_closed_ring_holds_nothing():
+    ring = filled(trace(1, ms=50, error="e"), trace(2))
+
+    await ring.close(1)
+
+    assert ring.listed() == []
+
+
+@pytest.mark.parametrize(
+    "settings,text",
+    [
+        ([("size", "3")], "--trace-config=console,size: unknown setting, expected 'kept'"),
+        ([("kept", "many")], "kept=many: expected a number from 1 to 10000"),
+        ([("kept", "0")], "kept=0: expected a number from 1 to 10000"),
+    ],
+)
+def test_a_wrong_setting_is_refused(settings, text):
+    with pytest.raises(CoreError, match=text):
+        TraceRing.opened(Options.defaults(), settings)
+
+
+def test_each_server_finds_its_own_ring_once():
+    one, other = Options.defaults(), Options.defaults()
+
+    first = TraceRing.opened(one, [("kept", "7")])
+
+    assert first.shown == {"kept": "7"}
+    assert TraceRing.of(other) is None
+    assert TraceRing.of(one) is first
+    assert TraceRing.of(one) is None
