@@ -2,7 +2,7 @@
 
     folder ─► Catalog ─► ModelSource ─► backend's complete() ─► [OfflineModel] ─► try_model, try_ensemble
 
-For `core config`, `core explain`, `core check` and `core init`. Main thread; may block.
+For `core config`, `core explain`, `core init`, `core check --load`. Main thread; may block.
 """
 
 from __future__ import annotations

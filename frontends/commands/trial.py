@@ -1,6 +1,6 @@
 """Trial: loads a model without a server to find the errors of a load, then releases everything.
 
-OfflineModel ─► [try_model, try_ensemble] ─► ModelAlone.  For `core config`, `core check` and `core init`.
+OfflineModel ─► [try_model, try_ensemble] ─► ModelAlone.  For `core config`, `core init`, `core check --load`.
 Main thread; may block as long as a load.
 """
 

@@ -308,9 +308,9 @@ def test_a_repository_is_made_from_files_checked_and_served(serve, files, tmp_pa
         "to serve: core serve models",
     ]
     assert 'name: "x"' in (tmp_path / "models" / "double" / "config.pbtxt").read_text()
-    checked = run("check", "models", cwd=tmp_path)
+    checked = run("check", "models", "--load", cwd=tmp_path)
     assert checked.returncode == 0
-    assert checked.stdout.splitlines()[-1] == "2 models, 0 failed"
+    assert checked.stdout.splitlines()[-1].startswith("2 models, 0 failed: 0 errors, 0 warnings")
     assert serve(tmp_path / "models").ask("double", x=2.0)["y"] == 4
     again = run("init", "models", files / "double.py", cwd=tmp_path)
     assert (again.returncode, again.stderr.split(":")[1]) == (1, " 'models/double' exists")
@@ -328,9 +328,8 @@ def test_a_file_that_does_not_describe_itself_gets_a_configuration_to_edit(tmp_p
     config = tmp_path / "models" / "app" / "config.pbtxt"
     text = config.read_text().replace("# input", "input").replace("# output", "output")
     config.write_text(text)
-    assert run("check", "models", cwd=tmp_path).stdout.startswith(
-        "app  ok      python, version 1, "
-    )
+    checked = run("check", "models", "--load", cwd=tmp_path)
+    assert checked.stdout.startswith("app  ok  python, version 1, ")
 
 
 def test_a_check_says_what_a_load_would_refuse(tmp_path):
@@ -339,17 +338,19 @@ def test_a_check_says_what_a_load_would_refuse(tmp_path):
     (models / "iris").mkdir()
     shutil.copy(EXAMPLES / "digits" / "1" / "model.onnx", models / "iris")
     (models / "later" / "2").mkdir(parents=True)
-    (models / "later" / "2" / "model.py").write_text("1 / 0\n")
+    (models / "later" / "2" / "model.py").write_text("def predict(x):\n    return x\n\n\n1 / 0\n")
 
-    done = run("check", "models", cwd=tmp_path)
+    done = run("check", "models", "--load", cwd=tmp_path)
 
     assert done.returncode == 1
-    digits, iris, later, count = done.stdout.splitlines()
-    assert digits.startswith("digits  ok      onnxruntime, version 1, ")
-    assert iris.startswith("iris    failed  ")
-    assert later.startswith("later   failed  ZeroDivisionError: division by zero At: ")
-    assert "models/later/2/model.py(1)" in later
-    assert count == "3 models, 2 failed"
+    lines = [line for line in done.stdout.splitlines() if ": note: " not in line]
+    digits, iris, no_version, later, divided, count = lines
+    assert digits.startswith("digits  ok  onnxruntime, version 1, ")
+    assert (iris, later) == ("iris    failed", "later   failed")
+    assert "'iris' has model.onnx but no version folder" in no_version
+    assert "error: ZeroDivisionError: division by zero At: " in divided
+    assert "models/later/2/model.py(5)" in divided
+    assert count.startswith("3 models, 2 failed: 2 errors, 0 warnings")
 
 
 def test_a_repository_without_models_fails_a_check(tmp_path):
@@ -359,9 +360,9 @@ def test_a_repository_without_models_fails_a_check(tmp_path):
 
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
-        f"{tmp_path}  failed  it holds no folder of a model (found model.onnx); "
-        f"try: core init {tmp_path} {tmp_path}/model.onnx",
-        "0 models, 0 failed",
+        f"{tmp_path}: error: {tmp_path}: it holds no folder of a model (found model.onnx); "
+        f"try: core init {tmp_path} {tmp_path}/model.onnx [layout]",
+        "0 models, 0 failed: 1 error, 0 warnings, 0 notes",
     ]
 
 
@@ -384,7 +385,7 @@ def test_an_interrupted_command_prints_no_traceback(tmp_path):
         f"import pathlib, time\npathlib.Path({str(ready)!r}).touch()\ntime.sleep(60)\n"
     )
     process = subprocess.Popen(
-        [CORE, "check", tmp_path],
+        [CORE, "check", tmp_path, "--load"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -38,7 +38,13 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     settings = settings_of(config)
     file, kind = model_file(config, path, settings)
     model = load(file, kind, config.name, allow_unknown_field=settings.allow_unknown_field)
-    description = describe(model, config.name)
+    complete_from(describe(model, config.name), config, settings, backend)
+
+
+def complete_from(
+    description: Description, config: ModelConfig, settings: Settings, backend: Backend
+) -> None:
+    """Fill in what a configuration lacks from the header of a model file."""
     # Rows are independent, so there are batches, unless the configuration has dims without one.
     tensors: list[Any] = [*config.input, *config.output]
     if not config.max_batch_size and not any(io.dims for io in tensors):

@@ -2,8 +2,9 @@
 
 import struct
 
+import numpy as np
 import pytest
-from core_generate.gguf import read_metadata
+from core_generate.gguf import check_weights, read_metadata
 from gguf_files import LLAMA, gguf
 
 from core.errors import CoreError, Kind
@@ -81,3 +82,17 @@ def test_every_begin_of_a_file_is_read_or_refused(read):
             read(data[:length])
         except CoreError as error:
             assert error.kind is Kind.INVALID
+
+
+def test_weights_that_are_cut_off_are_found(tmp_path):
+    path = tmp_path / "model.gguf"
+    content = gguf(LLAMA, {"a": np.ones((2, 8)), "b": np.ones((2, 8))})
+    path.write_bytes(content)
+    check_weights(path)
+
+    path.write_bytes(content[:-80])
+
+    with pytest.raises(CoreError, match="bytes of its weights are missing"):
+        check_weights(path)
+    path.write_bytes(gguf(LLAMA))
+    check_weights(path)

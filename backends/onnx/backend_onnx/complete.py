@@ -39,7 +39,11 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     """
     if is_described(config):
         return
-    graph = _read_graph(config, path, backend)
+    complete_from(_read_graph(config, path, backend), config, backend)
+
+
+def complete_from(graph: Graph, config: ModelConfig, backend: Backend) -> None:
+    """Fill in what a configuration lacks from a graph; raises the errors of `complete` about entries."""
     _complete_batching(config, graph, backend)
     reserved_inputs, reserved_outputs = tensors_of_the_server(config)
     optional = graph.overridable.keys()

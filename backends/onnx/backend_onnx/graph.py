@@ -76,10 +76,15 @@ def graph_of(session: Any) -> Graph:
     )
 
 
+def by_type_name(name: str) -> DataType | None:
+    """Return the datatype of a type of ONNX Runtime; None for a type that the protocol cannot carry."""
+    return _BY_ORT_NAME.get(name)
+
+
 def _infos(nodes: Iterable[Any]) -> dict[str, TensorInfo]:
     found = {}
     for node in nodes:
         dims = tuple(dim if isinstance(dim, int) and dim >= 0 else -1 for dim in node.shape)
-        dtype = _BY_ORT_NAME.get(node.type)
+        dtype = by_type_name(node.type)
         found[node.name] = TensorInfo(node.name, node.type, dtype, dims)
     return found

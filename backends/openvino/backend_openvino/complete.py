@@ -46,7 +46,12 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     if extension := settings_of(config).extension:
         add_extension(runtime, extension, config.name)
     ports = ports_of(read_model(runtime, model_file(config, path), config.name))
-    if described:
+    complete_from(ports, config, backend)
+
+
+def complete_from(ports: Ports, config: ModelConfig, backend: Backend) -> None:
+    """Fill in what a configuration lacks; raises the errors of `complete` about entries."""
+    if is_described(config):
         if _batches(ports):
             fill_scheduler(config)
         return

@@ -34,6 +34,11 @@ TYPES: dict[DataType, Any] = {
 _BY_TYPE_NAME = {each.get_type_name(): dtype for dtype, each in TYPES.items()}
 
 
+def by_type_name(name: str) -> DataType | None:
+    """Return the datatype of a type name of OpenVINO; None for a type that the protocol cannot carry."""
+    return _BY_TYPE_NAME.get(name)
+
+
 @dataclass(frozen=True)
 class Port:
     """One input or output.
@@ -69,6 +74,11 @@ def ports_of(model: Any) -> Ports:
     """Return the ports of an openvino.Model."""
     inputs = tuple(_port(each, i) for i, each in enumerate(model.inputs))
     outputs = tuple(_port(each, i) for i, each in enumerate(model.outputs))
+    return ports_from(inputs, outputs)
+
+
+def ports_from(inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Ports:
+    """Return the Ports of these inputs and outputs."""
     return Ports(_by_name(inputs), _by_name(outputs), inputs, outputs)
 
 

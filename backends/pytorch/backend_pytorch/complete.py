@@ -36,7 +36,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     if is_described(config):
         return
     if config.runtime.endswith(".py"):
-        raise _no_types(config, "a module in Python", None)
+        raise no_types(config, "a module in Python", None)
     import_torch()
     file = model_file(config, path)
     with loading_alone():
@@ -48,21 +48,22 @@ def _complete(config: ModelConfig, file: Path, backend: Backend) -> None:
     if found is Format.EXPORTED:
         from backend_pytorch.exported import open_exported
 
-        _complete_exported(config, open_exported(file, None, config.name), backend)
+        complete_exported(config, open_exported(file, None, config.name), backend)
     elif found is Format.TORCHSCRIPT:
         from backend_pytorch.torchscript import open_torchscript
 
         program = open_torchscript(file, "cpu", config.name, optimized=True)
-        raise _no_types(config, found.value, program)
+        raise no_types(config, found.value, program)
     elif found is Format.AOTI:
         from backend_pytorch.aoti import open_aoti
 
-        raise _no_types(config, found.value, open_aoti(file, None, config.name, 1))
+        raise no_types(config, found.value, open_aoti(file, None, config.name, 1))
     else:
         raise is_checkpoint(file, config.name)
 
 
-def _no_types(config: ModelConfig, what: str, program: Program | None) -> CoreError:
+def no_types(config: ModelConfig, what: str, program: Program | None) -> CoreError:
+    """Return the error for a file without datatypes whose configuration is not complete."""
     names = ""
     if program is not None and program.takes is not None:
         names = f"its inputs are {_listed(program.takes)}"
@@ -81,7 +82,8 @@ def _listed(ports: Sequence[Port]) -> str:
     return ", ".join("/".join((port.name, *port.aliases)) for port in ports) or "none"
 
 
-def _complete_exported(config: ModelConfig, program: Program, backend: Backend) -> None:
+def complete_exported(config: ModelConfig, program: Program, backend: Backend) -> None:
+    """Fill in what a configuration lacks from an exported program; raises the errors of `complete`."""
     takes, gives = program.takes or (), program.gives or ()
     _complete_batching(config, program, backend)
     reserved_inputs, reserved_outputs = tensors_of_the_server(config)

@@ -6,7 +6,8 @@ an ensemble against their models.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from core.config.formats import Formats
 from core.config.messages import ModelConfig
@@ -20,7 +21,10 @@ from core.config.validation.sequence import check_sequence_batching
 from core.config.validation.state import check_states
 from core.config.validation.tensors import check_tensors
 from core.config.validation.warmup import check_warmup
-from core.errors import invalid
+from core.errors import CoreError, invalid
+
+Rule = Callable[[], None]
+"""Raises CoreError(INVALID) for the first violation in one group of rules."""
 
 
 def validate_source(config: ModelConfig, formats: Formats) -> None:
@@ -29,9 +33,8 @@ def validate_source(config: ModelConfig, formats: Formats) -> None:
     Call it before the backend is opened: an invalid backend name must not reach the search for backends,
     and no backend may open a file outside of the model's directory.
     """
-    check_general(config, formats)
-    check_files(config)
-    check_ensemble(config)
+    for rule in _rules_of_source(config, formats):
+        rule()
 
 
 def validate(config: ModelConfig, formats: Formats, gpus: Sequence[int] = ()) -> None:
@@ -40,18 +43,50 @@ def validate(config: ModelConfig, formats: Formats, gpus: Sequence[int] = ()) ->
     formats   of the installed backends
     gpus      ids of the GPUs that instances may use
     """
-    validate_source(config, formats)
+    for rule in _rules(config, formats, gpus):
+        rule()
+
+
+def violations(
+    config: ModelConfig, formats: Formats, gpus: Sequence[int] | None = ()
+) -> Iterator[CoreError]:
+    """Yield the first violation of each group of rules, in the order of `validate`.
+
+    gpus   as for `validate`; None checks only the rules of `validate_source`
+    """
+    source = gpus is None
+    for rule in (
+        _rules_of_source(config, formats) if source else _rules(config, formats, gpus or ())
+    ):
+        try:
+            rule()
+        except CoreError as error:
+            yield error
+
+
+def _rules_of_source(config: ModelConfig, formats: Formats) -> Iterator[Rule]:
+    yield partial(check_general, config, formats)
+    yield partial(check_files, config)
+    yield partial(check_ensemble, config)
+
+
+def _rules(config: ModelConfig, formats: Formats, gpus: Sequence[int]) -> Iterator[Rule]:
+    yield from _rules_of_source(config, formats)
+    yield partial(_check_version_policy, config)
+    if config.HasField("dynamic_batching"):
+        yield partial(check_dynamic_batching, config)
+    if config.HasField("sequence_batching"):
+        yield partial(check_sequence_batching, config)
+        yield partial(check_states, config)
+    yield partial(check_response_cache, config)
+    yield partial(check_metrics, config)
+    yield partial(check_tensors, config)
+    yield partial(check_batch_tensors, config)
+    if not config.HasField("ensemble_scheduling"):
+        yield partial(check_instance_groups, config, gpus)
+        yield partial(check_warmup, config)
+
+
+def _check_version_policy(config: ModelConfig) -> None:
     if not config.HasField("version_policy"):  # a normalised configuration has one
         raise invalid(f"must specify 'version policy' for {config.name}")
-    if config.HasField("dynamic_batching"):
-        check_dynamic_batching(config)
-    if config.HasField("sequence_batching"):
-        check_sequence_batching(config)
-        check_states(config)
-    check_response_cache(config)
-    check_metrics(config)
-    check_tensors(config)
-    check_batch_tensors(config)
-    if not config.HasField("ensemble_scheduling"):
-        check_instance_groups(config, gpus)
-        check_warmup(config)

@@ -87,6 +87,19 @@ def read_metadata(path: Path) -> Metadata:
                 raise _unreadable(path, f"{error}; copy or export the file again") from None
 
 
+def check_weights(path: Path) -> None:
+    """Raise CoreError(INVALID) if a GGUF file ends before its weights do. The weights are not read."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        try:
+            missing = _Reader(data).missing_bytes()
+        except (struct.error, UnicodeDecodeError, OverflowError, ValueError) as error:
+            raise _unreadable(path, f"{error}; copy or export the file again") from None
+    if missing > 0:
+        raise _unreadable(
+            path, f"at least {missing} bytes of its weights are missing; copy it again"
+        )
+
+
 def _unreadable(path: Path, reason: str) -> CoreError:
     return invalid(f"'{path}' is not a readable GGUF file: {reason}")
 
@@ -113,6 +126,23 @@ class _Reader:
             if value is not None:
                 values[key] = value
         return Metadata(values, self._special(values))
+
+    def missing_bytes(self) -> int:
+        """Return how many bytes the file lacks for its weights to begin where it says, at least."""
+        metadata = self.metadata()
+        (_, tensors, _) = struct.Struct("<IQQ").unpack_from(self._data, 4)
+        if tensors > _MOST_ENTRIES:
+            raise ValueError(f"it has {tensors} tensors, at most {_MOST_ENTRIES} are allowed")
+        last = 0
+        for _ in range(tensors):
+            self._text()
+            (rank,) = self._unpack(_KIND)
+            self._at += 8 * rank + 4  # sizes, type
+            last = max(last, self._unpack(_LENGTH)[0] + 1)
+        alignment = metadata.values.get("general.alignment", 32)
+        whole = alignment if isinstance(alignment, int) and 0 < alignment <= 1 << 20 else 32
+        begin = -(-self._at // whole) * whole
+        return (begin + last if tensors else self._at) - len(self._data)
 
     def _unpack(self, form: struct.Struct) -> tuple[Any, ...]:
         found = form.unpack_from(self._data, self._at)

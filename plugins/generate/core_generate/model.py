@@ -43,14 +43,7 @@ class EngineModel(core.Model):
         raise NotImplementedError(f"{type(self).__name__} has no make_engine")
 
     def load(self) -> None:
-        instances = sum(
-            group.count * max(1, len(group.gpus)) for group in self.config.instance_group
-        )
-        if instances > 1:
-            raise invalid(
-                f"model '{self.name}' has {instances} instances; its engine runs many generations at "
-                "once in one: remove instance_group from config.pbtxt"
-            )
+        check_instances(self.config)
         self.description = self.describe(self.config, self.path, self.backend)
         self.engine = self.make_engine()
         self.measured = Measurements(self)
@@ -60,6 +53,16 @@ class EngineModel(core.Model):
             self.measured.close()
         if hasattr(self, "engine"):
             self.engine.close()
+
+
+def check_instances(config: ModelConfig) -> None:
+    """Raise CoreError(INVALID) for more than one instance."""
+    instances = sum(group.count * max(1, len(group.gpus)) for group in config.instance_group)
+    if instances > 1:
+        raise invalid(
+            f"model '{config.name}' has {instances} instances; its engine runs many generations at "
+            "once in one: remove instance_group from config.pbtxt"
+        )
 
 
 def engine_backend(

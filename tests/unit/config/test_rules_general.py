@@ -10,6 +10,7 @@ import pytest
 from core import plugins
 from core.backend import Backend, ModelInstance
 from core.config import fill, parse_text, validate, validate_source
+from core.config.validation import violations
 from core.errors import CoreError
 from core.lifecycle.parameters import warn_of_slips
 
@@ -186,3 +187,27 @@ def test_the_page_about_configurations_is_up_to_date(settled, refusal, caplog):
     backend.name = "onnxruntime"
     warn_of_slips(slipped, backend)
     assert caplog.messages == warning.splitlines()
+
+
+def test_violations_are_the_first_of_each_group_of_rules():
+    text = (
+        'name: "m" backend: "identity" max_batch_size: 2 version_policy { } '
+        "dynamic_batching { preferred_batch_size: [ 3, 4 ] } "
+        'input { name: "x" data_type: TYPE_FP32 dims: 0 } input { data_type: TYPE_FP32 dims: 1 } '
+        'metric_tags { key: "a b" value: "" } instance_group { kind: KIND_GPU }'
+    )
+    config = parse_text(text, "m")
+
+    found = [
+        error.message.partition(" for m")[0] for error in violations(config, plugins.formats())
+    ]
+
+    assert found == [
+        "dynamic batching preferred size must be <= max batch size",
+        "metric tag must consist of letters, digits and underscores",
+        "model input 'x' dimension must be integer >= 1, or -1 to indicate a variable-size dimension",
+        "instance group  of model m has kind KIND_GPU but no GPUs are available: instance_group[0]",
+    ]
+    assert list(violations(config, plugins.formats(), None)) == []
+    with pytest.raises(CoreError, match="preferred size must be <="):
+        validate(config, plugins.formats())

@@ -130,6 +130,23 @@ class PythonModel(core.Model):
 
         Raise CoreError(INVALID) for a missing file, an unknown EXECUTION_MODE, or an environment that
         models cannot run in. This takes minutes if the environment must be unpacked or installed."""
+        self.check_settings()
+        mode = self.mode
+        self.output_hint = (
+            f"; --backend-config={self.backend.name},check-outputs=false turns this check off for all "
+            f"models, the parameter {CHECK_OUTPUTS} in config.pbtxt, set to false, for one"
+        )
+        environment = open_environment(self.config, self.path, self.backend)
+        if environment is not None and mode not in ("process", "shared"):
+            environments.release(environment)
+            raise invalid(
+                f"model '{self.name}': an environment of its own needs EXECUTION_MODE process or shared, "
+                f"found '{mode}', which runs with the server's packages"
+            )
+        self._environment = environment
+
+    def check_settings(self) -> None:
+        """Check file and parameters, and keep the mode. Raise the errors of `load` for them."""
         check_file(self.python_file, self.backend)
         mode = self.parameter("EXECUTION_MODE", "process").lower()
         if mode not in MODES:
@@ -150,18 +167,6 @@ class PythonModel(core.Model):
             )
         _ = self.settings, self.execute_timeout_s  # raises now if they are invalid
         self.checks_outputs = self._checks_outputs
-        self.output_hint = (
-            f"; --backend-config={self.backend.name},check-outputs=false turns this check off for all "
-            f"models, the parameter {CHECK_OUTPUTS} in config.pbtxt, set to false, for one"
-        )
-        environment = open_environment(self.config, self.path, self.backend)
-        if environment is not None and mode not in ("process", "shared"):
-            environments.release(environment)
-            raise invalid(
-                f"model '{self.name}': an environment of its own needs EXECUTION_MODE process or shared, "
-                f"found '{mode}', which runs with the server's packages"
-            )
-        self._environment = environment
 
     def unload(self) -> None:
         """Release the model's environment, if it does not run with the server's packages."""

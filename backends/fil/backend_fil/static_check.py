@@ -1,0 +1,47 @@
+"""Check a version without loading it: parameters, and the header of its file against the configuration.
+
+core check ─► [check_version] ─► headers ─► complete, answers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backend_fil.answers import check
+from backend_fil.complete import complete_from
+from backend_fil.files import model_file
+from backend_fil.headers import Unreadable, header_of
+from backend_fil.settings import settings_of, warn
+from core.backend import Backend
+from core.completion import is_described
+from core.config import ModelConfig
+from core.errors import internal, invalid
+from core.model_file import check_readable
+
+
+def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
+    """Complete the configuration, and compare it with the file; return whether the header says enough.
+
+    path   the version's folder
+    Raises the CoreError of a load for a missing, damaged or wrong file, and for an entry or parameter that
+    does not fit.
+    """
+    warn(config)
+    settings = settings_of(config)
+    file, kind = model_file(config, path, settings)
+    check_readable(file, config.name)
+    try:
+        description = header_of(file, kind)
+    except Unreadable as error:
+        raise internal(
+            f"model '{config.name}': cannot read '{file}' as {kind}: its {file.stat().st_size} bytes are no "
+            f"complete model of that kind; export or copy the file again ({error})"
+        ) from None
+    if description is None:
+        return is_described(config)
+    if description.trees == 0:
+        raise invalid(f"model '{config.name}': '{file}' holds no tree; train it, and save it again")
+    if not is_described(config):
+        complete_from(description, config, settings, backend)
+    check(config, description, settings)
+    return True

@@ -1,0 +1,27 @@
+"""Check a version without loading it: parameters, and the GGUF file.
+
+core check ─► [check_version] ─► core_generate.gguf
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core_generate import static_check
+from core_generate.gguf import check_weights, read_metadata
+
+from backend_llamacpp.settings import model_file, settings_of
+from core.backend import Backend
+from core.config import ModelConfig
+
+
+def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
+    """Complete the configuration from the file; return True, since it says all.
+
+    path   the version's folder
+    Raises the CoreError of a load for a missing, damaged or cut off file, and for a wrong parameter.
+    """
+    file = model_file(config, path)
+    settings_of(config, path, read_metadata(file))
+    check_weights(file)
+    return static_check.check_version(config, path, backend)

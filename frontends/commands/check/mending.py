@@ -1,0 +1,106 @@
+"""The edits that make config.pbtxt agree with the model's file, and keep its comments and layout.
+
+[replace], [insert] make an Edit; [write] applies those of a report to the file and returns the difference.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from frontends.commands.check.finding import Edit, Report
+from frontends.commands.check.places.tree import FieldValue, Tree
+
+
+def replace_value(entry: FieldValue, text: str) -> Edit:
+    """Return the edit that replaces a scalar."""
+    return Edit(entry.start, entry.end, text)
+
+
+def replace_list(
+    tree: Tree, parent: FieldValue | None, name: str, values: Iterable[object]
+) -> Edit | None:
+    """Return the edit that replaces all values of a repeated field, or adds the field; None if impossible.
+
+    The values may be one list, or stand one by one beside each other.
+    """
+    fields = (parent.fields or []) if parent is not None else tree.fields
+    same = [each for each in fields if each.name == name]
+    text = f"[ {', '.join(map(str, values))} ]"
+    if not same:
+        return insert(tree, parent, f"{name}: {text}")
+    first, last = same[0], same[-1]
+    between = [
+        e for e in fields if first.name_start < e.name_start < last.whole_end and e.name != name
+    ]
+    if between:
+        return None
+    return Edit(first.name_start, last.whole_end, f"{name}: {text}")
+
+
+def insert(tree: Tree, parent: FieldValue | None, text: str) -> Edit | None:
+    """Return the edit that adds a field at the end of a message; None for a message without fields.
+
+    The field gets a line of its own if the others have one.
+    """
+    fields = (parent.fields or []) if parent is not None else tree.fields
+    if not fields:
+        return None
+    last = max(fields, key=lambda each: each.whole_end)
+    line_start = tree.text.rfind("\n", 0, last.name_start) + 1
+    indent = tree.text[line_start : last.name_start]
+    if indent.strip():
+        return Edit(last.whole_end, last.whole_end, f" {text}")
+    end = last.whole_end
+    while tree.text[end : end + 1] in (",", ";"):
+        end += 1
+    rest = re.match(r"[ \t]*#[^\n]*", tree.text[end:])  # a comment stays behind its field
+    end += rest.end() if rest else 0
+    return Edit(end, end, f"\n{indent}{text}")
+
+
+def mended(text: str, edits: Sequence[Edit]) -> str:
+    """Return the text after the edits; of two that overlap, the first in the text counts."""
+    parts, at = [], 0
+    for edit in sorted(set(edits), key=lambda each: (each.start, each.end)):
+        if edit.start < at:
+            continue
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*parts, text[at:]])
+
+
+def write(report: Report, shown: str) -> tuple[str, int]:
+    """Apply the edits of a report to its config.pbtxt; return (unified diff, number of edits).
+
+    shown   how the diff names the file
+    Raises OSError if the file cannot be written. It is replaced as a whole: a reader never sees half of it.
+    """
+    edits = [each.edit for each in report.findings if each.edit is not None]
+    if not edits or report.config_file is None:
+        return "", 0
+    text = mended(report.config_text, edits)
+    if text == report.config_text:
+        return "", 0
+    diff = difflib.unified_diff(
+        report.config_text.splitlines(keepends=True),
+        text.splitlines(keepends=True),
+        shown,
+        f"{shown} (mended)",
+    )
+    file = Path(os.path.realpath(report.config_file))
+    mode = file.stat().st_mode
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        new.write_bytes(text.encode())
+        new.chmod(mode & 0o7777)
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
+    lines = [
+        line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in diff
+    ]
+    return "".join(lines), len(set(edits))

@@ -1,0 +1,50 @@
+"""Findings as JSON, for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from frontends.commands.check.finding import Finding, Report
+from frontends.commands.check.output.text import shown
+from frontends.commands.check.survey import Survey
+
+
+def as_json(survey: Survey, written: bool, colours: bool) -> str:
+    """Return an object with `models`, `findings` of the repositories and `summary`; paths as in the text."""
+    value = {
+        "models": [_model(each) for each in survey.reports],
+        "findings": [_finding(each, "") for each in survey.general],
+        "summary": {
+            "models": len(survey.reports),
+            "failed": sum(each.count("error") > 0 for each in survey.reports),
+            **{
+                f"{level}s": sum(each.level == level for each in survey.findings)
+                for level in ("error", "warning", "note")
+            },
+            "written": written,
+        },
+    }
+    return json.dumps(value, indent=2)
+
+
+def _model(report: Report) -> dict[str, Any]:
+    return {
+        "name": report.name,
+        "ok": not report.count("error"),
+        "findings": [_finding(each, report.config_text) for each in report.findings],
+    }
+
+
+def _finding(finding: Finding, text: str) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "level": finding.level,
+        "rule": finding.rule,
+        "text": finding.text,
+        "file": None if finding.file is None else shown(finding.file),
+        "line": finding.line or None,
+        "column": finding.column or None,
+    }
+    if (edit := finding.edit) is not None:
+        value["edit"] = {"old": text[edit.start : edit.end], "new": edit.text}
+    return value

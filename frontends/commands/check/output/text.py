@@ -1,0 +1,105 @@
+"""Findings for people: grouped by model, with colours on terminals, and a summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from frontends.commands.check.finding import Finding, Report
+from frontends.commands.check.survey import Survey
+
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+_COLOURS = {
+    "error": "31",
+    "warning": "33",
+    "note": "36",
+    "failed": "31",
+    "ok": "32",
+    "mended": "32",
+}
+
+
+def as_text(survey: Survey, written: bool, colours: bool) -> str:
+    """Return the findings as lines of text.
+
+    written   whether the edits are in the files
+    colours   whether the lines are for a terminal; the variable NO_COLOR switches colours off
+    """
+    colours = colours and not os.environ.get("NO_COLOR")
+    lines: list[str] = []
+    for finding in survey.general:
+        lines += _lines(finding, None, written, colours)
+    width = max((len(each.name) for each in survey.reports), default=0)
+    for report in survey.reports:
+        lines.append(_head(report, width, written, colours))
+        for finding in sorted(report.findings, key=_rank):
+            lines += [f"  {each}" for each in _lines(finding, report, written, colours)]
+    return "\n".join([*lines, _summary(survey, written)])
+
+
+def _rank(finding: Finding) -> tuple[int, str, int, int]:
+    return _ORDER[finding.level], str(finding.file or ""), finding.line, finding.column
+
+
+def _head(report: Report, width: int, written: bool, colours: bool) -> str:
+    left = [each for each in report.findings if each.level == "error"]
+    state = "ok"
+    if left:
+        state = "mended" if written and all(each.edit is not None for each in left) else "failed"
+    loaded = f"  {report.loaded}" if report.loaded and state == "ok" else ""
+    return f"{report.name:{width}}  {_coloured(state, state, colours)}{loaded}"
+
+
+def _lines(finding: Finding, report: Report | None, written: bool, colours: bool) -> Sequence[str]:
+    place = printable(shown(finding.file)) if finding.file is not None else ""
+    if place and finding.line:
+        place += f":{finding.line}:{finding.column}"
+    level = _coloured(finding.level, finding.level, colours)
+    text = f"{place}: {level}: {printable(_shortened(finding.text, report))} [{finding.rule}]"
+    if not place:
+        text = text.removeprefix(": ")
+    if finding.edit is not None:
+        text += "  (mended)" if written else "  (--write mends it)"
+    return [text]
+
+
+def _shortened(text: str, report: Report | None) -> str:
+    """Return an error text with paths of the model as a person writes them."""
+    return text if report is None else text.replace(str(report.folder), shown(report.folder))
+
+
+def _summary(survey: Survey, written: bool) -> str:
+    count = len(survey.reports)
+    failed = sum(each.count("error") > 0 for each in survey.reports)
+    parts = []
+    for level in ("error", "warning", "note"):
+        number = sum(each.level == level for each in survey.findings)
+        parts.append(f"{number} {level}{'' if number == 1 else 's'}")
+    edits = sum(each.edit is not None for each in survey.findings)
+    more = f"; {edits} mended" if edits and written else f"; --write mends {edits}" if edits else ""
+    return f"{count} model{'' if count == 1 else 's'}, {failed} failed: {', '.join(parts)}{more}"
+
+
+def printable(text: str) -> str:
+    """Return the text with escapes for all that a terminal would not print: files choose names and values."""
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else _escaped(each) for each in text
+    )
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii", "replace")
+
+
+def shown(path: Path) -> str:
+    """Return a path relative to the working folder if it lies in it."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive
+        return str(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _coloured(text: str, colour: str, colours: bool) -> str:
+    return f"\033[{_COLOURS[colour]}m{text}\033[0m" if colours else text

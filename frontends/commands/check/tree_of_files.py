@@ -1,0 +1,142 @@
+"""The files of a model's folder, found without following links out of the repository, and with bounds."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from frontends.commands.check.finding import Finding
+
+MOST_ENTRIES = 100_000
+"""Files and folders of one model."""
+MOST_DEPTH = 64
+MOST_TEXT_BYTES = 1 << 20
+"""Size of a config.pbtxt."""
+
+
+@dataclass
+class Files:
+    """What lies in a model's folder.
+
+    listing    relative path → stamp, in the form of core.repository.source.Listing
+    findings   links and bounds
+    """
+
+    listing: dict[str, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def files_of(folder: Path, root: Path, allowed: frozenset[str] = frozenset()) -> Files:
+    """Return the files of a model's folder.
+
+    root      the repository. A link to a folder outside of it is not followed
+    allowed   paths of links that the caller has made
+    """
+    found = Files()
+    _walk(folder, "", root.resolve(), allowed, found, ())
+    return found
+
+
+def _walk(
+    folder: Path,
+    prefix: str,
+    root: Path,
+    allowed: frozenset[str],
+    found: Files,
+    above: tuple[tuple[int, int], ...],
+) -> None:
+    try:
+        status = folder.stat()
+        entries = sorted(os.scandir(folder), key=lambda each: each.name)
+    except OSError as error:
+        text = f"the folder cannot be read: {error.strerror}; check its owner and permissions"
+        found.findings.append(Finding("error", "layout", text, folder))
+        return
+    here = (status.st_dev, status.st_ino)
+    if here in above:
+        return
+    if len(above) > MOST_DEPTH:
+        text = f"folders are nested more than {MOST_DEPTH} deep; deeper ones are not checked"
+        found.findings.append(Finding("warning", "limit", text, folder))
+        return
+    for entry in entries:
+        if len(found.listing) >= MOST_ENTRIES:
+            text = f"the model has more than {MOST_ENTRIES} files; the others are not checked"
+            found.findings.append(Finding("warning", "limit", text, folder))
+            return
+        _entry(entry, prefix, root, allowed, found, (*above, here))
+
+
+def _entry(
+    entry: os.DirEntry[str],
+    prefix: str,
+    root: Path,
+    allowed: frozenset[str],
+    found: Files,
+    above: tuple[tuple[int, int], ...],
+) -> None:
+    path = prefix + entry.name
+    try:
+        is_folder = entry.is_dir()
+        outside = entry.is_symlink() and entry.path not in allowed and _leaves(entry.path, root)
+        stamp = "" if is_folder else _stamp(entry)
+    except (OSError, RuntimeError):
+        is_folder, outside, stamp = False, False, "missing"
+    if outside and stamp != "missing":
+        target = os.path.realpath(entry.path)
+        text = f"'{path}' is a link to '{target}', outside of the repository: " + (
+            "that folder is not checked" if is_folder else "a copy of the repository lacks the file"
+        )
+        level = "warning" if is_folder else "note"
+        found.findings.append(Finding(level, "link", text, Path(entry.path)))  # type: ignore[arg-type]
+    if not is_folder:
+        found.listing[path] = stamp
+        if stamp == "missing":
+            text = f"'{path}' is a link to nothing"
+            found.findings.append(Finding("warning", "link", text, Path(entry.path)))
+    elif entry.name != "__pycache__":
+        found.listing[path + "/"] = ""
+        if not outside:
+            _walk(Path(entry.path), path + "/", root, allowed, found, above)
+
+
+def _leaves(path: str, root: Path) -> bool:
+    return not Path(os.path.realpath(path)).is_relative_to(root)
+
+
+def _stamp(entry: os.DirEntry[str]) -> str:
+    try:
+        status = entry.stat()
+    except OSError:
+        return "missing"
+    return f"{status.st_mtime_ns} {status.st_size}"
+
+
+def regular_size(path: Path) -> int | None:
+    """Return the size of a regular file in bytes; None for anything else, such as a pipe or a device."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def read_text(path: Path, most: int = MOST_TEXT_BYTES) -> str:
+    """Return the text of a regular file of at most `most` bytes, in UTF-8.
+
+    Raises ValueError with the reason if it is no such file.
+    """
+    size = regular_size(path)
+    if size is None:
+        raise ValueError("it is no regular file, or cannot be reached")
+    if size > most:
+        raise ValueError(f"it has {size} bytes; {most} are the most that a check reads")
+    try:
+        with path.open("rb") as file:
+            return file.read(most).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is no UTF-8: {error}") from error
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror}") from error

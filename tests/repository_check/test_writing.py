@@ -1,0 +1,100 @@
+"""--write mends what has one right answer, and keeps comments and layout."""
+
+import pytest
+from repository_check.broken_models import BROKEN, ONNX, X, Y, onnx_model, write
+
+MENDED = (
+    "misspelt_field", "number_in_quotes", "text_without_quotes", "wrong_name", "unknown_backend",
+    "other_datatype", "other_dims", "other_width", "other_features",
+)  # fmt: skip
+
+
+def test_comments_and_layout_stay(tmp_path, check):
+    text = (
+        "# The model of the shop.\n"
+        'name: "digits"  # as in the catalogue\n'
+        "max_batch_sise: 4 # rows\n"
+        'input [\n  {\n    name: "x"\n    data_type: TYPE_INT64  # floats\n    dims: [ 7 ]\n  }\n]\n'
+        'output [ { name: "y", data_type: FP32, dims: [ 4 ] } ]\n'
+    )
+    write(tmp_path / "shop", onnx_model(text))
+
+    status, out = check(tmp_path, "--write")
+
+    assert status == 0
+    assert (tmp_path / "shop" / "config.pbtxt").read_text() == (
+        "# The model of the shop.\n"
+        'name: "shop"  # as in the catalogue\n'
+        "max_batch_size: 4 # rows\n"
+        'input [\n  {\n    name: "x"\n    data_type: TYPE_FP32  # floats\n    dims: [ 4 ]\n  }\n]\n'
+        'output [ { name: "y", data_type: TYPE_FP32, dims: [ 4 ] } ]\n'
+    )
+    assert '\n-name: "digits"  # as in the catalogue\n' in out
+    assert '\n+name: "shop"  # as in the catalogue\n' in out
+    assert "\nshop  mended\n" in out
+    assert out.splitlines()[-1].endswith("; 5 mended")
+    assert check(tmp_path) == (0, "shop  ok\n1 model, 0 failed: 0 errors, 0 warnings, 0 notes\n")
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_a_mended_model_has_no_errors(name, tmp_path, check):
+    write(tmp_path / name, BROKEN[name].files)
+    assert check(tmp_path)[0] == 1
+
+    assert check(tmp_path, "--write")[0] == 0
+    assert check(tmp_path)[0] == 0
+
+
+def test_a_misspelt_file_of_labels_and_a_misspelt_model_of_a_step_are_mended(tmp_path, check):
+    output = Y.replace(" }", ' label_filename: "lables.txt" }')
+    write(tmp_path / "digits", onnx_model(ONNX + X + output, **{"labels.txt": "a\nb\nc\nd\n"}))
+    write(
+        tmp_path / "chain",
+        {
+            "config.pbtxt": 'platform: "ensemble"\nmax_batch_size: 4\n'
+            + X
+            + Y
+            + 'ensemble_scheduling { step { model_name: "digitz" input_map { key: "x" value: "x" } '
+            'output_map { key: "y" value: "y" } } }\n',
+            "1/": "",
+        },
+    )
+
+    assert check(tmp_path, "--write")[0] == 0
+
+    assert 'label_filename: "labels.txt"' in (tmp_path / "digits" / "config.pbtxt").read_text()
+    assert 'model_name: "digits"' in (tmp_path / "chain" / "config.pbtxt").read_text()
+    assert check(tmp_path)[0] == 0
+
+
+def test_what_has_several_answers_is_not_written(tmp_path, check):
+    text = ONNX + X.replace("TYPE_FP32", "TYPE_FP33") + Y
+    write(tmp_path / "digits", onnx_model(text))
+
+    assert check(tmp_path, "--write")[0] == 1
+
+    assert (tmp_path / "digits" / "config.pbtxt").read_text() == text
+
+
+def test_without_write_nothing_changes(tmp_path, check):
+    write(tmp_path / "digits", onnx_model("max_batch_sise: 4\n" + X + Y))
+
+    _, out = check(tmp_path)
+
+    assert "(--write mends it)" in out
+    assert (tmp_path / "digits" / "config.pbtxt").read_text().startswith("max_batch_sise")
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path, check, capsys, monkeypatch):
+    from pathlib import Path
+
+    write(tmp_path / "digits", onnx_model("max_batch_sise: 4\n" + X + Y))
+
+    def refuse(self, data):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    check(tmp_path, "--write")
+
+    assert (tmp_path / "digits" / "config.pbtxt").read_text().startswith("max_batch_sise")
+    assert sorted(each.name for each in (tmp_path / "digits").iterdir()) == ["1", "config.pbtxt"]
