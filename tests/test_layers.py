@@ -76,10 +76,11 @@ READS_ALL = "frontends.commands"
 DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Distributions that extend a frontend, and what they may import of it: the routes of OpenAI are on its port,
 # platforms answer on ports of HTTP with its services; the supervisor of workers opens the ports and sockets
-# on which their frontends listen.
+# on which their frontends listen. Triton's module is the in-process frontend with other names.
 EXTENDS_A_FRONTEND = {
     "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
+    "plugins/tritonserver": ("frontends.in_process", "frontends.metrics.text"),
     "plugins/workers": (
         "frontends.shared.inherited_sockets",
         "frontends.shared.ports",
