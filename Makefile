@@ -17,7 +17,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto)
 
-.PHONY: serve serve-chat serve-rag test test-portable lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag test test-portable test-dropin lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -33,6 +33,9 @@ test: .venv/.test  ## run every test
 
 test-portable: .venv/.test  ## the tests without what only Linux has, see docs/operate/portable.md
 	CORE_PORTABLE=1 .ci/test $(BIN) -rs tests/unit tests/flow tests/integration tests/conformance backends/python $(ARGS)
+
+test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
+	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
 
 lint: .venv/.test  ## style, then types
 	$(BIN)/ruff check .
@@ -141,6 +144,17 @@ clean:
 
 .venv/.test: .venv/.installed
 	@$(INSTALL) --group test --group lint
+	@touch $@
+
+# Environments of the tools around Triton. Programs that hold a server find core in .venv, behind their own packages.
+DROPIN := plugins/tritonserver/acceptance
+build/dropin/.made: .venv/.test $(wildcard $(DROPIN)/*.txt)
+	$(PIP) install 'pyzmq>=25'
+	for each in tools pytriton embedding; do \
+	  $(PYTHON) -m venv build/dropin/$$each && \
+	  build/dropin/$$each/bin/python -m pip install --quiet --disable-pip-version-check -r $(DROPIN)/$$each.txt || exit 1; done
+	for each in build/dropin/embedding/lib/python*/site-packages; do \
+	  echo "import site; site.addsitedir('$$(echo $(CURDIR)/.venv/lib/python*/site-packages)')" >$$each/core.pth; done
 	@touch $@
 
 # The same, compiled as wheels are.
