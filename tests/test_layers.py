@@ -79,7 +79,7 @@ DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Distributions that extend a frontend, and what they may import of it: the routes of OpenAI are on its port,
 # platforms answer on ports of HTTP with its services; the console is a page on its port that shows
 # what explain says; the supervisor of workers opens the ports and sockets on which their frontends listen.
-# The load generator sends the messages of gRPC.
+# The load generator sends the messages of gRPC. Triton's module is the in-process frontend with other names.
 EXTENDS_A_FRONTEND = {
     "plugins/bench": ("frontends.grpc.protocol",),
     "plugins/console": ("frontends.commands.explain", "frontends.http", "frontends.shared"),
@@ -87,6 +87,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/tfserving": ("frontends.grpc", "frontends.http"),
     "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
+    "plugins/tritonserver": ("frontends.in_process", "frontends.metrics.text"),
     "plugins/workers": (
         "frontends.shared.inherited_sockets",
         "frontends.shared.ports",

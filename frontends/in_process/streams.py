@@ -40,7 +40,7 @@ _QueuedItem = tuple[Item, bool]
 """An item, and whether it is the last one."""
 
 
-class _StreamRequest(PendingRequest):
+class StreamRequest(PendingRequest):
     """A request with any number of responses. Loop thread only, except `taken` and `close`."""
 
     def __init__(self, dispatcher: Dispatcher, request: InferenceRequest):
@@ -121,7 +121,7 @@ def size_of(item: Item) -> int:
     return sum(tensor.byte_size for tensor in item.outputs)
 
 
-class _ThreadStreamRequest(_StreamRequest):
+class _ThreadStreamRequest(StreamRequest):
     def __init__(self, dispatcher: Dispatcher, request: InferenceRequest):
         super().__init__(dispatcher, request)
         self.items: queue.SimpleQueue[_QueuedItem] = queue.SimpleQueue()
@@ -130,7 +130,7 @@ class _ThreadStreamRequest(_StreamRequest):
         self.items.put(queued)
 
 
-class _AsyncStreamRequest(_StreamRequest):
+class _AsyncStreamRequest(StreamRequest):
     def __init__(self, dispatcher: Dispatcher, request: InferenceRequest, calls: CallQueue | None):
         super().__init__(dispatcher, request)
         self._calls = calls  # of the reader's loop, None if that is the server's
@@ -149,7 +149,7 @@ class _AsyncStreamRequest(_StreamRequest):
 class _Reader:
     """The base of both streams. Deleting the last reference to a stream closes it."""
 
-    _stream: _StreamRequest
+    _stream: StreamRequest
 
     def __init__(self, request: InferenceRequest, timeout_s: float | None):
         self._request = request
