@@ -144,8 +144,10 @@ def core_open_trace_exporter(
 
 
 @hookspec
-def core_open_metric_source(options: Options) -> MetricSource | None:
+def core_open_metric_source(options: Options, worker: int | None) -> MetricSource | None:
     """Open a source of metrics.
+
+    worker   number of this process among several workers, for a label; None for the only process
 
     Called once per server, on the loop thread, when the server is created; also to generate the tables of
     docs/operate/metrics.md. Return a core.telemetry.metrics.source.MetricSource, or None for no metrics with

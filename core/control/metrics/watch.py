@@ -1,4 +1,4 @@
-"""Watch: the metric sources of a server, of core and of plugins."""
+"""Watch: the metric sources of a server, which plugins bring."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from core.errors import internal, invalid
 from core.options import Options
 from core.telemetry.families import Family
 from core.telemetry.metrics.catalog import CATALOG
-from core.telemetry.metrics.lag import LoopLag
-from core.telemetry.metrics.machine import Machine
-from core.telemetry.metrics.process import Process
 from core.telemetry.metrics.source import MetricSource
 from core.telemetry.registry import registry
 
@@ -28,24 +25,17 @@ class Watch:
     """
 
     def __init__(self, options: Options, worker: int | None = None):
-        interval_s = options.metrics_interval_ms / 1000
-        labels = {} if worker is None else {"worker": str(worker)}
-        self._own = [Process(interval_s, labels), LoopLag(labels)]
-        if options.allow_cpu_metrics:
-            self._own.insert(0, Machine(interval_s))
-        self._added = open_sources(options)
+        self._sources = open_sources(options, worker)
         self.labels = VersionLabels(self._gpu_uuid)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start every source. Raises what a source of a plugin raises."""
-        for source in (*self._own, *self._added.values()):
+        """Start every source. Raises what a source raises."""
+        for source in self._sources.values():
             source.start(loop)
 
     def stop(self) -> None:
-        """Stop every source. An exception of a source of a plugin is only logged."""
-        for source in self._own:
-            source.stop()
-        for plugin, source in self._added.items():
+        """Stop every source. An exception of a source is only logged."""
+        for plugin, source in self._sources.items():
             try:
                 source.stop()
             except Exception:
@@ -54,10 +44,10 @@ class Watch:
     def families(self) -> list[Family]:
         """Return the families of all sources, with values of now or of the last interval.
 
-        A source of a plugin that raises an exception is left out and logged.
+        A source that raises an exception is left out and logged.
         """
-        found = [family for source in self._own for family in source.families()]
-        for plugin, source in self._added.items():
+        found: list[Family] = []
+        for plugin, source in self._sources.items():
             try:
                 found += _declared(plugin, source)
             except Exception as error:
@@ -66,18 +56,20 @@ class Watch:
         return found
 
     def _gpu_uuid(self, number: int) -> str | None:
-        found = (source.gpu_uuid(number) for source in self._added.values())
+        found = (source.gpu_uuid(number) for source in self._sources.values())
         return next(filter(None, found), None)
 
 
-def open_sources(options: Options) -> Mapping[str, MetricSource]:
-    """Return plugin name → its source, and reserve the names of its families.
+def open_sources(options: Options, worker: int | None = None) -> Mapping[str, MetricSource]:
+    """Return plugin name → its source, and reserve the names of its families. `worker` is as in Watch.
 
     Raises CoreError(INTERNAL) for what is no MetricSource, CoreError(INVALID) for a family that exists,
     and what a plugin raises.
     """
     sources, taken = {}, set(CATALOG)
-    for plugin, source in plugins.ask_each("core_open_metric_source", options=options):
+    for plugin, source in plugins.ask_each(
+        "core_open_metric_source", options=options, worker=worker
+    ):
         if not isinstance(source, MetricSource):
             raise internal(
                 f"plugin '{plugin}' made a {type(source).__name__}, not a "

@@ -194,22 +194,13 @@ CACHE = [
     ),
 ]
 
-MACHINE = [
+PINNED = [
     Entry(
         f"nv_pinned_memory_pool_{name}_bytes",
         "gauge",
         f"Pinned memory pool {name} memory size, in bytes",
     )
     for name in ("total", "used")
-] + [
-    *(
-        Entry(f"nv_cpu_{name}", "gauge", text, (), "unless `--allow-cpu-metrics=false`", "first")
-        for name, text in (
-            ("utilization", "CPU utilization rate [0.0 - 1.0]"),
-            ("memory_total_bytes", "CPU total memory (RAM), in bytes"),
-            ("memory_used_bytes", "CPU used memory (RAM), in bytes"),
-        )
-    )
 ]
 
 OWN = [
@@ -277,33 +268,13 @@ OWN = [
         "counter",
         "Requests and responses refused because of the memory limit",
     ),
-    Entry(
-        "core_event_loop_lag_seconds",
-        "histogram",
-        "Delay of a timer on the event loop, measured twice per second",
-    ),
-    *(
-        Entry(f"core_process_{name}", kind, text)  # type: ignore[arg-type]
-        for name, kind, text in (
-            ("cpu_seconds", "counter", "CPU time of the process, user and system, in seconds"),
-            ("resident_memory_bytes", "gauge", "Resident memory of the process, in bytes"),
-            ("threads", "gauge", "Threads of the process"),
-            ("open_descriptors", "gauge", "Open file descriptors of the process"),
-            ("most_descriptors", "gauge", "Maximum number of open file descriptors"),
-            (
-                "start_time_seconds",
-                "gauge",
-                "Start time of the process, in seconds since the epoch",
-            ),
-        )
-    ),
 ]
 
 PARTS = {
     "Requests": INFERENCE,
     "Latencies": LATENCIES,
     "Response cache": CACHE,
-    "Machine": MACHINE,
+    "Pinned memory": PINNED,
     "Not in Triton": OWN,
 }
 CATALOG = {entry.name: entry for entries in PARTS.values() for entry in entries}

@@ -1,4 +1,4 @@
-"""MetricSource: metrics of one origin, such as the machine, the process or a plugin.
+"""MetricSource: metrics of one origin, such as the machine, the process or a cache.
 
 Watch ─► [MetricSource] ─► families of a scrape
 """

@@ -7,8 +7,8 @@ import core
 from core.control import ProcessResults, merging
 from core.control.health import families_of_workers
 from core.telemetry.families import Sample, histogram_samples
-from core.telemetry.metrics.catalog import Entry, family
-from core.telemetry.metrics.lag import BUCKETS_S
+from core.telemetry.metrics.catalog import Entry
+from frontends.metrics.sources.loop_lag import BUCKETS_S
 from frontends.metrics.text import render
 from frontends.pages import metric_parts
 
@@ -43,7 +43,7 @@ def catalog() -> dict[str, Entry]:
 def families(told, catalog):
     """The same of two workers, with GPUs, an engine, and a loop that is looked at."""
     lag = histogram_samples({"worker": "1"}, BUCKETS_S, [3, 0, 1, 0, 0, 0, 0], 0.02)
-    told = [*told, family("core_event_loop_lag_seconds", lag)]
+    told = [*told, catalog["core_event_loop_lag_seconds"].family(lag)]
     seen = {each.name for each in told}
     absent = [
         entry.family(_samples(entry))

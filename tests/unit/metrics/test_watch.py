@@ -1,7 +1,5 @@
-"""Metric sources: the event loop, the process, and those of plugins."""
+"""Metric sources of plugins."""
 
-import asyncio
-import os
 from contextlib import contextmanager
 
 import pytest
@@ -11,136 +9,11 @@ from core import plugins
 from core.control.metrics.watch import Watch
 from core.errors import CoreError
 from core.options import Options
-from core.system.platform import PORTABLE
 from core.telemetry.families import Sample
 from core.telemetry.metrics.catalog import Entry
-from core.telemetry.metrics.lag import BUCKETS_S, EVERY_S, LoopLag
-from core.telemetry.metrics.process import Process
 from core.telemetry.metrics.source import MetricSource
 from core.telemetry.registry import registry
 from frontends.pages import metrics_page
-
-
-class Loop:
-    """A loop with a clock of the test, and its only timer."""
-
-    def __init__(self):
-        self.now_s = 50.0
-        self.timer = None
-
-    def time(self):
-        return self.now_s
-
-    def call_at(self, when, function, *arguments):
-        self.timer = asyncio.TimerHandle(when, function, arguments, asyncio.new_event_loop())
-        return self.timer
-
-    def turn(self, late_s):
-        timer, self.timer = self.timer, None
-        self.now_s = timer.when() + late_s
-        timer._callback(*timer._args)
-
-
-def buckets(lag):
-    (family,) = lag.families()
-    return {each.labels["le"]: each.value for each in family.samples if each.suffix == "_bucket"}
-
-
-class TestLoopLag:
-    def test_a_timer_measures_the_lag_of_the_loop(self):
-        loop, lag = Loop(), LoopLag()
-        lag.start(loop)
-
-        for late_s in (0, 0.0005, 0.05, 3):
-            loop.turn(late_s)
-
-        assert buckets(lag) == {
-            "0.001": 2, "0.005": 2, "0.025": 2, "0.1": 3, "0.5": 3, "2.5": 3, "+Inf": 4,
-        }  # fmt: skip
-        (family,) = lag.families()
-        assert family.samples[-2].value == pytest.approx(3.0505)
-
-    def test_it_looks_twice_a_second(self):
-        loop, lag = Loop(), LoopLag()
-        lag.start(loop)
-        lag.start(loop)
-
-        loop.turn(0.25)
-
-        assert loop.timer.when() == loop.now_s + EVERY_S
-
-    def test_it_ends(self):
-        loop, lag = Loop(), LoopLag()
-        lag.start(loop)
-
-        lag.stop()
-
-        assert loop.timer.cancelled()
-        assert lag.families() == []
-
-    def test_its_buckets_rise(self):
-        assert list(BUCKETS_S) == sorted(BUCKETS_S)
-
-
-class TestProcess:
-    def values(self, *arguments):
-        found = Process(0.0, {}, *arguments).families()
-        return {
-            family.name.removeprefix("core_process_"): family.samples[0].value for family in found
-        }
-
-    @pytest.mark.skipif(PORTABLE, reason="metrics of the machine are of /proc")
-    def test_this_process_is_measured(self):
-        found = self.values()
-
-        assert found["cpu_seconds"] > 0
-        assert found["resident_memory_bytes"] > 1 << 20
-        assert found["threads"] >= 1
-        assert 3 <= found["open_descriptors"] <= found["most_descriptors"]
-        assert found["start_time_seconds"] > 1e9
-
-    def test_a_program_name_may_have_any_characters(self, tmp_path):
-        (tmp_path / "fd").mkdir()
-        (tmp_path / "statm").write_text("10 3 1 1 0 1 0")
-        numbers = " ".join(map(str, range(4, 40)))
-        (tmp_path / "stat").write_text(f"7 (a) S 9 (b) R {numbers}")
-
-        found = self.values(tmp_path)
-
-        assert found["threads"] == 20
-        assert found["resident_memory_bytes"] == 3 * os.sysconf("SC_PAGE_SIZE")
-
-    @pytest.mark.skipif(PORTABLE, reason="metrics of the machine are of /proc")
-    def test_without_proc_fewer_values_are_exposed(self, tmp_path):
-        assert set(self.values(tmp_path / "absent")) == {
-            "cpu_seconds", "most_descriptors", "start_time_seconds",
-        }  # fmt: skip
-
-    def test_it_is_read_once_in_an_interval(self, tmp_path):
-        now = [0.0]
-        process = Process(2.0, clock=lambda: now[0])
-        first = process.families()[0].samples[0].value
-        sum(range(10**6))
-
-        assert process.families()[0].samples[0].value == first
-
-    def test_a_worker_has_its_number(self):
-        watch = Watch(Options.defaults(), worker=3)
-
-        labels = {
-            family.name: dict(family.samples[0].labels)
-            for family in watch.families()
-            if family.name.startswith("core_process_")
-        }
-
-        assert len(labels) >= 3
-        assert all(each == {"worker": "3"} for each in labels.values())
-
-
-def test_the_machine_can_be_turned_off():
-    watch = Watch(Options.defaults(allow_cpu_metrics=False))
-
-    assert not [each.name for each in watch.families() if each.name.startswith("nv_cpu")]
 
 
 class Disk(MetricSource):
@@ -203,18 +76,17 @@ class TestPlugins:
         watch = Watch(Options.defaults())
 
         assert disk.started == 0
-        watch.start(Loop())
+        watch.start(None)
         assert disk.started == 1
         watch.stop()
         assert disk.started == 0
 
-    @pytest.mark.skipif(PORTABLE, reason="metrics of the machine are of /proc")
     def test_a_source_that_fails_is_left_out_with_an_error(self, disk, caplog):
         watch = Watch(Options.defaults())
         disk.values = None
         disk.stop = lambda: 1 / 0
 
-        assert "core_process_threads" in names(watch)
+        assert "disk_free_bytes" not in names(watch)
         watch.stop()
 
         assert "metrics of plugin 'disk' are left out: TypeError" in caplog.text

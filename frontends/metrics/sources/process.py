@@ -10,7 +10,7 @@ from pathlib import Path
 
 from core.system import platform
 from core.telemetry.families import Family, Sample
-from core.telemetry.metrics.catalog import family
+from core.telemetry.metrics.catalog import Entry
 from core.telemetry.metrics.source import MetricSource
 
 try:
@@ -21,6 +21,19 @@ except ImportError:  # not on Windows
 _START_S = time.time()  # import of this module, about the start of the process
 
 
+_ENTRIES = {
+    name: Entry(f"core_process_{name}", kind, text)  # type: ignore[arg-type]
+    for name, kind, text in (
+        ("cpu_seconds", "counter", "CPU time of the process, user and system, in seconds"),
+        ("resident_memory_bytes", "gauge", "Resident memory of the process, in bytes"),
+        ("threads", "gauge", "Threads of the process"),
+        ("open_descriptors", "gauge", "Open file descriptors of the process"),
+        ("most_descriptors", "gauge", "Maximum number of open file descriptors"),
+        ("start_time_seconds", "gauge", "Start time of the process, in seconds since the epoch"),
+    )
+}
+
+
 class Process(MetricSource):
     """The gauges of this process.
 
@@ -29,6 +42,8 @@ class Process(MetricSource):
     proc         file system of the kernel
     clock        monotonic, in seconds
     """
+
+    catalog = {"Process": list(_ENTRIES.values())}
 
     def __init__(
         self,
@@ -51,7 +66,7 @@ class Process(MetricSource):
             self._looked = now
             self._values = self._look()
         return [
-            family(f"core_process_{name}", [Sample(self._labels, value)])
+            _ENTRIES[name].family([Sample(self._labels, value)])
             for name, value in self._values.items()
         ]
 

@@ -7,11 +7,18 @@ from collections.abc import Mapping
 
 from core.native.distribution import Histogram
 from core.telemetry.families import Family, histogram_samples
-from core.telemetry.metrics.catalog import family
+from core.telemetry.metrics.catalog import Entry
 from core.telemetry.metrics.source import MetricSource
 
 EVERY_S = 0.5
 BUCKETS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5)
+
+
+_ENTRY = Entry(
+    "core_event_loop_lag_seconds",
+    "histogram",
+    "Delay of a timer on the event loop, measured twice per second",
+)
 
 
 class LoopLag(MetricSource):
@@ -19,6 +26,8 @@ class LoopLag(MetricSource):
 
     labels   of every sample
     """
+
+    catalog = {"Event loop": [_ENTRY]}
 
     def __init__(self, labels: Mapping[str, str] = {}) -> None:
         self._labels = labels
@@ -46,7 +55,7 @@ class LoopLag(MetricSource):
         seen = self._histogram
         total_s = seen.sum_ns / 1e9
         samples = histogram_samples(self._labels, seen.bounds, seen.counts(), total_s)
-        return [family("core_event_loop_lag_seconds", samples)]
+        return [_ENTRY.family(samples)]
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
         due_s = loop.time() + EVERY_S

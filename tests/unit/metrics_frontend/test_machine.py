@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.telemetry.metrics.machine import Machine
+from frontends.metrics.sources.machine import Machine
 
 
 class Clock:

@@ -8,8 +8,19 @@ from pathlib import Path
 
 from core.system import platform
 from core.telemetry.families import Family, Sample
-from core.telemetry.metrics.catalog import family
+from core.telemetry.metrics.catalog import Entry
 from core.telemetry.metrics.source import MetricSource
+
+_ENTRIES = {
+    f"nv_cpu_{name}": Entry(
+        f"nv_cpu_{name}", "gauge", text, (), "unless `--allow-cpu-metrics=false`", "first"
+    )
+    for name, text in (
+        ("utilization", "CPU utilization rate [0.0 - 1.0]"),
+        ("memory_total_bytes", "CPU total memory (RAM), in bytes"),
+        ("memory_used_bytes", "CPU used memory (RAM), in bytes"),
+    )
+}
 
 
 class Machine(MetricSource):
@@ -19,6 +30,8 @@ class Machine(MetricSource):
     proc         file system of the kernel
     clock        monotonic, in seconds
     """
+
+    catalog = {"Processors and memory of the machine": list(_ENTRIES.values())}
 
     def __init__(
         self,
@@ -39,7 +52,7 @@ class Machine(MetricSource):
         if now - self._looked >= self._interval_s:
             self._looked = now
             self._look()
-        return [family(name, [Sample({}, value)]) for name, value in self._values.items()]
+        return [_ENTRIES[name].family([Sample({}, value)]) for name, value in self._values.items()]
 
     def _look(self) -> None:
         busy, total = self._ticks()
