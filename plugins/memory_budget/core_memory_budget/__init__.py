@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Servers of one process. Keys are objects of a server that core passes to the hooks.
 _metrics: dict[int, MemoryMetrics] = {}
 _governors: dict[int, Governor] = {}
+_started: dict[int, Governor] = {}
 _of_versions: WeakKeyDictionary[ModelVersion, Governor] = WeakKeyDictionary()
 
 
@@ -50,6 +51,7 @@ def core_server_starting(server: InferenceServer) -> None:
     KNOWN.extend(name for name in PARAMETERS if name not in KNOWN)
     metrics = _metrics.pop(id(server.options), None) or MemoryMetrics()
     governor = _governors[id(server.models)] = Governor(server, metrics, Meter())
+    _started[id(server)] = governor
     server.control.add(ModelMemoryControl(lambda: governor))
 
 
@@ -81,5 +83,6 @@ def core_model_changed(model: ModelVersion, state: str) -> None:
 
 @core.hookimpl
 def core_server_stopping(server: InferenceServer) -> None:
-    if (governor := _governors.pop(id(server.models), None)) is not None:
+    if (governor := _started.pop(id(server), None)) is not None:
+        del _governors[id(server.models)]
         governor.close()
