@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 import urllib.request
 
 import pytest
@@ -166,9 +167,10 @@ def test_the_server_stops_at_once_while_a_page_is_open(models, serve):
 
 
 def test_a_terminal_shows_where_the_page_is(models, serve):
-    served = serve("--terminal=always")
-
-    served.stop()
+    models.identity("steady", [4])
+    served = serve("--terminal=always").ready("steady")
+    while "try" not in served.log.read_text():  # the last line of a start
+        time.sleep(0.05)
 
     assert f"console  \x1b[0mhttp://127.0.0.1:{served.port}/console" in served.log.read_text()
 

@@ -30,7 +30,7 @@ export function snippets({ model, inputs, parameters, outputs, stream, token, gr
   found.push(["tritonclient", python(model, inputs, outputs, parameters, token, short)]);
   if (grpc && short && inputs.every((each) => CONTENTS[each.datatype])) {
     const message = { model_name: model, inputs: inputs.map(({ name, datatype, shape, values }) => ({ name, datatype, shape, contents: { [CONTENTS[datatype]]: isText(datatype) ? Array.from(values, base64) : Array.from(values) } })) };
-    found.push(["grpcurl", `P=$(python -c "import core, frontends.grpc as g; print('-import-path', g.__path__[0] + '/protocol', '-import-path', core.__path__[0] + '/config')")\ngrpcurl -plaintext $P -proto grpc_service.proto${token ? ' -H "authorization: Bearer $TOKEN"' : ""} \\\n  -d ${quoted(JSON.stringify(message))} \\\n  ${grpc} inference.GRPCInferenceService/${stream ? "ModelStreamInfer" : "ModelInfer"}`]);
+    found.push(["grpcurl", `P=$(python -c "import core, frontends.grpc as g; print(*('-import-path ' + p + d for m, d in ((g, '/protocol'), (core, '/config')) for p in m.__path__))")\ngrpcurl -plaintext $P -proto grpc_service.proto${token ? ' -H "authorization: Bearer $TOKEN"' : ""} \\\n  -d ${quoted(JSON.stringify(message))} \\\n  ${grpc} inference.GRPCInferenceService/${stream ? "ModelStreamInfer" : "ModelInfer"}`]);
   }
   return found;
 }
