@@ -1,5 +1,6 @@
 """Metric sources of plugins."""
 
+import asyncio
 from contextlib import contextmanager
 
 import pytest
@@ -76,9 +77,11 @@ class TestPlugins:
         watch = Watch(Options.defaults())
 
         assert disk.started == 0
-        watch.start(None)
+        loop = asyncio.new_event_loop()
+        watch.start(loop)
         assert disk.started == 1
         watch.stop()
+        loop.close()
         assert disk.started == 0
 
     def test_a_source_that_fails_is_left_out_with_an_error(self, disk, caplog):

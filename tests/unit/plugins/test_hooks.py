@@ -66,28 +66,28 @@ def test_every_hook_documents_its_call_and_its_thread(name):
 
 
 def test_an_exception_names_the_plugin_that_raised_it(plugin):
-    plugin("good", core_server_starting=lambda server: None)
-    plugin("bad", core_server_starting=lambda server: 1 / 0)
+    plugin("good", core_workers_starting=lambda options: None)
+    plugin("bad", core_workers_starting=lambda options: 1 / 0)
 
     with pytest.raises(CoreError) as caught:
-        plugins.ask("core_server_starting", server=None)
+        plugins.ask("core_workers_starting", options=None)
 
     assert caught.value.kind is Kind.INTERNAL
     assert re.fullmatch(
-        r"plugin 'bad' failed in core_server_starting at \S+/test_hooks\.py:\d+: "
+        r"plugin 'bad' failed in core_workers_starting at \S+/test_hooks\.py:\d+: "
         "ZeroDivisionError: division by zero",
         caught.value.message,
     )
 
 
 def test_a_core_error_of_a_plugin_is_raised_unchanged(plugin):
-    def refuse(server):
+    def refuse(options):
         raise unavailable("not today")
 
-    plugin("mine", core_server_starting=refuse)
+    plugin("mine", core_workers_starting=refuse)
 
     with pytest.raises(CoreError, match=r"^not today$"):
-        plugins.ask("core_server_starting", server=None)
+        plugins.ask("core_workers_starting", options=None)
 
 
 def test_plugins_after_a_broken_one_are_still_called(plugin, caplog):
