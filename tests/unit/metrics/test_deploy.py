@@ -73,10 +73,10 @@ def labels_of(exposition, catalog):
     """Name of a sample → labels that it may have."""
     found = {name: set(labels) for name, labels in OTHERS.items()}
     for family in text_string_to_metric_families(exposition):
-        entry = catalog[family.name]
+        # The parser leaves out a `_total` at the end of a counter's name, and gives its samples one.
+        entry = catalog.get(family.name) or catalog[f"{family.name}_total"]
         for sample in family.samples:
-            # The parser gives samples of counters a `_total`, which they do not have.
-            name = family.name if family.type == "counter" else sample.name
+            name = entry.name if family.type == "counter" else sample.name
             found.setdefault(name, {*TARGET, *entry.labels}).update(sample.labels)
             if name.startswith("core_process_"):
                 found[name].add("worker")
