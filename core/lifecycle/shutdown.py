@@ -106,7 +106,10 @@ async def shut_down(
 
 
 async def _remove(found: ModelDirectory, host: Host) -> None:
-    """Remove a directory of a remaining version, and the directories that it was made of."""
+    """Remove the copy that a version read, and the copies from which it was made.
+
+    A user's own folder stays.
+    """
     directory: ModelDirectory | None = found
     while directory is not None:
         await host.run(directory.remove)

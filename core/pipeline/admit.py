@@ -45,7 +45,7 @@ class Admission:
             name: ExpectedInput(spec, signature) for name, spec in signature.inputs.items()
         }
         self._batches = signature.max_batch_size > 0
-        # Whether all inputs are required and keep their shape.
+        # Whether no input is optional, has a `reshape`, or is a shape tensor.
         self._plain = len(self._required) == len(signature.inputs) and not any(
             spec.reshape is not None or spec.shape_tensor for spec in signature.inputs.values()
         )

@@ -70,7 +70,7 @@ class Stage:
         return array if self.batched else array[None]
 
     def joined(self, rows: Sequence[Outputs]) -> Outputs:
-        """Return the outputs of a request from those of its rows, whose shapes are equal."""
+        """Return the outputs of a request: those of its rows stacked, which must have equal shapes."""
         if not self.batched:
             return rows[0]
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}

@@ -49,7 +49,10 @@ class TestOpenVino(BackendConformance):
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
-        """y = 2x + w; picked = the element of each row at position index. Rows of another length raise."""
+        """y = 2x + WEIGHTS, which are 3 constants; picked = x[row, index[row]].
+
+        A row of another length fails when it runs.
+        """
         save(
             tmp_path,
             lambda x, index: {

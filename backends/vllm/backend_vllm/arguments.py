@@ -81,7 +81,9 @@ def _nearest(name: str, known: Mapping[str, Argument]) -> str:
 
 
 def _checked(file: Path, model: str, name: str, value: Any, argument: Argument) -> Any:
-    """Return a value; a number or boolean that is written as a text, as what it stands for.
+    """Return a value of a type that the argument takes.
+
+    A text is read as JSON unless the argument takes texts.
 
     Raises CoreError(INVALID) for a value of a wrong type.
     """

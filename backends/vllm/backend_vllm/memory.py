@@ -15,7 +15,7 @@ def memory_of(config: Any, weights: int) -> Sequence[core.MemoryUsage]:
     """Return what an engine keeps on each of its devices.
 
     config    its VllmConfig, after the start
-    weights   bytes of the files of weights, which its devices share
+    weights   total bytes of the files of weights; each device holds an equal part
     """
     from vllm.platforms import current_platform
 

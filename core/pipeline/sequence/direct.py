@@ -24,7 +24,7 @@ class DirectSlots(InstanceSlots):
 
     delay_ns      longest wait for more requests
     utilization   fraction of the slots that is enough to start at once
-    filler        adds the control tensors to a filled row
+    controls      (request, ready): sets the control tensors; here for rows without a request
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class DirectSlots(InstanceSlots):
         count: int,
         delay_ns: int,
         utilization: float,
-        filler: Callable[[InferenceRequest, bool], None],
+        controls: Callable[[InferenceRequest, bool], None],
         states: States | None,
     ):
         super().__init__(runner, count, states)
         self._delay_ns = delay_ns
         self._least = max(1, math.ceil(utilization * count))
-        self._filler = filler
+        self._controls = controls
 
     def next_batch(self, now_ns: int) -> tuple[list[QueuedRequest], int]:
         ready = self.ready()
@@ -63,7 +63,7 @@ class DirectSlots(InstanceSlots):
             {n: zeros(n, t.dtype, t.shape) for n, t in pattern.request.inputs.items()},
         )
         request.arrival_ns = pattern.request.arrival_ns
-        self._filler(request, False)
+        self._controls(request, False)
         filled = QueuedRequest(request, Reply(request))
         filled.counts = False
         return filled

@@ -50,7 +50,7 @@ def grpc_table():
     server.tracing = Tracer(server.options)
     server.control = SimpleNamespace(areas={})
     server.shared = lambda factory: SimpleNamespace(
-        policy=None, access_log=None, regions=None, text=None
+        policy=None, access_log=None, regions=None, text=None, read=lambda intake: ()
     )
     return methods(server, RequestsInFlight())
 

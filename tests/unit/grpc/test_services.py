@@ -14,6 +14,7 @@ from core.options import Options
 from core.telemetry.statistics import Statistics
 from core.telemetry.tracing import Tracer
 from frontends.grpc.call import GrpcCall
+from frontends.grpc.extra_methods import GrpcMethods
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
@@ -100,6 +101,8 @@ class DescribedServer:
             return SimpleNamespace(policy=None, access_log=None)
         if factory is _reports_of:
             return LoadReports(list)
+        if factory is GrpcMethods:
+            return GrpcMethods(self)
         return self.memory
 
     def metadata(self):

@@ -1,4 +1,4 @@
-"""The flags of core bench: one parser, with perf_analyzer's names where it has the same."""
+"""The flags of core bench: in one parser. A flag that perf_analyzer has too has the same name here."""
 
 from __future__ import annotations
 
