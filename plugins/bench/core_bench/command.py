@@ -45,10 +45,18 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("ended by Ctrl-C before anything was measured", file=sys.stderr)
         return _INTERRUPTED
-    _write(plan, outcome, shlex.join(["core", "bench", *arguments]))
+    _write(plan, outcome, _without_secrets(plan, shlex.join(["core", "bench", *arguments])))
     if outcome.interrupted:
         return _INTERRUPTED
     return 1 if outcome.failed else 0
+
+
+def _without_secrets(plan: Plan, command: str) -> str:
+    """Return the command line without the values of headers: reports are passed on."""
+    values = {value for side in plan.sides for _, value in side.headers if value}
+    for each in sorted(values, key=len, reverse=True):
+        command = command.replace(each, "…")
+    return command
 
 
 def run(plan: Plan) -> Outcome:

@@ -115,7 +115,7 @@ def test_wrong_command_lines(arguments, status, text, capsys):
 def test_errors_of_requests_make_the_status_1(known):
     server = known([0, 10_000_000])
 
-    done = bench("m", "-u", server.url, *QUICK, "--timeout", "200ms")
+    done = bench("m", "-u", server.url, *QUICK, "--timeout", "1s")
 
     assert done.returncode == 1
     assert "no answer within --timeout" in done.stdout

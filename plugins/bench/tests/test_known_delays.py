@@ -21,11 +21,11 @@ LEVELS = [
 
 
 def patient(test):
-    """Run a test again, twice at most: other programs of the machine can delay both client and server."""
+    """Run a test again, nine times at most: other programs can delay both client and server."""
 
     @functools.wraps(test)
     def run(*arguments, **more):
-        for _ in range(2):
+        for _ in range(9):
             try:
                 return test(*arguments, **more)
             except AssertionError:

@@ -83,7 +83,7 @@ def check(rows):
 
 @pytest.mark.timeout(600)
 def test_a_model_is_profiled_on_a_program_that_it_starts(tools, repository, tmp_path):
-    check(profile(tools, repository, tmp_path, "local", (18100, 18101, 18102)))
+    check(profile(tools, repository, tmp_path, "local", tools.free_ports(3)))
 
 
 @pytest.mark.timeout(600)

@@ -8,12 +8,12 @@ import time
 
 import numpy as np
 import pytest
-import torch
 import tritonserver
 from tritonserver import DataType, MemoryBuffer, MemoryType, Tensor
 
 import core
 
+torch = pytest.importorskip("torch")
 X = np.array([1, 2, 3], np.float32)
 
 
@@ -363,7 +363,7 @@ def test_an_unknown_memory_type_is_an_error_of_the_response(server):
         only(server.model("identity").infer(inputs={"INPUT0": X}, output_memory_type="tpu"))
 
 
-def test_ten_thousand_requests_leave_no_memory_behind(server):
+def test_thousands_of_requests_leave_no_memory_behind(server):
     import gc
     import tracemalloc
 
@@ -383,3 +383,11 @@ def test_ten_thousand_requests_leave_no_memory_behind(server):
         assert grown(4000) < 40_000  # 10 bytes a request: one object that stays has more
     finally:
         tracemalloc.stop()
+
+
+def test_a_queue_gets_the_response_of_an_iterator_that_is_dropped(server):
+    user = queue.SimpleQueue()
+
+    server.model("slow").infer(inputs={"INPUT0": X}, response_queue=user)
+
+    assert user.get(timeout=30).final

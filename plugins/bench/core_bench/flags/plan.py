@@ -143,7 +143,10 @@ def _check_ids(flags: argparse.Namespace, levels: list[Level]) -> None:
     first, end = flags.sequence_id_range
     most = max(int(each.value) for each in levels if not each.open) if not levels[0].open else 0
     most = most or flags.num_of_sequences
-    if end and end - first < most:
+    threads = min(flags.threads, most)
+    if end and (end - first) // threads < -(-most // threads):
+        each = f", in {threads} threads" if threads > 1 else ""
         raise invalid(
-            f"--sequence-id-range {first}:{end} has {end - first} ids, but {most} sequences run at once"
+            f"--sequence-id-range {first}:{end} has {end - first} ids, but {most} sequences run at "
+            f"once{each}"
         )

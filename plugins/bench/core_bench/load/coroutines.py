@@ -165,9 +165,13 @@ class CoroutineGenerator:
             if tally.within(due):
                 tally.censored(now_ns() - due, True)
             raise
-        except (Refused, asyncio.TimeoutError) as error:
+        except Exception as error:  # whatever a library raises is an error of the request
             self._wrong += 1
-            tally.error(str(error) if isinstance(error, Refused) else "timeout")
+            if isinstance(error, asyncio.TimeoutError):
+                tally.error("timeout")
+            else:
+                name = "" if isinstance(error, Refused) else f"{type(error).__name__}: "
+                tally.error(f"{name}{error}")
             if isinstance(error, Lost):
                 round_.refused()
                 await asyncio.sleep(_TICK_S)

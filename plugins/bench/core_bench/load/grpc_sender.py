@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,6 +73,8 @@ class GrpcSender:
             raise Refused(f"grpc {code.value[0]} {error.details()}") from None
 
     async def _on_stream(self, message: bytes, marks: Marks) -> None:
+        while self._free and self._free[-1].done():  # the server has ended it
+            self._free.pop()
         call = self._free.pop() if self._free else self._stream(metadata=self._metadata)
         try:
             await call.write(message)
@@ -89,7 +90,7 @@ class GrpcSender:
                 final = found.infer_response.parameters.get("triton_final_response")
                 if not self._decoupled or (final is not None and final.bool_param):
                     break
-        except (Refused, grpc.aio.AioRpcError, asyncio.CancelledError):
+        except BaseException:
             call.cancel()
             raise
         self._free.append(call)

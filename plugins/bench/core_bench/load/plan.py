@@ -63,6 +63,7 @@ class WirePlan:
     sequences: Sequences | None
     pace: Pace = Pace.CLOSED
     rate: float = 0.0
+    phase: float = 0.0
     intervals_ns: Sequence[int] = ()
     seed: int = 1
     connections: int = 1
@@ -92,6 +93,7 @@ class WirePlan:
                 dataclasses.replace(
                     self,
                     rate=self.rate / threads,
+                    phase=number / threads,  # else the requests of all threads are due at once
                     seed=self.seed + 1000 * number,
                     connections=_part(self.connections, threads, number),
                     most_connections=_part(self.most_connections, threads, number),

@@ -68,7 +68,11 @@ class Measurement:
         """Return whether rate and latency are known as exactly as --stability-percentage asks."""
         quantile = self._plan.quantile
         found = (case.rate(), case.latency(quantile))
-        return all(each and each.half_width <= self._plan.timing.stability for each in found)
+        # A single round has no bounds: its coverage is 0.
+        return all(
+            bool(each and each.coverage and each.half_width <= self._plan.timing.stability)
+            for each in found
+        )
 
     def _one(self, case: CaseResult, target: Target, number: str) -> None:
         timing = self._plan.timing
@@ -90,7 +94,8 @@ class Measurement:
         except _Partial as partial:
             tally, ended = partial.tally, Ended()
         server_s = used(cpu, target.cpu.seconds())
-        parts = split(statistics, None if ended and self.lost else self._statistics(target))
+        # A server that hangs is why people press Ctrl-C: ask it nothing then.
+        parts = split(statistics, None if ended else self._statistics(target))
         # A round that was cut short counts only if there is no other.
         if (
             not ended

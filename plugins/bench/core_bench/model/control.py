@@ -65,7 +65,15 @@ class HttpControl:
 
     def describe(self, model: str, version: str) -> ModelInfo:
         if self._openai:
-            names = [str(each["id"]) for each in self._json("GET", "/v1/models")[1]["data"]]
+            status, found = self._json("GET", "/v1/models")
+            listed = found.get("data") if isinstance(found, dict) else None
+            if status != 200 or not isinstance(listed, list):
+                text = error_of(found) or f"status {status}"
+                raise CoreError(
+                    Kind.INVALID,
+                    f"the server {self._address.shown} does not list its models at /v1/models: {text}",
+                )
+            names = [str(each["id"]) for each in listed]
             if model not in names:
                 raise unknown_model(model, names, self._address.shown)
             return ModelInfo(model, "")

@@ -13,11 +13,12 @@ class Arrivals {
  public:
   explicit Arrivals(const Settings& settings) : settings_(settings), random_(settings.seed) {}
 
-  // Begins at `start`; the first request of constant pace is due then.
+  // Begins at `start`; the first request of constant pace is due after its phase.
   void begin(int64_t start) {
     start_ = start;
     index_ = 0;
-    due_ = start;
+    if (settings_.pace == Pace::constant) start_ += int64_t(settings_.phase * 1e9 / settings_.rate);
+    due_ = start_;
     if (settings_.pace == Pace::poisson) due_ += gap();
     if (settings_.pace == Pace::intervals) due_ += next_interval();
   }

@@ -55,6 +55,7 @@ cdef extern from "settings.hpp" namespace "bench" nogil:
         bool decoupled
         Pace pace
         double rate
+        double phase
         vector[int64_t] intervals_ns
         uint64_t seed
         uint32_t connections
@@ -281,6 +282,7 @@ cdef class Loop:
         settings.decoupled = plan.decoupled
         settings.pace = <Pace><int>plan.pace
         settings.rate = plan.rate
+        settings.phase = plan.phase
         settings.intervals_ns = plan.intervals_ns
         settings.seed = plan.seed
         settings.connections, settings.most_connections = plan.connections, plan.most_connections

@@ -45,6 +45,7 @@ struct Settings {
   bool decoupled = false;  // of a gRPC stream: a request ends with its final response
   Pace pace = Pace::closed;
   double rate = 0;         // requests per second
+  double phase = 0;        // of constant pace: part of an interval before the first request
   std::vector<int64_t> intervals_ns;
   uint64_t seed = 1;
   uint32_t connections = 1;

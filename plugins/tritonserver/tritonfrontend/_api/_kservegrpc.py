@@ -67,11 +67,6 @@ class KServeGrpc(Service):
                 )
 
         def as_core(self) -> dict[str, Any]:
-            ages = {
-                f"grpc_{name}": value
-                for name in ("max_connection_age", "max_connection_age_grace")
-                if (value := getattr(self, f"{name}_ms"))
-            }
             return {
                 "grpc_address": self.address,
                 "grpc_port": self.port,
@@ -93,5 +88,7 @@ class KServeGrpc(Service):
                 "grpc_infer_allocation_pool_size": self.infer_allocation_pool_size,
                 "grpc_max_response_pool_size": self.max_response_pool_size,
                 "grpc_header_forward_pattern": self.forward_header_pattern,
-                **ages,
+                # 0 too: the options of a port that was open before would stay.
+                "grpc_max_connection_age": self.max_connection_age_ms,
+                "grpc_max_connection_age_grace": self.max_connection_age_grace_ms,
             }

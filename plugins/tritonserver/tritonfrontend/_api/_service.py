@@ -67,7 +67,7 @@ class Service:
 
     def start(self) -> None:
         """Listen. Raises AlreadyExistsError if it listens already, UnavailableError if it cannot."""
-        if self._opened is not None:
+        if self._is_open:
             raise tritonserver.AlreadyExistsError("server is already running.")
         with raised_as_triton():
             self._opened = self._server.open(self.FRONTEND, self._options.as_core())
@@ -82,7 +82,11 @@ class Service:
     @property
     def port(self) -> int:
         """Return the port: that of the options, or the free one that 0 stands for. 0 if it is closed."""
-        return int(getattr(self._opened, "port", 0))
+        return int(getattr(self._opened, "port", 0)) if self._is_open else 0
+
+    @property
+    def _is_open(self) -> bool:
+        return self._opened is not None and self._opened in self._server._opened
 
     def __enter__(self) -> Service:
         self.start()

@@ -44,7 +44,7 @@ class InferenceResponse:
 
 
 class _Iterator:
-    """The base of both iterators. Deleting it drops further responses; the request goes on."""
+    """The base of both iterators. Deleting it drops further responses, unless a queue gets them."""
 
     def __init__(self, request: InferenceRequest, raise_on_error: bool):
         self._request = request
@@ -65,8 +65,9 @@ class _Iterator:
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError, TypeError):  # at the end of the interpreter
-            if self._call is not None and not self._complete:
-                self._call.forget()
+            if self._call is None or self._complete or self._request.response_queue is not None:
+                return  # the queue of the program still gets the responses
+            self._call.forget()
 
 
 class ResponseIterator(_Iterator):

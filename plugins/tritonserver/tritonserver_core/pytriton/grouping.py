@@ -57,10 +57,13 @@ def _key(value: Any) -> bytes:
     """Return bytes that only equal values have."""
     array = np.asarray(value)
     if array.dtype == object or array.dtype.kind in "SU":
-        return b"\0".join(
+        texts = [
             each if isinstance(each, bytes) else str(each).encode()
             for each in array.ravel().tolist()
-        )
+        ]
+        # The lengths of several elements follow: no other elements join to the same bytes.
+        lengths = ",".join(str(len(each)) for each in texts).encode()
+        return texts[0] if len(texts) == 1 else b"\0".join([*texts, lengths])
     return array.tobytes()
 
 
