@@ -168,10 +168,15 @@ class Crop(Step):
         self.size = options.size("size")
 
     def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
-        missing = [
-            max(0, want - have) for want, have in zip(self.size, picture.shape[:2], strict=True)
-        ]
-        if any(missing):
+        top, left = (
+            max(0, round((have - want) / 2))
+            for want, have in zip(self.size, picture.shape[:2], strict=True)
+        )
+        picture = picture[top : top + self.size[0], left : left + self.size[1]]
+        geometry.left -= left
+        geometry.top -= top
+        missing = [want - have for want, have in zip(self.size, picture.shape[:2], strict=True)]
+        if any(missing):  # only now: a border of a long picture would take memory
             top, left = missing[0] // 2, missing[1] // 2
             picture = np.asarray(
                 cv2.copyMakeBorder(
@@ -180,13 +185,7 @@ class Crop(Step):
             )
             geometry.left += left
             geometry.top += top
-        top, left = (
-            round((have - want) / 2)
-            for want, have in zip(self.size, picture.shape[:2], strict=True)
-        )
-        geometry.left -= left
-        geometry.top -= top
-        return picture[top : top + self.size[0], left : left + self.size[1]]
+        return picture
 
 
 def steps(channels: int) -> dict[str, Callable[[Options], Step]]:

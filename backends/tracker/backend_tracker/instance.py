@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 Answer = list[Any]
 
+MOST_DETECTIONS = 10_000  # of a frame
+MOST_PAIRS = (
+    4_000_000  # of a detection and a track: a frame of so many takes some hundred milliseconds
+)
+
 
 def patience_s(idle_s: float) -> float:
     """Return how long a stream is kept without frames, in seconds: longer than the server keeps it."""
@@ -81,6 +86,16 @@ class TrackerInstance(ModelInstance):
     ) -> Answer:
         """Track one frame: boxes FP32[n, 4], scores FP32[n], classes INT32[n]."""
         stream = self._streams.begin() if stream is None else stream
+        if len(boxes) > MOST_DETECTIONS:
+            raise self._refused(
+                f"a frame has {len(boxes)} detections; at most {MOST_DETECTIONS} are tracked: drop those "
+                "of low scores"
+            )
+        if len(boxes) * len(stream) > MOST_PAIRS:
+            raise self._refused(
+                f"a frame has {len(boxes)} detections and its stream {len(stream)} tracks; their product "
+                f"may be at most {MOST_PAIRS}: drop detections of low scores, or start the sequence again"
+            )
         ids, states, lost = self._streams.update(stream, boxes, scores, classes)
         if lost is not None:
             ids = np.concatenate([ids, lost[0]])

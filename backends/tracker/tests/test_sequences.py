@@ -272,13 +272,18 @@ def test_idle_streams_are_forgotten_without_further_requests(serve, boxes, monke
     class Watched(LiveStreams):
         def __init__(self, patience_s, begin):
             super().__init__(min(patience_s, 0.05), begin)
+            self.begun = 0
             made.append(self)
+
+        def of(self, request, now_s):
+            self.begun += bool(request.flags & SEQUENCE_START)
+            return super().of(request, now_s)
 
     monkeypatch.setattr(instance, "LiveStreams", Watched)
     monkeypatch.setattr(instance, "patience_s", lambda idle_s: 0.06)
     served = serve()
     served.send([request({"boxes": boxes(3)[None]}, n, start=True) for n in range(1, 50)])
-    assert len(made[0]) == 49
+    assert made[0].begun == 49
 
     limit = time.monotonic() + 20
     while len(made[0]) and time.monotonic() < limit:
@@ -318,3 +323,24 @@ def test_a_child_process_keeps_no_plan_for_each_request(boxes):
         running.execute(Batch())
 
     assert running.loop.given == 1
+
+
+def test_a_frame_of_too_many_detections_is_refused(serve, boxes):
+    served = serve()
+
+    (answer,) = served.send([request({"boxes": boxes(10_001)[None]}, 5, start=True)])
+
+    assert isinstance(answer, CoreError)
+    assert "10001 detections; at most 10000" in answer.message
+
+
+@pytest.mark.parametrize("tracker", ["bytetrack", "ocsort", "botsort"])
+def test_boxes_at_the_end_of_the_range_of_floats_stop_nothing(serve, tracker):
+    served = serve(
+        f'backend: "tracker" parameters {{ key: "tracker" value {{ string_value: "{tracker}" }} }}'
+    )
+    far = np.array([[[2e38, 0, 3e38, 1]]], np.float32)
+
+    answers = served.in_sequence([{"boxes": far}] * 4, 9, NAME)
+
+    assert [len(ids(each)) for each in answers] == [1] * 4

@@ -88,11 +88,13 @@ class EngineRunner:
             self.call(self._stop()).result(_STOP_S)
         except concurrent.futures.TimeoutError:
             logger.error("model '%s': vLLM has not ended within %g s", self._model, _STOP_S)
+        except Exception as error:  # of any kind: the engine raises its own
+            logger.error("model '%s': vLLM has not ended cleanly: %s", self._model, error)
         self._end()
 
     def _end(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
+        self._thread.join(_STOP_S)  # a daemon: what blocks there must not block the server
 
     # on the thread of the engine ----------------------------------------------
 

@@ -1,8 +1,10 @@
 // Linear assignment: pair rows with columns so that the sum of their similarities is largest.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace tracking {
@@ -20,7 +22,7 @@ class Assignment {
     costs_.resize(few * many);
     for (size_t i = 0; i < few; i++)
       for (size_t j = 0; j < many; j++)
-        costs_[i * many + j] = -double(swapped ? similarity[j * columns + i] : similarity[i * many + j]);
+        costs_[i * many + j] = cost(swapped ? similarity[j * columns + i] : similarity[i * many + j]);
     begin(few, many);
     for (size_t row = 0; row < few; row++) add(int(row), many);
     for (size_t row = 0; row < rows; row++) column_of_row[row] = -1;
@@ -33,6 +35,9 @@ class Assignment {
   }
 
  private:
+  // NaN, of boxes at the end of the range of float, would leave a row without a column.
+  static double cost(float value) { return std::isfinite(value) ? -double(value) : 0.0; }
+
   void begin(size_t few, size_t many) {
     row_price_.assign(few, 0.0);
     column_price_.assign(many, 0.0);
