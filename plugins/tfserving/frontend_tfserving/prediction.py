@@ -25,6 +25,9 @@ SIGNATURE = "serving_default"
 LABEL = "version_label."
 """Start of the parameters of a model that give labels to versions: version_label.stable → 3."""
 
+MOST_PARTS = 4096
+"""Largest number of requests to a model that one call becomes."""
+
 Submit = Callable[[InferenceRequest], Reply]
 Outputs = Mapping[str, Tensor]
 
@@ -124,6 +127,11 @@ def _parts(signature: Signature, inputs: Mapping[str, Tensor]) -> list[Mapping[s
     rows = {tensor.shape[0] for tensor in inputs.values() if tensor.shape}
     if not most or len(rows) != 1 or (count := rows.pop()) <= most:
         return [inputs]  # what does not fit is refused by the model's own checks
+    if count > most * MOST_PARTS:
+        raise invalid(
+            f"the request has {count} examples; model '{signature.name}' takes at most {most * MOST_PARTS} "
+            "in one"
+        )
     return [
         {
             name: Tensor(
@@ -145,6 +153,13 @@ def _joined(answers: Sequence[InferenceResponse]) -> Outputs:
     joined = {}
     for tensor in answers[0].outputs:
         arrays = [answer.output(tensor.name).array for answer in answers]
-        array = np.concatenate(arrays)
+        try:
+            array = np.concatenate(arrays)
+        except ValueError:
+            shapes = ", ".join(str(list(each.shape)) for each in arrays[:4])
+            raise unsupported(
+                f"output '{tensor.name}' has other shapes in the parts of the request: {shapes}; send at "
+                "most max_batch_size examples"
+            ) from None
         joined[tensor.name] = Tensor(tensor.name, tensor.dtype, array.shape, array=array)
     return joined

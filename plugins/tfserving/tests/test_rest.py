@@ -2,11 +2,15 @@
 
 import base64
 import math
+import socket
 
 import pytest
 from frontend_tfserving.frontend import TfServingFrontend
+from frontend_tfserving.rest.values import tensor_of
 
 import core
+from core import dtypes
+from core.config import InputSpec
 
 from .conftest import Rest, double
 
@@ -127,6 +131,8 @@ def test_the_signature_is_the_default_one(predict):
         ("double", {"instances": []}, "at least one example"),
         ("double", {"instances": [[1], [2, 3]]}, "input 'x' has lists of unequal lengths"),
         ("double", {"instances": [["a"]]}, "input 'x' is FP32: expected numbers"),
+        ("double", {"instances": [[1, "a" * 1000]]}, "input 'x' is FP32: expected numbers"),
+        ("double", {"instances": [[0.5]] * (4 * 4096 + 1)}, "takes at most 16384 in one"),
         ("double", {"instances": [[True]]}, "input 'x' is FP32: expected numbers"),
         ("double", {"instances": [[1e300]]}, "a number is out of the range of FP32"),
         ("double", {"instances": [{"X": [1]}]}, "has no input 'X'; it has x; did you mean 'x'?"),
@@ -211,6 +217,23 @@ def test_the_features_of_the_context_are_those_of_every_example(rest):
     assert rest.post("/v1/models/total:regress", document) == (200, {"results": [5.0, 5.0]})
 
 
+def test_a_large_context_is_not_repeated_for_many_examples(rest):
+    document = {"context": {"x": [0] * 10_000}, "examples": [{}] * 2001}
+
+    status, answer = rest.post("/v1/models/total:regress", document)
+
+    assert status == 400
+    assert "'context' is too large for so many examples" in answer["error"]
+
+
+def test_numbers_of_64_bits_without_a_sign_stay_exact():
+    spec = InputSpec("x", dtypes.UINT64, (-1,))
+
+    found = tensor_of(spec, [1, 2**63 + 1, 2**64 - 1])
+
+    assert found.array.tolist() == [1, 2**63 + 1, 2**64 - 1]
+
+
 @pytest.mark.parametrize(
     ("path", "document", "status", "text"),
     [
@@ -292,7 +315,10 @@ def test_the_openai_plugin_keeps_its_paths(rest):
 
 
 def test_the_port_of_its_own_has_these_routes_alone():
-    with core.Server(tfserving_port=20291, http_address="127.0.0.1") as server:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with core.Server(tfserving_port=port, http_address="127.0.0.1") as server:
         server.bind("double", double, inputs={"x": ("FP32", [2])}, outputs={"y": ("FP32", [2])})
 
         async def started():

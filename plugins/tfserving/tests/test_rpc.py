@@ -1,5 +1,7 @@
 """gRPC: every method of PredictionService and ModelService, with the messages that TensorFlow sends."""
 
+import json
+
 import grpc
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+import core
 from core import dtypes
 from core.errors import CoreError
 from core.tensor import Tensor
@@ -130,6 +133,27 @@ def test_a_wrong_request_is_refused_with_what_is_wrong(call, model, proto, code,
     assert text in error.value.details()
 
 
+def counted(text):
+    """A model that tells its tokens, as language models do."""
+    return {"text_output": text, "num_output_tokens": np.array([[7]], np.uint32)}
+
+
+def test_the_access_log_has_the_tokens_of_a_call(tmp_path):
+    log = tmp_path / "access.log"
+    with core.Server(access_log=str(log)) as server:
+        outputs = {"text_output": ("BYTES", [1]), "num_output_tokens": ("UINT32", [1])}
+        rows = {"batching": True, "max_batch_size": 4}
+        server.bind("llm", counted, inputs={"text": ("BYTES", [1])}, outputs=outputs, **rows)
+        port = server.serve(http_port=0, grpc_port=0)["grpc"]
+        request = messages.PredictRequest(model_spec=spec("llm"))
+        request.inputs["text"].CopyFrom(tensor(dtypes.BYTES, [1, 1], string_val=[b"a"]))
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            channel.unary_unary(f"{PREDICTION}Predict")(request.SerializeToString(), timeout=20)
+
+    line = json.loads(log.read_text().splitlines()[0])
+    assert (line["path"], line["tokens"]) == (f"{PREDICTION}Predict", 7)
+
+
 # Classify, Regress, MultiInference ---------------------------------------------------
 
 
@@ -192,6 +216,34 @@ def test_wrong_examples_are_refused(call, given_examples, text):
         call("Regress", request, "RegressionResponse")
 
     assert text in error.value.details()
+
+
+def test_a_feature_outside_of_the_range_of_the_input_is_refused(call):
+    request = messages.RegressionRequest(
+        model_spec=spec("whole"), input=examples(features(x=[1, 200]))
+    )
+
+    with pytest.raises(grpc.RpcError) as error:
+        call("Regress", request, "RegressionResponse")
+
+    assert "outside of the range of INT8" in error.value.details()
+
+
+def test_a_large_context_is_not_repeated_for_many_examples(call):
+    given_examples = messages.Input(
+        example_list_with_context=messages.ExampleListWithContext(
+            examples=[messages.Example()] * 2000, context=features(x=[0.5] * 2000)
+        )
+    )
+
+    with pytest.raises(grpc.RpcError) as error:
+        call(
+            "Regress",
+            messages.RegressionRequest(model_spec=spec("total"), input=given_examples),
+            "RegressionResponse",
+        )
+
+    assert "the context is too large" in error.value.details()
 
 
 # Metadata and states ---------------------------------------------------------------------
@@ -279,3 +331,12 @@ def test_fewer_values_repeat_the_last_one():
 def test_a_wrong_tensor_is_refused(proto, text):
     with pytest.raises(CoreError, match=text):
         tensor_of("x", proto)
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [([1] * 33, "33 dimensions; at most 32"), ([2**40, 2**40, 0], "too large")],
+)
+def test_a_shape_that_no_array_has_is_refused(shape, text):
+    with pytest.raises(CoreError, match=text):
+        tensor_of("x", tensor(dtypes.FP32, shape))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import invalid
 from core.similar import did_you_mean
 from core.tensor import Buffer, Tensor
-from frontend_tfserving.rest.values import read_json, tensor_of, values_of
+from frontend_tfserving.rest.values import MOST_VALUES, read_json, tensor_of, values_of
 
 if TYPE_CHECKING:
     from core.config import Signature
@@ -84,8 +84,21 @@ def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:
             raise invalid(f"example {number} must be an object of features")
         if twice := sorted(example.keys() & context.keys()):
             raise invalid(f"example {number} and 'context' both have the feature '{twice[0]}'")
+    if _count(list(context.values())) * len(examples) > MOST_VALUES:
+        raise invalid(
+            "'context' is too large for so many examples; send fewer of them in a request"
+        )
     rows = [{**context, **example} for example in examples]
     return Asked(_inputs(_columns(rows, signature), signature), True, len(rows))
+
+
+def _count(level: list[Any]) -> int:
+    """Return the number of values in nested lists. Not by recursion: lists may be deep."""
+    count = 0
+    while level:
+        count += len(level)
+        level = [value for each in level if type(each) is list for value in each]
+    return count
 
 
 def _columns(rows: Sequence[Any], signature: Signature) -> dict[str, list[Any]]:

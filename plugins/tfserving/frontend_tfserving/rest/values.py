@@ -10,6 +10,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,8 +71,13 @@ def tensor_of(spec: InputSpec, value: Any) -> Tensor:
 
 def _numbers(spec: InputSpec, value: Any) -> Any:
     expected, kinds = _KINDS[spec.dtype.numpy.kind]
+    # numpy would give every element the width of the longest text.
+    if not _types(value) <= {int, float, bool, list}:
+        raise invalid(f"input '{spec.name}' is {spec.dtype.name}: expected {expected}")
     try:
         found = np.array(value)
+        if found.dtype.kind == "f" and spec.dtype is dtypes.UINT64:
+            found = _unsigned(value, found)
     except ValueError:  # lists of unequal lengths
         raise invalid(
             f"input '{spec.name}' has lists of unequal lengths, it must be a tensor"
@@ -92,6 +98,24 @@ def _numbers(spec: InputSpec, value: Any) -> Any:
     if spec.dtype.numpy.kind == "f" and (np.isinf(array) & ~np.isinf(found)).any():
         raise _outside(spec, "a number")
     return array
+
+
+def _unsigned(value: Any, found: Any) -> Any:
+    """Return the same as UINT64 if all are whole: numpy makes floats of small beside large numbers."""
+    flat = [value]
+    for _ in found.shape:
+        flat = list(chain.from_iterable(flat))
+    if not all(type(each) is int and each >= 0 for each in flat):
+        return found
+    return np.array(flat, np.uint64).reshape(found.shape)
+
+
+def _types(value: Any) -> set[type]:
+    """Return the types on the first level of nested lists that has not only lists."""
+    level = [value]
+    while level and (types := set(map(type, level))) == {list}:
+        level = list(chain.from_iterable(level))
+    return types if level else set()
 
 
 def _outside(spec: InputSpec, found: object) -> CoreError:

@@ -17,6 +17,8 @@ from frontend_tfserving.rpc import messages
 if TYPE_CHECKING:
     from core.config import InputSpec, Signature
 
+_MOST_REPEATED_BYTES = 8 * 2**20  # of the context, counted for each example
+
 _LISTS = {
     "bytes_list": ("bytes", "O"),
     "float_list": ("numbers", "f"),
@@ -39,6 +41,10 @@ def inputs_of(given: messages.Input, signature: Signature) -> dict[str, Tensor]:
 def _examples(given: messages.Input) -> tuple[Sequence[Any], Mapping[str, Any]]:
     if given.WhichOneof("kind") == "example_list_with_context":
         found = given.example_list_with_context
+        if found.context.ByteSize() * len(found.examples) > _MOST_REPEATED_BYTES:
+            raise invalid(
+                "the context is too large for so many examples; send fewer of them in a request"
+            )
         return found.examples, dict(found.context.features.feature)
     return given.example_list.examples, {}
 
@@ -57,7 +63,15 @@ def _tensor(signature: Signature, name: str, features: Sequence[Any]) -> Tensor:
         array = np.empty(len(rows) * len(rows[0]), object)
         array[:] = [value for row in rows for value in row]
     else:
-        array = np.array(rows, spec.dtype.numpy)
+        whole = spec.dtype.numpy.kind in "iu"
+        array = np.array(rows, np.int64 if whole else spec.dtype.numpy)
+        if whole and array.size:
+            limits = np.iinfo(spec.dtype.numpy)
+            if int(array.min()) < limits.min or int(array.max()) > limits.max:
+                raise invalid(
+                    f"the feature '{name}' has a value outside of the range of {spec.dtype.name}"
+                )
+        array = array.astype(spec.dtype.numpy)
     return Tensor(name, spec.dtype, shape, array=array.reshape(shape))
 
 

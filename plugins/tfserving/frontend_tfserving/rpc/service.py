@@ -6,14 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.errors import invalid
+from core.request import InferenceRequest
+from core.response import Reply
 from frontend_tfserving.classes import classes_of, values_of
-from frontend_tfserving.prediction import checked_signature, received, send
+from frontend_tfserving.prediction import Submit, checked_signature, received, send
 from frontend_tfserving.rpc import messages
 from frontend_tfserving.rpc.described import chosen, metadata_of, spec_of, status_of
 from frontend_tfserving.rpc.examples import inputs_of
 from frontend_tfserving.rpc.tensors import proto_of, tensor_of
-from frontends.grpc.extra_methods import unary
-from frontends.grpc.method import Method, UnaryMethod
+from frontends.grpc.call import GrpcCall
+from frontends.grpc.method import Method, UnaryFunction, UnaryMethod
+from frontends.grpc.protocol.decode import decode
+from frontends.grpc.services.metered import asking
+from frontends.grpc.services.traced import bring_context
 
 if TYPE_CHECKING:
     from core.config import Signature
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
 
 _PREDICTION = "/tensorflow.serving.PredictionService/"
 _MODELS = "/tensorflow.serving.ModelService/"
+Service = Callable[[Any, GrpcCall], Awaitable[Any]]
+"""What answers a decoded request."""
+
 _METHODS = {"tensorflow/serving/classify": "classify", "tensorflow/serving/regress": "regress"}
 
 
@@ -29,12 +37,12 @@ def methods(server: InferenceServer) -> tuple[Method, ...]:
     """Return the methods for the gRPC port of a server."""
     service = PredictionService(server)
 
-    def method(path: str, category: str, request: str, answer: Callable[[Any], Any]) -> UnaryMethod:
-        function = unary(getattr(messages, request), answer)
+    def method(path: str, category: str, request: str, answer: Service) -> UnaryMethod:
+        function = _with_call(getattr(messages, request), answer)
         return UnaryMethod(path, category, function, changes=category == "inference")
 
-    def now(work: Callable[[InferenceServer, Any], Any]) -> Callable[[Any], Awaitable[Any]]:
-        async def answer(request: Any) -> Any:
+    def now(work: Callable[[InferenceServer, Any], Any]) -> Service:
+        async def answer(request: Any, call: GrpcCall) -> Any:
             return work(server, request)
 
         return answer
@@ -51,6 +59,16 @@ def methods(server: InferenceServer) -> tuple[Method, ...]:
     # fmt: on
 
 
+def _with_call(request_class: Any, service: Service) -> UnaryFunction:
+    """Return the function of a method: `service` gets the decoded request, and the call."""
+
+    async def answer(data: bytes, call: GrpcCall) -> bytes:
+        found: bytes = (await service(decode(request_class, data), call)).SerializeToString()
+        return found
+
+    return answer
+
+
 class PredictionService:
     """Answers requests for inference. Not thread-safe: call from the event loop only.
 
@@ -61,12 +79,12 @@ class PredictionService:
     def __init__(self, server: InferenceServer):
         self._server = server
 
-    async def predict(self, request: messages.PredictRequest) -> messages.PredictResponse:
+    async def predict(
+        self, request: messages.PredictRequest, call: GrpcCall
+    ) -> messages.PredictResponse:
         signature, version = self._signature(request.model_spec)
         inputs = {name: tensor_of(name, proto) for name, proto in request.inputs.items()}
-        replies = send(
-            self._server.models.infer, signature, inputs, tuple(request.output_filter), version
-        )
+        replies = send(self._submit(call), signature, inputs, tuple(request.output_filter), version)
         outputs, answered = await received(replies)
         found = messages.PredictResponse(model_spec=spec_of(signature.name, answered))
         for name, tensor in outputs.items():
@@ -74,21 +92,27 @@ class PredictionService:
         return found
 
     async def classify(
-        self, request: messages.ClassificationRequest
+        self, request: messages.ClassificationRequest, call: GrpcCall
     ) -> messages.ClassificationResponse:
-        signature, outputs, version = await self._of_examples(request.model_spec, request.input)
+        signature, outputs, version = await self._of_examples(
+            request.model_spec, request.input, call
+        )
         return messages.ClassificationResponse(
             result=_classification(signature, outputs), model_spec=spec_of(signature.name, version)
         )
 
-    async def regress(self, request: messages.RegressionRequest) -> messages.RegressionResponse:
-        signature, outputs, version = await self._of_examples(request.model_spec, request.input)
+    async def regress(
+        self, request: messages.RegressionRequest, call: GrpcCall
+    ) -> messages.RegressionResponse:
+        signature, outputs, version = await self._of_examples(
+            request.model_spec, request.input, call
+        )
         return messages.RegressionResponse(
             result=_regression(signature, outputs), model_spec=spec_of(signature.name, version)
         )
 
     async def multi_inference(
-        self, request: messages.MultiInferenceRequest
+        self, request: messages.MultiInferenceRequest, call: GrpcCall
     ) -> messages.MultiInferenceResponse:
         """Answer each task with the same examples. Raises CoreError if one of them fails."""
         found = messages.MultiInferenceResponse()
@@ -97,7 +121,9 @@ class PredictionService:
                 raise invalid(
                     f"the task has the method '{task.method_name}'; known are {', '.join(_METHODS)}"
                 )
-            signature, outputs, version = await self._of_examples(task.model_spec, request.input)
+            signature, outputs, version = await self._of_examples(
+                task.model_spec, request.input, call
+            )
             result = found.results.add(model_spec=spec_of(signature.name, version))
             if _METHODS[task.method_name] == "classify":
                 result.classification_result.CopyFrom(_classification(signature, outputs))
@@ -106,12 +132,23 @@ class PredictionService:
         return found
 
     async def _of_examples(
-        self, spec: messages.ModelSpec, given: messages.Input
+        self, spec: messages.ModelSpec, given: messages.Input, call: GrpcCall
     ) -> tuple[Signature, Mapping[str, Tensor], int]:
         signature, version = self._signature(spec)
         inputs = inputs_of(given, signature)
-        replies = send(self._server.models.infer, signature, inputs, version=version)
+        replies = send(self._submit(call), signature, inputs, version=version)
         return signature, *(await received(replies))
+
+    def _submit(self, call: GrpcCall) -> Submit:
+        """Return a function that hands a request of a call to its model, with deadline and limits."""
+        models, ask = self._server.models, asking(self._server.models, call)
+
+        def submit(request: InferenceRequest) -> Reply:
+            request.deadline_ns = call.deadline_ns
+            bring_context(self._server.tracing, call, request)
+            return ask(models.endpoint(request.model_name, request.model_version), request, None)
+
+        return submit
 
     def _signature(self, spec: messages.ModelSpec) -> tuple[Signature, int]:
         model, version = chosen(self._server, spec)

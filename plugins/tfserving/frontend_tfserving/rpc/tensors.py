@@ -35,6 +35,8 @@ def tensor_of(name: str, proto: messages.TensorProto) -> Tensor:
     shape = tuple(dim.size for dim in proto.tensor_shape.dim)
     if proto.tensor_shape.unknown_rank or any(size < 0 for size in shape):
         raise invalid(f"input '{name}' has an unknown shape; a tensor needs its sizes")
+    if len(shape) > 32:
+        raise invalid(f"input '{name}' has {len(shape)} dimensions; at most 32 are accepted")
     count = math.prod(shape)
     if proto.tensor_content:
         return _of_content(name, dtype, shape, count, proto.tensor_content)
@@ -48,7 +50,11 @@ def tensor_of(name: str, proto: messages.TensorProto) -> Tensor:
             f"input '{name}' of shape {list(shape)} has {len(values)} values in {found.field}; so large a "
             "tensor needs all of them"
         )
-    return Tensor(name, dtype, shape, array=_filled(name, dtype, values, count).reshape(shape))
+    try:
+        array = _filled(name, dtype, values, count).reshape(shape)
+    except ValueError:  # numpy cannot index such a shape
+        raise invalid(f"input '{name}' has a shape that is too large: {list(shape)}") from None
+    return Tensor(name, dtype, shape, array=array)
 
 
 def _of_content(
