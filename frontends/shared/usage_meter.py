@@ -62,7 +62,7 @@ class UsageReport:
         added = set()
         for name, flag in self._flags.items():
             if (given := request.inputs.get(flag)) is None or not given.array.any():
-                request.inputs = {**request.inputs, flag: self._true(flag)}
+                request.inputs = {**request.inputs, flag: self._true(flag, request)}
                 added.add(name)
         if request.outputs:
             missing = set(self.outputs) - {each.name for each in request.outputs}
@@ -70,11 +70,12 @@ class UsageReport:
             added |= missing
         return frozenset(added)
 
-    def _true(self, name: str) -> Tensor:
+    def _true(self, name: str, request: InferenceRequest) -> Tensor:
         """Return a BOOL input that is true in all its elements."""
         spec = self.signature.inputs[name]
         dims = tuple(max(size, 1) for size in spec.dims)
-        shape = (1, *dims) if self.signature.max_batch_size > 0 else dims
+        rows = next((each.shape[0] for each in request.inputs.values() if each.shape), 1)
+        shape = (rows, *dims) if self.signature.max_batch_size > 0 else dims
         return Tensor(name, BOOL, shape, array=np.ones(shape, bool))
 
 
