@@ -78,6 +78,6 @@ def _number(text: str, key: str, where: str) -> float:
         found = float(text)
     except ValueError:
         found = math.nan
-    if not math.isfinite(found):
+    if not abs(found) < 1e15:  # also NaN
         raise invalid(f"{where} has {key} '{text}', which is no number; write one such as \"0.1\"")
     return found
