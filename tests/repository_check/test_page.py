@@ -55,7 +55,7 @@ def test_the_page_names_each_rule():
 
 def test_the_example_of_the_page_is_what_the_check_prints(folder, check, monkeypatch):
     monkeypatch.chdir(folder)
-    shown = PAGE.partition("line and column:\n\n```\n")[2].partition("```")[0]
+    shown = PAGE.partition("line and column:\n\n```text\n")[2].partition("```")[0]
 
     printed = check("models")[1]
 

@@ -1,5 +1,7 @@
 """--write mends what has one right answer, and keeps comments and layout."""
 
+import os
+
 import pytest
 from repository_check.broken_models import BROKEN, ONNX, X, Y, onnx_model, write
 
@@ -85,16 +87,99 @@ def test_without_write_nothing_changes(tmp_path, check):
     assert (tmp_path / "digits" / "config.pbtxt").read_text().startswith("max_batch_sise")
 
 
-def test_a_file_that_cannot_be_written_is_an_error(tmp_path, check, capsys, monkeypatch):
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path, check, monkeypatch):
     from pathlib import Path
 
     write(tmp_path / "digits", onnx_model("max_batch_sise: 4\n" + X + Y))
 
-    def refuse(self, data):
+    def refuse(self, target):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "write_bytes", refuse)
-    check(tmp_path, "--write")
+    monkeypatch.setattr(Path, "replace", refuse)
+    status, out = check(tmp_path, "--write")
 
+    assert status == 1
+    assert "mended" not in out
     assert (tmp_path / "digits" / "config.pbtxt").read_text().startswith("max_batch_sise")
     assert sorted(each.name for each in (tmp_path / "digits").iterdir()) == ["1", "config.pbtxt"]
+
+
+def test_a_warning_that_cannot_be_mended_fails_too(tmp_path, monkeypatch, check):
+    from frontends.commands.check import mending, survey
+    from frontends.commands.check.finding import Edit, Finding
+
+    write(tmp_path / "digits", onnx_model())
+    original = survey.check_model
+
+    def check_model(folder, root, settings):
+        model = original(folder, root, settings)
+        file = model.report.config_file
+        model.report.add(Finding("warning", "syntax", "w", file, edit=Edit(0, 0, "# a\n")))
+        return model
+
+    def refuse(file, content):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(survey, "check_model", check_model)
+    monkeypatch.setattr(mending, "_replace", refuse)
+
+    assert check(tmp_path)[0] == 0
+    assert check(tmp_path, "--write")[0] == 1
+
+
+def test_a_link_in_the_place_of_the_new_file_is_not_followed(tmp_path, check):
+    folder = write(tmp_path / "models" / "digits", onnx_model("max_batch_sise: 4\n" + X + Y))
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (folder / f".config.pbtxt.{os.getpid()}").symlink_to(victim)
+
+    assert check(tmp_path / "models", "--write")[0] == 1
+
+    assert victim.read_text() == "mine"
+    assert (folder / f".config.pbtxt.{os.getpid()}").is_symlink()
+    assert (folder / "config.pbtxt").read_text().startswith("max_batch_sise")
+
+
+def test_the_mode_of_the_file_stays(tmp_path, check):
+    folder = write(tmp_path / "digits", onnx_model("max_batch_sise: 4\n" + X + Y))
+    (folder / "config.pbtxt").chmod(0o664)
+
+    assert check(tmp_path, "--write")[0] == 0
+
+    assert (folder / "config.pbtxt").stat().st_mode & 0o7777 == 0o664
+
+
+@pytest.fixture
+def overlapping(tmp_path, monkeypatch):
+    """A repository with a model that has two edits, of which the second overlaps the first."""
+    from frontends.commands.check import survey
+    from frontends.commands.check.finding import Edit, Finding
+
+    write(tmp_path / "digits", onnx_model())
+    original = survey.check_model
+
+    def check_model(folder, root, settings):
+        model = original(folder, root, settings)
+        for name, edit in (("first", Edit(0, 4, "# a\n")), ("second", Edit(2, 6, "# b\n"))):
+            file = model.report.config_file
+            model.report.add(Finding("error", "syntax", name, file, 1, 1, edit=edit))
+        return model
+
+    monkeypatch.setattr(survey, "check_model", check_model)
+    return tmp_path
+
+
+def test_an_edit_that_overlaps_another_is_not_mended(overlapping, check):
+    status, out = check(overlapping, "--write")
+
+    assert status == 1
+    assert "first [syntax]  (mended)\n" in out
+    assert "second [syntax]  (--write mends it)\n" in out
+    assert "\ndigits  failed\n" in out
+    assert out.splitlines()[-1].endswith("; 1 mended; --write mends 1")
+
+
+def test_json_says_which_findings_are_mended(overlapping, findings):
+    found = {each["text"]: each.get("mended", False) for each in findings(overlapping, "--write")}
+
+    assert found == {"first": True, "second": False}

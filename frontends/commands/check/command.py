@@ -85,8 +85,9 @@ def run(namespace: argparse.Namespace) -> int:
             survey = check_repositories(found.repositories, settings, _without_models)
             if namespace.load:
                 load_models(survey, settings.options)
-            diffs = _write(survey, namespace) if namespace.write else []
-            return _print(survey, namespace, diffs, found.links)
+            diffs, failed = _write(survey, found.links) if namespace.write else ([], False)
+            status = _print(survey, namespace, diffs, found.links)
+            return FAILED if failed else status
     except CoreError as error:
         print(f"error: {error.message}", file=sys.stderr)
         return WRONG_COMMAND
@@ -122,38 +123,46 @@ def _without_models(repository: Path) -> str:
     return without_models(repository)
 
 
-def _write(survey: Survey, namespace: argparse.Namespace) -> list[str]:
-    """Write the edits of all models; return the differences."""
+def _write(survey: Survey, links: dict[str, str]) -> tuple[list[str], bool]:
+    """Write the edits of all models; return the differences, and whether a file could not be written."""
     from frontends.commands.check.mending import write
+    from frontends.commands.check.naming import as_written
+    from frontends.commands.check.output.text import printable
 
-    diffs = []
+    diffs, failed = [], False
     for report in survey.reports:
+        file = as_written(str(report.config_file), links)
         try:
-            diff, _ = write(report, str(report.config_file))
+            diff = write(report, file)
         except OSError as error:
-            print(f"error: cannot write '{report.config_file}': {error.strerror}", file=sys.stderr)
+            text = f"error: cannot write '{file}': {error.strerror}"
+            print(printable(text), file=sys.stderr)
+            failed = True
             continue
         if diff:
             diffs.append(diff)
-    return diffs
+    return diffs, failed
 
 
 def _print(
     survey: Survey, namespace: argparse.Namespace, diffs: list[str], links: dict[str, str]
 ) -> int:
+    from frontends.commands.check.naming import as_written, name_paths
     from frontends.commands.check.output.json_form import as_json
     from frontends.commands.check.output.sarif import as_sarif
     from frontends.commands.check.output.text import as_text, printable
 
     made = {"text": as_text, "json": as_json, "sarif": as_sarif}[namespace.format]
+    if namespace.format != "text":  # a program gets absolute paths, a person those that they wrote
+        name_paths(survey, links)
     text = made(survey, bool(namespace.write), sys.stdout.isatty())
-    for link, path in links.items():
-        text = text.replace(link, path)
+    if namespace.format == "text":
+        text = as_written(text, links)
     if diffs and namespace.format == "text":
         print(printable("\n".join(diffs)))
     print(text)
     bad = {"error", "warning"} if namespace.strict else {"error"}
-    left = [each for each in survey.findings if each.level in bad]
-    if namespace.write:
-        left = [each for each in left if each.edit is None]
+    left = [each for each in survey.general if each.level in bad]
+    for report in survey.reports:
+        left += [e for e in report.findings if e.level in bad and not report.is_mended(e)]
     return FAILED if left or not survey.reports else 0

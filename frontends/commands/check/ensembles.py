@@ -115,6 +115,10 @@ def _signature(step: Step, models: Mapping[str, CheckedModel], place: Place) -> 
         text = f"{what} calls the model '{step.model}', which the repository lacks{meant}"
         place.report.add(place.finding("error", "ensemble", text, where, edit))
         return None
+    if called.outside:
+        text = f"{what}: only a load can tell the inputs and outputs of the model '{step.model}'"
+        place.report.add(place.finding("note", "unchecked", text, where))
+        return None
     version = step.version
     if version == NEWEST:
         version = max(called.versions, default=0)

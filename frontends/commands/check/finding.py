@@ -74,6 +74,7 @@ class Report:
     config_file    its config.pbtxt; None without one
     config_text    the content of that file
     loaded         what --load found of a model that loads, for people
+    mended         edits that --write has put into the file
     """
 
     name: str
@@ -82,6 +83,7 @@ class Report:
     config_text: str = ""
     findings: list[Finding] = field(default_factory=list)
     loaded: str = ""
+    mended: frozenset[Edit] = frozenset()
 
     def add(self, finding: Finding) -> None:
         """Add a finding, unless the report has it already. A long text is shortened: a file may choose it."""
@@ -89,6 +91,9 @@ class Report:
             finding = replace(finding, text=f"{finding.text[:_LONGEST_TEXT]}…")
         if finding not in self.findings:
             self.findings.append(finding)
+
+    def is_mended(self, finding: Finding) -> bool:
+        return finding.edit is not None and finding.edit in self.mended
 
     def count(self, level: Level) -> int:
         return sum(each.level == level for each in self.findings)

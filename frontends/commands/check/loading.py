@@ -16,7 +16,7 @@ from frontends.commands.check.survey import Survey
 def load_models(survey: Survey, options: Options) -> None:
     """Load and release the versions of each model without errors, one after the other."""
     for model in survey.models.values():
-        if not model.fails:
+        if not model.fails and not model.outside:
             place = Place(model.report, model.tree, model.config or ModelConfig())
             _load(model.report, place, options)
 

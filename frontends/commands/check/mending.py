@@ -62,45 +62,55 @@ def insert(tree: Tree, parent: FieldValue | None, text: str) -> Edit | None:
     return Edit(end, end, f"\n{indent}{text}")
 
 
-def mended(text: str, edits: Sequence[Edit]) -> str:
-    """Return the text after the edits; of two that overlap, the first in the text counts."""
-    parts, at = [], 0
+def mended(text: str, edits: Sequence[Edit]) -> tuple[str, frozenset[Edit]]:
+    """Return the text after the edits, and those applied: of two that overlap, the first in the text."""
+    parts: list[str] = []
+    applied: set[Edit] = set()
+    at = 0
     for edit in sorted(set(edits), key=lambda each: (each.start, each.end)):
         if edit.start < at:
             continue
         parts += [text[at : edit.start], edit.text]
+        applied.add(edit)
         at = edit.end
-    return "".join([*parts, text[at:]])
+    return "".join([*parts, text[at:]]), frozenset(applied)
 
 
-def write(report: Report, shown: str) -> tuple[str, int]:
-    """Apply the edits of a report to its config.pbtxt; return (unified diff, number of edits).
+def write(report: Report, shown: str) -> str:
+    """Apply the edits of a report to its config.pbtxt, and note those applied in it; return a unified diff.
 
     shown   how the diff names the file
     Raises OSError if the file cannot be written. It is replaced as a whole: a reader never sees half of it.
     """
     edits = [each.edit for each in report.findings if each.edit is not None]
     if not edits or report.config_file is None:
-        return "", 0
-    text = mended(report.config_text, edits)
+        return ""
+    text, applied = mended(report.config_text, edits)
     if text == report.config_text:
-        return "", 0
+        return ""
     diff = difflib.unified_diff(
         report.config_text.splitlines(keepends=True),
         text.splitlines(keepends=True),
         shown,
         f"{shown} (mended)",
     )
-    file = Path(os.path.realpath(report.config_file))
-    mode = file.stat().st_mode
-    new = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        new.write_bytes(text.encode())
-        new.chmod(mode & 0o7777)
-        new.replace(file)
-    finally:
-        new.unlink(missing_ok=True)
+    _replace(Path(os.path.realpath(report.config_file)), text.encode())
+    report.mended = applied
     lines = [
         line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in diff
     ]
-    return "".join(lines), len(set(edits))
+    return "".join(lines)
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Replace a file by a new one with the same mode. What has the new file's first name is left alone."""
+    mode = file.stat().st_mode & 0o7777
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
+    try:
+        with open(descriptor, "wb") as out:
+            out.write(content)
+            os.fchmod(descriptor, mode)
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)

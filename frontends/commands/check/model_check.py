@@ -43,6 +43,7 @@ class CheckedModel:
     versions     those that its version policy selects
     signatures   version → inputs and outputs; None where only a load can tell
     config       of the newest version, completed; None if unknown
+    outside      whether its folder is a link out of the repository: nothing of it is read
     """
 
     report: Report
@@ -51,6 +52,7 @@ class CheckedModel:
     versions: list[int] = field(default_factory=list)
     signatures: dict[int, Signature | None] = field(default_factory=dict)
     config: ModelConfig | None = None
+    outside: bool = False
 
     @property
     def fails(self) -> bool:
@@ -81,7 +83,9 @@ def check_model(folder: Path, root: Path, settings: Settings) -> CheckedModel:
     files = files_of(folder, root, settings.allowed)
     for found in files.findings:
         report.add(found)
-    model = CheckedModel(report, tree_of(""))
+    model = CheckedModel(report, tree_of(""), outside=files.outside)
+    if files.outside:
+        return model
     config = _config(model, files.listing, settings)
     for found in notes_of(
         folder.name, files.listing, config, Place(report, model.tree, config or ModelConfig())

@@ -22,10 +22,12 @@ class Files:
 
     listing    relative path → stamp, in the form of core.repository.source.Listing
     findings   links and bounds
+    outside    whether the folder itself is a link out of the repository, and is not followed
     """
 
     listing: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    outside: bool = False
 
 
 def files_of(folder: Path, root: Path, allowed: frozenset[str] = frozenset()) -> Files:
@@ -34,8 +36,12 @@ def files_of(folder: Path, root: Path, allowed: frozenset[str] = frozenset()) ->
     root      the repository. A link to a folder outside of it is not followed
     allowed   paths of links that the caller has made
     """
-    found = Files()
-    _walk(folder, "", root.resolve(), allowed, found, ())
+    found, root = Files(), root.resolve()
+    if folder.is_symlink() and str(folder) not in allowed and _leaves(str(folder), root):
+        found.outside = True
+        found.findings.append(_folder_outside(folder.name, folder))
+    else:
+        _walk(folder, "", root, allowed, found, ())
     return found
 
 
@@ -85,12 +91,8 @@ def _entry(
     except (OSError, RuntimeError):
         is_folder, outside, stamp = False, False, "missing"
     if outside and stamp != "missing":
-        target = os.path.realpath(entry.path)
-        text = f"'{path}' is a link to '{target}', outside of the repository: " + (
-            "that folder is not checked" if is_folder else "a copy of the repository lacks the file"
-        )
-        level = "warning" if is_folder else "note"
-        found.findings.append(Finding(level, "link", text, Path(entry.path)))  # type: ignore[arg-type]
+        linked = _folder_outside if is_folder else _file_outside
+        found.findings.append(linked(path, Path(entry.path)))
     if not is_folder:
         found.listing[path] = stamp
         if stamp == "missing":
@@ -100,6 +102,20 @@ def _entry(
         found.listing[path + "/"] = ""
         if not outside:
             _walk(Path(entry.path), path + "/", root, allowed, found, above)
+
+
+def _folder_outside(shown: str, link: Path) -> Finding:
+    text = f"{_outside(shown, link)}: that folder is not checked"
+    return Finding("warning", "link", text, link)
+
+
+def _file_outside(shown: str, link: Path) -> Finding:
+    text = f"{_outside(shown, link)}: a copy of the repository lacks the file"
+    return Finding("note", "link", text, link)
+
+
+def _outside(shown: str, link: Path) -> str:
+    return f"'{shown}' is a link to '{os.path.realpath(link)}', outside of the repository"
 
 
 def _leaves(path: str, root: Path) -> bool:

@@ -14,7 +14,7 @@ def as_json(survey: Survey, written: bool, colours: bool) -> str:
     """Return an object with `models`, `findings` of the repositories and `summary`; paths as in the text."""
     value = {
         "models": [_model(each) for each in survey.reports],
-        "findings": [_finding(each, "") for each in survey.general],
+        "findings": [_finding(each, None) for each in survey.general],
         "summary": {
             "models": len(survey.reports),
             "failed": sum(each.count("error") > 0 for each in survey.reports),
@@ -32,11 +32,11 @@ def _model(report: Report) -> dict[str, Any]:
     return {
         "name": report.name,
         "ok": not report.count("error"),
-        "findings": [_finding(each, report.config_text) for each in report.findings],
+        "findings": [_finding(each, report) for each in report.findings],
     }
 
 
-def _finding(finding: Finding, text: str) -> dict[str, Any]:
+def _finding(finding: Finding, report: Report | None) -> dict[str, Any]:
     value: dict[str, Any] = {
         "level": finding.level,
         "rule": finding.rule,
@@ -45,6 +45,8 @@ def _finding(finding: Finding, text: str) -> dict[str, Any]:
         "line": finding.line or None,
         "column": finding.column or None,
     }
-    if (edit := finding.edit) is not None:
-        value["edit"] = {"old": text[edit.start : edit.end], "new": edit.text}
+    if report is not None and (edit := finding.edit) is not None:
+        value["edit"] = {"old": report.config_text[edit.start : edit.end], "new": edit.text}
+        if report.is_mended(finding):
+            value["mended"] = True
     return value

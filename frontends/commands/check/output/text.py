@@ -23,35 +23,35 @@ _COLOURS = {
 def as_text(survey: Survey, written: bool, colours: bool) -> str:
     """Return the findings as lines of text.
 
-    written   whether the edits are in the files
+    written   whether --write was given; each report knows which of its edits are in the file
     colours   whether the lines are for a terminal; the variable NO_COLOR switches colours off
     """
     colours = colours and not os.environ.get("NO_COLOR")
     lines: list[str] = []
     for finding in survey.general:
-        lines += _lines(finding, None, written, colours)
+        lines += _lines(finding, None, colours)
     width = max((len(each.name) for each in survey.reports), default=0)
     for report in survey.reports:
-        lines.append(_head(report, width, written, colours))
+        lines.append(_head(report, width, colours))
         for finding in sorted(report.findings, key=_rank):
-            lines += [f"  {each}" for each in _lines(finding, report, written, colours)]
-    return "\n".join([*lines, _summary(survey, written)])
+            lines += [f"  {each}" for each in _lines(finding, report, colours)]
+    return "\n".join([*lines, _summary(survey)])
 
 
 def _rank(finding: Finding) -> tuple[int, str, int, int]:
     return _ORDER[finding.level], str(finding.file or ""), finding.line, finding.column
 
 
-def _head(report: Report, width: int, written: bool, colours: bool) -> str:
+def _head(report: Report, width: int, colours: bool) -> str:
     left = [each for each in report.findings if each.level == "error"]
     state = "ok"
     if left:
-        state = "mended" if written and all(each.edit is not None for each in left) else "failed"
+        state = "mended" if all(map(report.is_mended, left)) else "failed"
     loaded = f"  {report.loaded}" if report.loaded and state == "ok" else ""
     return f"{report.name:{width}}  {_coloured(state, state, colours)}{loaded}"
 
 
-def _lines(finding: Finding, report: Report | None, written: bool, colours: bool) -> Sequence[str]:
+def _lines(finding: Finding, report: Report | None, colours: bool) -> Sequence[str]:
     place = printable(shown(finding.file)) if finding.file is not None else ""
     if place and finding.line:
         place += f":{finding.line}:{finding.column}"
@@ -60,7 +60,8 @@ def _lines(finding: Finding, report: Report | None, written: bool, colours: bool
     if not place:
         text = text.removeprefix(": ")
     if finding.edit is not None:
-        text += "  (mended)" if written else "  (--write mends it)"
+        mended = report is not None and report.is_mended(finding)
+        text += "  (mended)" if mended else "  (--write mends it)"
     return [text]
 
 
@@ -69,15 +70,16 @@ def _shortened(text: str, report: Report | None) -> str:
     return text if report is None else text.replace(str(report.folder), shown(report.folder))
 
 
-def _summary(survey: Survey, written: bool) -> str:
+def _summary(survey: Survey) -> str:
     count = len(survey.reports)
     failed = sum(each.count("error") > 0 for each in survey.reports)
     parts = []
     for level in ("error", "warning", "note"):
         number = sum(each.level == level for each in survey.findings)
         parts.append(f"{number} {level}{'' if number == 1 else 's'}")
-    edits = sum(each.edit is not None for each in survey.findings)
-    more = f"; {edits} mended" if edits and written else f"; --write mends {edits}" if edits else ""
+    done = sum(report.is_mended(each) for report in survey.reports for each in report.findings)
+    open_ = sum(each.edit is not None for each in survey.findings) - done
+    more = (f"; {done} mended" if done else "") + (f"; --write mends {open_}" if open_ else "")
     return f"{count} model{'' if count == 1 else 's'}, {failed} failed: {', '.join(parts)}{more}"
 
 
