@@ -44,6 +44,11 @@ async def page(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     return file_of(_PAGE)
 
 
+async def slash(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Send a browser to the path without the slash: the page names its files relative to that."""
+    return HttpResponse(307, {"Location": "../console", "Cache-Control": "no-store"})
+
+
 async def file(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return a script, a style or a picture of the page. Raises CoreError for other files."""
     name = call.captures["file"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from core.errors import CoreError
+from core.errors import CoreError, unavailable
 from core_console.control import ConsoleControl
 
 logger = logging.getLogger("core")
@@ -34,15 +34,24 @@ class Hub:
         self._rows: dict[Key, dict[str, Any]] = {}
         self._idle: list[dict[str, str]] = []
         self._head: dict[str, Any] = {}
+        self._turn = asyncio.Lock()  # of the one that looks
         self.closed = False
 
     async def subscribe(self, check: Callable[[], object]) -> Subscription:
         """Return the events for a page, which begin with the whole state.
 
         check   called before each event; it raises CoreError if the page may not read on
+        Raises CoreError(UNAVAILABLE) after `close`.
         """
-        if not self._pages:
-            await self._look()
+        async with self._turn:
+            if not self._pages and not self.closed:
+                await self._look()
+            if self.closed:
+                self._control.lanes.close()  # the look has opened them again
+                raise unavailable("Server exiting")
+            return self._joined(check)
+
+    def _joined(self, check: Callable[[], object]) -> Subscription:
         page = Subscription(self, check)
         page.put(self._whole())
         self._pages.add(page)
@@ -76,7 +85,8 @@ class Hub:
             late_ms = max(0.0, loop.time() - due) * 1000
             due = max(due + _LOOK_S, loop.time())
             try:
-                delta = await self._look()
+                async with self._turn:
+                    delta = await self._look()
             except CoreError as error:  # a worker is silent; the next look may succeed
                 delta = {"trouble": error.message}
             except Exception:
@@ -152,4 +162,19 @@ def _differ(one: object, other: object) -> bool:
 
 
 def _event(name: str, value: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(value))
+    try:
+        data = orjson.dumps(value)
+    except TypeError:  # a text of a backend has half of a surrogate pair
+        data = orjson.dumps(_whole_texts(value))
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+
+
+def _whole_texts(value: Any) -> Any:
+    """Return a value of JSON with "?" in place of each half of a surrogate pair."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {_whole_texts(key): _whole_texts(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole_texts(each) for each in value]
+    return value

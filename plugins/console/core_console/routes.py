@@ -54,7 +54,8 @@ def add_to(server: InferenceServer) -> None:
     routes.add(
         [
             row("GET", "/", "metadata", assets.start, is_open=True),
-            row("GET", "/console/?", "metadata", assets.page, is_open=True),
+            row("GET", "/console", "metadata", assets.page, is_open=True),
+            row("GET", "/console/", "metadata", assets.slash, is_open=True),
             row("GET", "/console/session", "metadata", session),
             row("GET", "/console/stream", "statistics", stream),
             row("GET", "/console/traces", "trace", traces),

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.request
 import zlib
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
@@ -25,10 +25,13 @@ ARGUMENTS = (
 )
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+def free_ports(count):
+    """Return different free ports: all are bound before one is given up."""
+    with ExitStack() as stack:
+        bound = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in bound:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in bound]
 
 
 class Models:
@@ -81,12 +84,12 @@ class Served:
 
     def __init__(self, models, *flags):
         self.models = models
-        self.port = free_port()
+        self.port, metrics_port = free_ports(2)
         self.url = f"http://127.0.0.1:{self.port}/"
         self._command = [
             *(sys.executable, "-m", "core.serve", f"--model-repository={models.path}"),
             *("--http-address=127.0.0.1", f"--http-port={self.port}", "--allow-grpc=false"),
-            *(f"--metrics-port={free_port()}", "--metrics-address=127.0.0.1"),
+            *(f"--metrics-port={metrics_port}", "--metrics-address=127.0.0.1"),
             *("--exit-on-error=false", "--allow-console=true", *flags),
         ]
         self.log = models.parent / f"log-{self.port}"

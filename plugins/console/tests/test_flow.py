@@ -186,3 +186,26 @@ async def test_the_keyboard_alone_finds_and_opens_a_model(models, serve, browse)
         await page.get_by_role("heading", name="pear").wait_for()
 
     assert browser.problems == []
+
+
+async def test_a_version_at_rest_has_not_failed(models, serve, browse):
+    served = serve()
+    script = """async ([file, reasons]) => {
+      const { summary } = await import(file);
+      const history = { now: () => 0, last: () => [] };
+      const version = (reason) => ({ row: { version: 1, state: "UNAVAILABLE", reason }, history });
+      const of = (reason) => summary({ reason: "", versions: new Map([[1, version(reason)]]) });
+      return reasons.map((reason) => [of(reason).state, of(reason).reason]);
+    }"""
+    reasons = ["unloaded", "unloaded: until a request", "unloadedness", "no memory"]
+
+    async with browse() as browser:
+        await browser.page.goto(f"{served.url}console")
+        found = await browser.page.evaluate(script, [f"{served.url}console/store.js", reasons])
+
+    assert found == [
+        ["UNLOADED", ""],
+        ["UNLOADED", "unloaded: until a request"],
+        ["UNAVAILABLE", "unloadedness"],
+        ["UNAVAILABLE", "no memory"],
+    ]

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 import urllib.request
+from urllib.parse import urljoin
 
 import pytest
 
@@ -28,6 +29,14 @@ def test_a_browser_is_sent_to_the_page_and_other_clients_are_not(served):
 
     assert (browser[0], browser[1]["Location"]) == (307, "console")
     assert (client[0], json.loads(client[2])) == (404, {"error": "Not Found"})
+
+
+def test_a_slash_at_the_end_is_sent_to_the_page_also_behind_a_prefix(served):
+    status, headers, _ = served.ask("console/")
+
+    place = headers["Location"]
+    assert (status, urljoin(f"{served.url}console/", place)) == (307, f"{served.url}console")
+    assert urljoin("https://proxy/core/console/", place) == "https://proxy/core/console"
 
 
 def test_the_files_name_no_other_server_and_permit_nothing_else(served):
@@ -169,7 +178,9 @@ def test_the_server_stops_at_once_while_a_page_is_open(models, serve):
 def test_a_terminal_shows_where_the_page_is(models, serve):
     models.identity("steady", [4])
     served = serve("--terminal=always").ready("steady")
+    end = time.monotonic() + 60
     while "try" not in served.log.read_text():  # the last line of a start
+        assert time.monotonic() < end, served.log.read_text()
         time.sleep(0.05)
 
     assert f"console  \x1b[0mhttp://127.0.0.1:{served.port}/console" in served.log.read_text()

@@ -100,11 +100,11 @@ async def test_the_first_paint_comes_within_200_ms(served, browse):
             await browser.text("model_0000").wait_for()
             return await browser.page.evaluate(PAINT)
 
-        found = await best(paint, lambda ms: ms is not None and ms < 200)
+        found = await best(paint, lambda ms: (ms is not None and ms < 200) or not is_quiet())
 
-    if found >= 200 and not is_quiet():
+    if (found is None or found >= 200) and not is_quiet():
         pytest.skip(f"the machine is busy: load {os.getloadavg()[0]:.0f}; paint after {found} ms")
-    assert found < 200
+    assert found is not None and found < 200, found
 
 
 def cpu_s(process):
@@ -134,8 +134,10 @@ async def test_an_open_page_takes_a_hundredth_of_a_core(models, serve):
     for number in range(20):
         served.infer(f"model_{number}", 1, 4)
 
-    found = await best(lambda: look_for(served, 5), lambda used: used <= 0.01)
+    found = await best(lambda: look_for(served, 5), lambda used: used <= 0.01 or not is_quiet())
 
+    if found > 0.01 and not is_quiet():
+        pytest.skip(f"the machine is busy: load {os.getloadavg()[0]:.0f}; {found:.4f} of a core")
     assert found <= 0.01
 
 

@@ -1,11 +1,17 @@
 """The ring of traces: what it keeps, and its settings."""
 
+import asyncio
+
+import numpy as np
 import pytest
 from core_console.traces import TraceRing
 
 from core.errors import CoreError
 from core.options import Options
-from core.telemetry.tracing import Trace
+from core.request import InferenceRequest
+from core.response import Reply
+from core.telemetry.tracing import Trace, Tracer
+from core.tensor import Tensor
 
 MS = 1_000_000
 
@@ -62,6 +68,28 @@ def test_a_request_with_very_many_calls_is_cut():
     (found,) = filled(trace(1, children=["x"] * 250)).listed()
 
     assert (len(found["spans"]), found["left_out"]) == (201, 50)
+
+
+async def test_no_tensor_is_kept_at_any_level():
+    ring, kept = TraceRing(), []
+    ring.export = kept.append
+    options = Options.defaults(
+        trace_config={"": [("level", "TIMESTAMPS"), ("level", "TENSORS"), ("rate", "1")]}
+    )
+    tracer = Tracer(options, exporter=ring)
+
+    def answered(request):
+        reply = Reply(request)
+        reply.send(None, True)
+        return reply
+
+    tensor = Tensor.of("x", np.ones(1, np.float32))
+    tracer.infer(InferenceRequest("m", {"x": tensor}), "m", 1, answered)
+    await asyncio.sleep(0)
+
+    (found,) = kept
+    assert found.stamps()
+    assert not any("tensor" in entry for entry in found.entries())
 
 
 async def test_a_closed_ring_holds_nothing():

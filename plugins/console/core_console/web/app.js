@@ -9,7 +9,7 @@ import { currentLanguage, LANGUAGES, setLanguage, t } from "./text.js";
 const main = document.getElementById("main");
 const top = document.getElementById("top");
 
-// Only these two are kept by the browser, never a token.
+// The theme and the language. The browser keeps them; it never keeps a token.
 const kept = {
   get: (name, otherwise) => { try { return localStorage.getItem(`core.${name}`) || otherwise; } catch { return otherwise; } },
   set: (name, value) => { try { localStorage.setItem(`core.${name}`, value); } catch { /* a private window */ } },

@@ -111,7 +111,7 @@ export function model(main, name, wanted = "") {
       if (trouble.dataset.reason !== `${state} ${reason}`) {
         trouble.dataset.reason = `${state} ${reason}`;
         fill(trouble, reason && state === "UNAVAILABLE" ? notice(t("This model failed to load"), reason, "bad") : reason && serves ? notice(t("A version failed to load; the one before serves"), reason, "bad")
-          : state === "UNLOADED" ? notice(t("This model is not loaded"), store.session.control_mode === "explicit" ? "" : t("The server loads models by itself; --model-control-mode=explicit lets the page load and unload them."))
+          : state === "UNLOADED" ? notice(t("This model is not loaded"), reason ? reason : store.session.control_mode === "explicit" ? "" : t("The server loads models by itself; --model-control-mode=explicit lets the page load and unload them."))
             : state === "LOADING" ? h("div", { class: "notice progress" }, h("span", { class: "spinner", "aria-hidden": "true" }), t("It {step}.", { step: reason })) : null);
       }
       if (state === "LOADING") trouble.querySelector(".progress")?.lastChild.replaceWith(t("It {step}.", { step: reason }));

@@ -39,7 +39,7 @@ export function now(panel, name, version) {
   if (version?.row.ensemble && store.session.may.read_configuration) {
     read(`console/models/${encodeURIComponent(name)}/versions/${version.row.version}`).then((found) => {
       drawing = graph(found.steps, name);
-      fill(picture, h("h2", {}, t("The steps")), h("p", { class: "hint" }, t("Times are means of the last half minute, else since the load. The thick way is the slowest one.")), drawing.element);
+      fill(picture, h("h2", {}, t("The steps")), h("p", { class: "hint" }, t("Times are means of the last half minute, else since the load. The thick line is the slowest one.")), drawing.element);
       picture.hidden = false;
       drawing.update();
     }).catch(() => {});

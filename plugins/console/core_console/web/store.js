@@ -183,18 +183,21 @@ function server(data, seconds) {
   if (store.at) store.totals.add({ time: data.at_ms, rate, failed, mean: rate ? weighted / rate : NaN, pending, flight, busy: store.cpu });
 }
 
+// A version at rest, such as "unloaded: until a request", has not failed.
+const atRest = (each) => each.row.state === "UNAVAILABLE" && /^unloaded(:|$)/.test(each.row.reason);
+
 /** Return what a list shows of a model: its state, newest version and sums over its versions. */
 export function summary(model) {
   const versions = [...model.versions.values()].sort((a, b) => b.row.version - a.row.version);
   const ready = versions.filter((each) => each.row.state === "READY");
   const main = ready[0] || versions[0] || null;
   const state = ready.length ? (ready.some((each) => each.row.serves === false) ? "UNAVAILABLE" : "READY") : main ? main.row.state : "UNLOADED";
-  const unloaded = main && main.row.state === "UNAVAILABLE" && main.row.reason === "unloaded";
-  const failing = versions.find((each) => each.row.state === "UNAVAILABLE" && each.row.reason !== "unloaded");
+  const unloaded = main && atRest(main);
+  const failing = versions.find((each) => each.row.state === "UNAVAILABLE" && !atRest(each));
   const sum = (name) => ready.reduce((found, each) => found + (each.history.now(name) || 0), 0);
   return {
     state: unloaded ? "UNLOADED" : state,
-    reason: state === "READY" && !failing ? "" : unloaded ? "" : (failing || main)?.row.reason || model.reason,
+    reason: state === "READY" && !failing ? "" : unloaded ? main.row.reason.replace(/^unloaded$/, "") : (failing || main)?.row.reason || model.reason,
     versions: ready.map((each) => each.row.version),
     main,
     rate: sum("rate"),

@@ -143,7 +143,7 @@ function form(panel, name, version, metadata, config, closed) {
   function commands(found) {
     const inputs = found.inputs.map((each) => ({ ...each, size: each.bytes ? each.bytes.length : encoded(each.datatype, each.values).length }));
     const grpc = store.session.grpc_port ? `${location.hostname}:${store.session.grpc_port}` : "";
-    const rows = snippets({ model: name, ...found, inputs, stream: decoupled, token: hasToken(), grpc });
+    const rows = snippets({ model: name, version, ...found, inputs, stream: decoupled, token: hasToken(), grpc });
     const box = h("pre", { class: "code", tabindex: "0", "aria-label": t("Command") });
     const chips = h("div", { class: "chips", role: "group", "aria-label": t("Command") });
     let text = "";
