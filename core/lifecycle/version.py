@@ -212,6 +212,7 @@ class ModelVersion:
                 self.progress.step = COMPLETES
                 self.config, self.signature = await host.run(settled, self, None, host)
                 self.chain = await open_ensemble(self.config, self.signature, host, self._digest())
+                undo.push_async_callback(self.chain.close)
                 async with self._surrounded(host, slot):
                     self.signature = self.chain.signature
             else:
@@ -246,8 +247,8 @@ class ModelVersion:
                         content=self._digest(beside),
                         statistics=host.statistics_of(self.config),
                     )
+                    undo.push_async_callback(self.chain.close)
                     self.model = model
-            undo.push_async_callback(self.chain.close)
             self._undo = undo.pop_all()
 
     @asynccontextmanager
@@ -283,6 +284,8 @@ class ModelVersion:
         return model
 
     def _fail(self, error: Exception, attempt: str) -> None:
+        self.model = None
+        vars(self).pop("chain", None)  # nothing may hold on to the model's memory
         self.become("UNAVAILABLE", reason_of(error))
         cause: BaseException | None = error
         hint = ""
@@ -291,10 +294,7 @@ class ModelVersion:
             hint = f"; `core config {self.directory}` loads it without a server"
         logger.error(
             "failed to load '%s' version %d%s: %s",
-            self.key,
-            self.version,
-            attempt,
-            self.reason + hint,
+            *(self.key, self.version, attempt, self.reason + hint),
             # An exception of a model's own code needs its traceback.
             exc_info=None if isinstance(cause, CoreError) else cause,
         )

@@ -59,6 +59,9 @@ def core_server_starting(server: InferenceServer) -> None:
 def core_complete_config(config: ModelConfig, path: Path) -> ModelConfig | None:
     from core_memory_budget.completed import completed
 
+    # A copy: the loop thread may start or stop a server meanwhile.
+    if not any(each.governs(config) for each in list(_governors.values())):
+        return None
     return completed.find(config, path)
 
 

@@ -10,9 +10,14 @@ from __future__ import annotations
 import threading
 from copy import deepcopy
 from pathlib import Path
+from typing import TypeVar
 
 from core.config import ModelConfig
 from core.governing import ModelVersion
+
+T = TypeVar("T")
+
+MOST = 10_000  # configurations; the oldest are dropped
 
 Stamp = tuple[bytes, tuple[tuple[str, int, int], ...]]
 
@@ -36,7 +41,7 @@ class Completed:
             known = self._known.get(path)
             if known is not None and known[0] == stamp:
                 return deepcopy(known[1])
-            self._asked[path] = stamp
+            _put(self._asked, path, stamp)
         return None
 
     def learn(self, version: ModelVersion) -> None:
@@ -44,7 +49,15 @@ class Completed:
         with self._lock:
             stamp = self._asked.pop(version.path, None)
             if stamp is not None:
-                self._known[version.path] = (stamp, deepcopy(version.config))
+                _put(self._known, version.path, (stamp, deepcopy(version.config)))
+
+
+def _put(table: dict[Path, T], path: Path, value: T) -> None:
+    """Write an entry as the newest one; drop the oldest one if there are too many."""
+    table.pop(path, None)
+    table[path] = value
+    if len(table) > MOST:
+        del table[next(iter(table))]
 
 
 def _files(path: Path) -> tuple[tuple[str, int, int], ...]:

@@ -12,14 +12,14 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from contextvars import Context
+from contextvars import Context, ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from core.control.health import HealthControl
-from core.errors import AtRest, CoreError, internal
+from core.errors import AtRest, CoreError, internal, unavailable
 from core.governing import ModelVersion, name_of
 from core.repository import ModelSource
 from core.request import InferenceRequest
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("core")
 
 WAITS_FOR_MEMORY = "waits for memory"
+_on_request: ContextVar[bool] = ContextVar("on_request", default=False)  # in a load on request
 
 
 class Governor:
@@ -50,6 +51,7 @@ class Governor:
     account        what each version takes
     reservations   the budget
     stand_ins      what answers for versions that are out
+    governs        (configuration) → whether the options or its parameters concern it; any thread
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Governor:
     ):
         options = MemoryOptions.of(server.options)
         self._options = options
+        self.governs = options.governs
         self._manager = server.manager
         self._endpoints = server.models.endpoints
         self._health = cast(HealthControl, server.control.areas["health"])
@@ -81,7 +84,7 @@ class Governor:
             metrics,
             self.measuring,
             self._pinned,
-            lambda: {key for key, each in self._waiting.items() if each},
+            lambda: {*self._asked, *(key for key, each in self._waiting.items() if each)},
             options.memory_wait_secs,
         )
         self.stand_ins = StandIns(loop, self._take, self._served)
@@ -115,10 +118,11 @@ class Governor:
             if version.source.steps:  # an ensemble takes no memory
                 yield
                 return
-            entry = self._reserved.pop((version.key, version.version), None)
             need = await self._need(version, settings)
+            # No await until entry.version is set: what has none is dropped by the load that reserved it.
+            entry = self._reserved.pop((version.key, version.version), None)
             if entry is None:
-                entry = Entry(version.key, version.version, {}, settings)
+                entry = Entry(version.source.key, version.version, {}, settings)
                 version.progress.step = WAITS_FOR_MEMORY
                 await self.reservations.reserve([entry], [need])
             entry.version, entry.settings, entry.state = version, settings, "loading"
@@ -171,7 +175,8 @@ class Governor:
             each.key == version.key and each.state == "READY" for each in self._manager.versions()
         ):
             return False
-        return starting or self._polls
+        # A load by name brings the models of all namespaces. A request needs only one of them.
+        return starting or self._polls or (version.namespace is not None and _on_request.get())
 
     async def _need(self, version: ModelVersion, settings: ModelMemory) -> Need:
         return await self._loop.run_in_executor(None, self.account.need, version, settings)
@@ -223,6 +228,8 @@ class Governor:
         self.idle.close()
         for load in self._loads.values():
             load.cancel()
+        for each in self._waiting.values():
+            each.failed(unavailable("Server exiting"))
 
     # requests --------------------------------------------------------------------
 
@@ -268,6 +275,7 @@ class Governor:
         waiting = self.waiting(key)
         logger.info("loading '%s' on request", key)
         before = self.stand_ins.of(key)
+        _on_request.set(True)  # of this task alone
         error: CoreError | None = None
         try:
             await self._bring(key)
@@ -289,39 +297,41 @@ class Governor:
 
     async def _bring(self, key: str) -> None:
         """Load a model, with the models that it is composed of: memory for all of them, or for none."""
-        keys = self._composing(key)
-        group = []
-        for each in keys:
-            for version in self.stand_ins.of(each):
-                if not version.source.steps and not self.account.has(each, version.version):
-                    settings = ModelMemory.of(version.config, self._options.load_on_request)
-                    group.append((Entry(each, version.version, {}, settings), version, settings))
-        needs = [await self._need(version, settings) for _, version, settings in group]
-        entries = [entry for entry, _, _ in group]
-        await self.reservations.reserve(entries, needs)
+        keys = self.stand_ins.composing(key)
+        entries: list[Entry] = []
+        default = self._options.load_on_request
+        # Others may unload one of them until memory is reserved.
+        while missing := self._missing(keys):
+            for entry in entries:
+                self.account.drop(entry)
+            entries = [
+                Entry(each.source.key, each.version, {}, ModelMemory.of(each.config, default))
+                for each in missing
+            ]
+            needs = [await self._need(v, e.settings) for v, e in zip(missing, entries, strict=True)]
+            await self.reservations.reserve(entries, needs)
         self._reserved |= {(entry.key, entry.number): entry for entry in entries}
         self._asked.update(keys)
         try:
-            bring = self._manager.bring(name_of(key))
+            # The keys of stand-ins are plain text, also in a namespace.
+            name = next((each.name for each in self.stand_ins.of(key)), name_of(key))
+            bring = self._manager.bring(name)
             await (bring if self._exchange is None else self._exchange.alone(bring))
         finally:
             self._asked.subtract(keys)
             self._asked += Counter()  # drops what is 0
             for entry in entries:
-                if self._reserved.pop((entry.key, entry.number), None) is not None:
+                # Another load on request may have reserved memory for the same model.
+                if self._reserved.get((entry.key, entry.number)) is entry:
+                    del self._reserved[entry.key, entry.number]
+                if entry.version is None:
                     self.account.drop(entry)
             self.reservations.changed()
 
-    def _composing(self, key: str) -> list[str]:
-        """Return a model and the models that it is composed of, directly or not."""
-        found, waiting = [key], [key]
-        while waiting:
-            each = waiting.pop()
-            versions: Sequence[ModelVersion] = self.stand_ins.of(each)
-            new = {step for version in versions for step in version.source.steps} - set(found)
-            found += new
-            waiting += new
-        return found
+    def _missing(self, keys: list[str]) -> list[ModelVersion]:
+        """Return the versions that are out and have no memory reserved."""
+        out = (version for key in keys for version in self.stand_ins.of(key))
+        return [v for v in out if not v.source.steps and not self.account.has(v.key, v.version)]
 
     # questions -------------------------------------------------------------------
 

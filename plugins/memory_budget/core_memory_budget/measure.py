@@ -57,6 +57,7 @@ class Meter:
         self._trim = heap.system_trim()
         self._nvml: Any = None
         self._handles: list[Any] = []
+        self._warned = False
         if visible():
             try:
                 self._nvml = nvml()
@@ -73,9 +74,7 @@ class Meter:
     def totals(self) -> Bytes:
         """Return the memory of each device: device → bytes."""
         found = {HOST: available_bytes()}
-        for number, handle in enumerate(self._handles):
-            found[f"gpu{number}"] = int(self._nvml.nvmlDeviceGetMemoryInfo(handle).total)
-        return found
+        return found | {device: int(info.total) for device, info in self._of_gpus().items()}
 
     def trim(self) -> None:
         """Return freed memory to the system, as far as the C library can."""
@@ -86,11 +85,20 @@ class Meter:
         """Return what this process holds now."""
         found = _fields(self._own / "status", ("RssAnon", "RssShmem", "VmRSS"))
         private = found.get("RssAnon", 0) + found.get("RssShmem", 0)
-        in_use = {
-            f"gpu{number}": int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
-            for number, handle in enumerate(self._handles)
-        }
+        in_use = {device: int(info.used) for device, info in self._of_gpus().items()}
         return Reading(private, found.get("VmRSS", 0), in_use)
+
+    def _of_gpus(self) -> dict[str, Any]:
+        """Return what NVML tells of each GPU, without those that it cannot read."""
+        found = {}
+        for number, handle in enumerate(self._handles):
+            try:
+                found[f"gpu{number}"] = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+            except Exception as error:  # a load must not fail for want of a figure
+                level = logging.DEBUG if self._warned else logging.WARNING
+                logger.log(level, "NVML cannot read the memory of gpu%d: %s", number, error)
+                self._warned = True
+        return found
 
     def forget_peak(self) -> None:
         """Begin a new measurement of `peak` (clear_refs in proc(5))."""

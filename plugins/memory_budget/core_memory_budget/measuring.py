@@ -136,6 +136,6 @@ def _compare(before: Reading, after: Reading, peak: int, mapped: int, result: Me
     result.own = max(0, after.private - before.private) + mapped
     result.kept[HOST] = result.own
     result.peak[HOST] = max(result.own, peak - before.resident + mapped)
-    for device, used in after.gpus.items():
-        if (size := used - before.gpus.get(device, 0)) >= _LEAST_GPU:
+    for device in after.gpus.keys() & before.gpus.keys():  # NVML may fail to read one
+        if (size := after.gpus[device] - before.gpus[device]) >= _LEAST_GPU:
             result.kept[device] = result.peak[device] = size

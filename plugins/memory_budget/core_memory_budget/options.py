@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.config import ModelConfig
-from core.errors import invalid
+from core.errors import CoreError, invalid
 from core.options import Section, group
 from core.options.values import BOOL, FLOAT, Form, integer
 from core_memory_budget.sizes import Bytes, read_sizes
@@ -44,6 +44,16 @@ class MemoryOptions(Section):
     def measures(self) -> bool:
         """Whether loads are measured, and follow each other therefore."""
         return self.memory_account or bool(self.memory_budget)
+
+    def governs(self, config: ModelConfig) -> bool:
+        """Return whether loads of a model are measured, or may be started by requests."""
+        if self.measures:
+            return True
+        try:
+            settings = ModelMemory.of(config, self.load_on_request)
+        except CoreError:
+            return False  # its load tells
+        return settings.on_request or settings.idle_s > 0
 
     def budget(self, totals: Mapping[str, int], workers: int) -> Bytes:
         """Return the budget of one worker: device → bytes.

@@ -18,7 +18,7 @@ async def report(governor: Governor) -> dict[str, Any]:
     for key in governor.stand_ins.keys:
         for version in governor.stand_ins.of(key):
             if not account.has(key, version.version):
-                named = {"name": str(name_of(key)), "version": str(version.version), "state": "out"}
+                named = {"name": version.name, "version": str(version.version), "state": "out"}
                 told = {"reason": version.reason, "bytes": {}, "waiting": waiting.get(str(key), 0)}
                 rows.append({**named, **told})
     return {
@@ -30,7 +30,7 @@ async def report(governor: Governor) -> dict[str, Any]:
 
 def _row(entry: Entry, waiting: dict[str, int]) -> dict[str, Any]:
     return {
-        "name": str(name_of(entry.key)),
+        "name": str(name_of(entry.key)) if entry.version is None else entry.version.name,
         "version": str(entry.number),
         "state": entry.state,
         "bytes": dict(entry.bytes),

@@ -38,7 +38,8 @@ class Reservations:
 
     budget   device → bytes; devices without a budget are not limited
     pinned   returns the keys of the models that stay
-    awaited  returns the keys of the models for which requests wait: once loaded, they serve these first
+    awaited  returns the keys of the models for which requests wait, and of those that such a load needs:
+             once loaded, they serve these first
     wait_s   longest time for which a load waits for memory
     """
 

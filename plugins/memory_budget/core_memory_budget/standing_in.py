@@ -100,6 +100,16 @@ class StandIns:
         """Return the stand-ins of a model."""
         return list(self._out.get(key, {}).values())
 
+    def composing(self, key: str) -> list[str]:
+        """Return a model and the models that its stand-ins are composed of, directly or not."""
+        found, waiting = [key], [key]
+        while waiting:
+            versions = self.of(waiting.pop())
+            new = {step for version in versions for step in version.source.steps} - set(found)
+            found += new
+            waiting += new
+        return found
+
     @property
     def keys(self) -> list[str]:
         """Return the keys of the models that have stand-ins."""

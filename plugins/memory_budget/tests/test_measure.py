@@ -92,6 +92,27 @@ def test_a_driver_that_does_not_start_is_no_error(proc, caplog):
     assert "NVML cannot start: no driver" in caplog.text
 
 
+def test_a_gpu_that_cannot_be_read_is_left_out_with_one_warning(proc, caplog):
+    nvml = Nvml()
+    read = nvml.nvmlDeviceGetMemoryInfo
+    nvml.nvmlDeviceGetMemoryInfo = lambda handle: read(handle) if handle else 1 / 0
+
+    meter = Meter(proc, lambda: nvml, lambda: (0, 1), {})
+
+    assert meter.now().gpus == {"gpu1": 5}
+    assert meter.now().gpus == {"gpu1": 5}
+    assert meter.totals()["gpu1"] == 40
+    assert [each.levelname for each in caplog.records].count("WARNING") == 1
+
+
+def test_a_gpu_without_a_reading_before_the_load_does_not_count():
+    found = Measured()
+
+    _compare(Reading(0, 0), Reading(0, 0, {"gpu0": 30 * MIB}), 0, 0, found)
+
+    assert found.kept == {"host": 0}
+
+
 def test_without_proc_nothing_is_measured(tmp_path):
     assert not Meter(tmp_path, visible=lambda: ()).works
 
@@ -141,3 +162,15 @@ def test_a_completed_configuration_is_used_again_until_the_file_or_the_configura
     assert kept.find(configuration.parse_text('name: "m" backend: "b"', "test"), tmp_path) is None
     os.utime(file, ns=(1, 1))
     assert kept.find(given, tmp_path) is None
+
+
+def test_the_oldest_configurations_are_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr("core_memory_budget.completed.MOST", 2)
+    kept, given = Completed(), configuration.parse_text('name: "m"', "test")
+
+    for name in "abc":
+        assert kept.find(given, tmp_path / name) is None
+    for name in "abc":
+        kept.learn(SimpleNamespace(path=tmp_path / name, config=given))
+
+    assert [kept.find(given, tmp_path / name) is not None for name in "abc"] == [False, True, True]

@@ -1,4 +1,4 @@
-"""Real servers over HTTP and gRPC, as a user starts them."""
+"""Real servers over HTTP and gRPC, as a user starts them: docs/serve/memory-budget.md."""
 
 import json
 import subprocess
