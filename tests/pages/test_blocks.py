@@ -37,6 +37,7 @@ OTHERS_FLAGS = {
     ),
     *("shm-size", "version", "volumes"),
     *("environment", "force", "input", "link", "output", "trust", "with"),
+    *("format", "load", "strict", "tokens", "triton-launch-mode", "write"),
 }
 """Flags of other programs, and of the commands of `python -m core`, that pages name."""
 if importlib.util.find_spec("core_bench"):

@@ -114,7 +114,8 @@ class TestMetrics:
         assert values(merged) == values(one.families())
 
     def test_the_machine_is_exposed_once(self):
-        answers = [[family("nv_cpu_utilization", [Sample({}, value)])] for value in (0.4, 0.6)]
+        name = "nv_cpu_utilization"
+        answers = [[Family(name, "gauge", "", [Sample({}, value)])] for value in (0.4, 0.6)]
 
         (merged,) = merging.families(answers)
 

@@ -1,4 +1,4 @@
-"""The program: Triton's flags and exit statuses, and the arguments that KServe starts it with."""
+"""The program of docs/start/drop-in.md: Triton's flags and exit statuses, and the arguments of KServe."""
 
 import re
 import signal
