@@ -115,7 +115,10 @@ class TestMetrics:
 
     def test_the_machine_is_exposed_once(self):
         name = "nv_cpu_utilization"
-        answers = [[Family(name, "gauge", "", [Sample({}, value)])] for value in (0.4, 0.6)]
+        answers = [
+            [Family(name, "gauge", "", [Sample({}, value)], together="first")]
+            for value in (0.4, 0.6)
+        ]
 
         (merged,) = merging.families(answers)
 
