@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,9 +33,17 @@ class Served:
 
     def shown(self, text: str) -> str:
         """Return the text with each path in the temporary repository replaced by the user's path for it."""
-        for link, path in self.links.items():
-            text = text.replace(link, path)
-        return text
+        return as_written(text, self.links)
+
+
+def as_written(text: str, links: Mapping[str, str]) -> str:
+    """Return the text with the paths that the user wrote in place of the links to them.
+
+    links   path in the temporary repository → the path that the user wrote
+    """
+    for link in sorted(links, key=len, reverse=True):  # one link may begin another
+        text = text.replace(link, links[link])
+    return text
 
 
 @contextmanager

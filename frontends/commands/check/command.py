@@ -126,8 +126,8 @@ def _without_models(repository: Path) -> str:
 def _write(survey: Survey, links: dict[str, str]) -> tuple[list[str], bool]:
     """Write the edits of all models; return the differences, and whether a file could not be written."""
     from frontends.commands.check.mending import write
-    from frontends.commands.check.naming import as_written
     from frontends.commands.check.output.text import printable
+    from frontends.commands.paths import as_written
 
     diffs, failed = [], False
     for report in survey.reports:
@@ -147,10 +147,11 @@ def _write(survey: Survey, links: dict[str, str]) -> tuple[list[str], bool]:
 def _print(
     survey: Survey, namespace: argparse.Namespace, diffs: list[str], links: dict[str, str]
 ) -> int:
-    from frontends.commands.check.naming import as_written, name_paths
+    from frontends.commands.check.naming import name_paths
     from frontends.commands.check.output.json_form import as_json
     from frontends.commands.check.output.sarif import as_sarif
     from frontends.commands.check.output.text import as_text, printable
+    from frontends.commands.paths import as_written
 
     made = {"text": as_text, "json": as_json, "sarif": as_sarif}[namespace.format]
     if namespace.format != "text":  # a program gets absolute paths, a person those that they wrote

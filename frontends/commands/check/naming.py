@@ -12,13 +12,7 @@ from pathlib import Path
 
 from frontends.commands.check.finding import Finding
 from frontends.commands.check.survey import Survey
-
-
-def as_written(text: str, links: Mapping[str, str]) -> str:
-    """Return the text with the paths that the user wrote."""
-    for link in sorted(links, key=len, reverse=True):  # one link may begin another
-        text = text.replace(link, links[link])
-    return text
+from frontends.commands.paths import as_written
 
 
 def name_paths(survey: Survey, links: Mapping[str, str]) -> None:

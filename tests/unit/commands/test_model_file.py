@@ -8,7 +8,7 @@ from core import plugins
 from core.config.formats import Format, Formats
 from core.errors import CoreError
 from frontends.commands.model_file import make_model, model_file
-from frontends.commands.paths import is_model, served
+from frontends.commands.paths import Served, is_model, served
 
 FORMATS = Formats(
     [
@@ -192,6 +192,12 @@ def files_in(folder):
         for path in repository.listing(name)
         if not path.endswith("/")
     )
+
+
+def test_a_link_that_begins_another_is_told_apart():
+    shown = Served([], links={"/tmp/x/m": "models/m", "/tmp/x/m2": "other/m2"}).shown
+
+    assert shown("/tmp/x/m2/config.pbtxt, /tmp/x/m/1") == "other/m2/config.pbtxt, models/m/1"
 
 
 def test_two_models_with_one_name_and_a_missing_path_are_refused(write, tmp_path):
