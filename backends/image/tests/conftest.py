@@ -11,8 +11,6 @@ from backend_image.options import Options
 from backend_image.recipe import FILE
 from PIL import Image
 
-pytest_plugins = ["core_testing.plugin"]
-
 
 def new_pixels(seed, height, width):
     """Return a picture UINT8[height, width, 3], red first, with areas, edges and noise."""

@@ -13,6 +13,8 @@ from PIL import Image
 
 from core.errors import CoreError
 
+pytest_plugins = ["core_testing.plugin"]
+
 # classes ----------------------------------------------------------------------
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from backend_image import backend
 from backend_image.recipe import FILE
 
+pytest_plugins = ["core_testing.plugin"]
+
 LOADS = int(os.environ.get("LOADS", "60"))
 MOST_KIB = 8 * 1024
 

@@ -12,6 +12,8 @@ from PIL import Image
 
 from core.errors import CoreError
 
+pytest_plugins = ["core_testing.plugin"]
+
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 IMAGENET = {"scale": 255, "mean": MEAN, "std": STD}
 DATATYPES = {"FP32": np.float32, "FP16": np.float16, "UINT8": np.uint8, "INT8": np.int8}

@@ -6,6 +6,8 @@ import pytest
 
 from core.errors import CoreError
 
+pytest_plugins = ["core_testing.plugin"]
+
 TENSOR = {"tensor": {}}
 
 

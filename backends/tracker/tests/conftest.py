@@ -9,8 +9,6 @@ from backend_tracker.settings import settings_of
 
 from core.config import ModelConfig
 
-pytest_plugins = ["core_testing.plugin"]
-
 
 def new_settings(tracker="bytetrack", path=Path("no folder"), **parameters):
     config = ModelConfig(name="cars")

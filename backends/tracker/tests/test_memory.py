@@ -11,6 +11,8 @@ from core_testing.served import request_of
 
 from core.request import SEQUENCE_START
 
+pytest_plugins = ["core_testing.plugin"]
+
 LOADS = int(os.environ.get("LOADS", "60"))
 MOST_KIB = 6 * 1024  # of growth; a leak of one model with its streams would be more
 

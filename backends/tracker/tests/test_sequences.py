@@ -16,6 +16,8 @@ from core.config import ModelConfig
 from core.errors import CoreError
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 
+pytest_plugins = ["core_testing.plugin"]
+
 NAME = "cars"
 
 

@@ -10,6 +10,8 @@ from backend_tracker.settings import DEFAULTS, FILE, PARAMETERS, settings_of
 from core.config import ModelConfig
 from core.errors import CoreError
 
+pytest_plugins = ["core_testing.plugin"]
+
 
 def test_the_defaults_are_those_of_the_reference():
     reference = pytest.importorskip("trackers")
