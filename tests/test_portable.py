@@ -31,6 +31,8 @@ ALLOWED = {
     "frontends/shared/memory/lent_regions.py": "for --shared-memory-socket and several workers",
     "frontends/shared/connection_limit.py": "no limit in the portable form",
     "frontends/grpc/engine_native.py": "--reuse-grpc-port: macOS has it, too",
+    "backends/vllm/backend_vllm/orphans.py": "vLLM runs on Linux only",
+    "plugins/memory_budget/core_memory_budget/measure.py": "measures nothing without the files of Linux",
     "plugins/bench/core_bench/measure/cpu.py": "finds no processes without the files of Linux",
     "plugins/bench/core_bench/native/connection.hpp": "core bench runs on Linux only",
     "plugins/bench/core_bench/native/loop.hpp": "core bench runs on Linux only",

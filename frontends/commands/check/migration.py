@@ -74,8 +74,9 @@ def _mlserver() -> str:
     serves = any(each.file == "model-settings.json" for each in plugins.formats())
     if serves:
         return "a model of MLServer: core serves such folders as they are, see docs/serve/other-classes.md"
-    hint = plugins.install_hint("adapters").removeprefix("; try: ") or "pip install core-adapters"
-    return f"a model of MLServer: core serves such folders with core-adapters: {hint}"
+    hint = plugins.install_hint("adapters").removeprefix("; try: ")
+    text = "a model of MLServer: core serves such folders with the distribution core-adapters"
+    return f"{text}: {hint}" if hint else text
 
 
 def notes_beside(names: Mapping[str, bool], repository: str) -> Iterator[str]:

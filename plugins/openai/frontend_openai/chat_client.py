@@ -50,7 +50,8 @@ class ChatClient:
             return [str(each["id"]) for each in json.loads(response.read())["data"]]
         except (ValueError, LookupError, TypeError, OSError, http.client.HTTPException):
             raise invalid(
-                f"the server at {self._url} does not list models as OpenAI does"
+                f"the server at {self._url} does not list models as OpenAI does; install the routes of "
+                "OpenAI there"
             ) from None
         finally:
             connection.close()
