@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # gguf_files and llama_events
+sys.path.insert(0, str(Path(__file__).parent))  # gguf_files
 
-from llama_events import Events
+from core_testing.engines.events import Events
 
 
 @pytest.fixture(scope="session")

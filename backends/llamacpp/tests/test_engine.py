@@ -9,7 +9,8 @@ import threading
 import numpy as np
 import pytest
 from core_generate import Prompt, Sampling, Structure
-from llama_events import TIMEOUT_S, Events
+from core_testing.engines.events import Events
+from core_testing.patience import PATIENCE_S
 
 from core.errors import CoreError, Kind
 
@@ -220,7 +221,7 @@ def test_a_cancelled_generation_ends(engine):
     generation = engine.generate(
         Prompt(text="Once"), Sampling(max_tokens=500, ignore_eos=True), emit
     )
-    assert done.wait(TIMEOUT_S)
+    assert done.wait(PATIENCE_S)
 
     generation.cancel()
 
@@ -240,7 +241,7 @@ def test_a_long_prompt_can_be_cancelled_before_its_first_token(engine):
 
 
 def wait_until(condition):
-    for _ in range(TIMEOUT_S * 100):
+    for _ in range(int(PATIENCE_S * 100)):
         if condition():
             return True
         threading.Event().wait(0.01)

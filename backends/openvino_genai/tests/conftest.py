@@ -6,10 +6,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+from core_testing.engines.events import Events
 
-sys.path.insert(0, str(Path(__file__).parent))  # genai_events
-
-from genai_events import Events
+sys.path.insert(0, str(Path(__file__).parent))  # embedding_model, rank_model, tiny_model
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from core_generate import Prompt, Sampling, Structure
-from genai_events import Events
+from core_testing.engines.events import Events
 
 from core.errors import CoreError, Kind
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from backend_openvino_genai.schema import check_schema
 from core_generate import Prompt, Sampling, Structure
-from genai_events import Events
+from core_testing.engines.events import Events
 from tiny_model import write_tiny_model
 
 from core.errors import CoreError, Kind

@@ -7,10 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # transformers_events
-
-from transformers_events import Events
+from core_testing.engines.events import Events
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +15,7 @@ def tiny(tmp_path_factory):
     """Return the folder of a tiny model that continues texts. Do not change it."""
     pytest.importorskip("transformers", reason="transformers runs the models")
     import torch
-    from backend_transformers.conformance import causal_model
+    from core_testing.engines.hugging_face import causal_model
 
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("tiny")

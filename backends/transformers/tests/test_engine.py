@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from core_generate import Prompt, Sampling, Structure
-from transformers_events import Events
+from core_testing.engines.events import Events
 
 from core.errors import CoreError, Kind
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from core_generate import Prompt, Sampling
-from transformers_events import Events
+from core_testing.engines.events import Events
 
 PROMPTS = [
     "Once upon a time",
@@ -73,7 +73,7 @@ def test_tokens_are_those_of_transformers(tiny, loaded, slots, batch):
 def test_other_architectures_batch_like_transformers(tmp_path, loaded, architecture):
     import torch
     import transformers
-    from backend_transformers.conformance import tokenizer
+    from core_testing.engines.hugging_face import tokenizer
 
     config, model, more = architecture
     tokenizer(tmp_path)
@@ -100,7 +100,7 @@ def test_other_architectures_batch_like_transformers(tmp_path, loaded, architect
 
 def test_gpt2_with_positions_in_a_table(tmp_path, loaded):
     import torch
-    from backend_transformers.conformance import tokenizer
+    from core_testing.engines.hugging_face import tokenizer
     from transformers import GPT2Config, GPT2LMHeadModel
 
     tokenizer(tmp_path)

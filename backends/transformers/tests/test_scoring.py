@@ -5,13 +5,13 @@ import threading
 
 import numpy as np
 import pytest
-from backend_transformers.conformance import encoder
 from backend_transformers.folder import Folder
 from backend_transformers.loading import load
 from backend_transformers.model import backend
 from backend_transformers.scoring import ScoringEngine
 from backend_transformers.settings import settings_of
 from core_generate import Prompt
+from core_testing.engines.hugging_face import encoder
 from core_testing.example import MODEL
 from core_testing.plugin import ModelRepository
 from core_testing.served import Served, request_of

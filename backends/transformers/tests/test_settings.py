@@ -169,7 +169,7 @@ def test_memory_is_that_of_the_weights_and_the_cache(copied, loaded):
 def test_models_that_load_at_once_keep_the_weights_that_layers_share(tmp_path, loaded):
     from concurrent.futures import ThreadPoolExecutor
 
-    from backend_transformers.conformance import causal_model
+    from core_testing.engines.hugging_face import causal_model
 
     causal_model(tmp_path, tie_word_embeddings=True)
     with ThreadPoolExecutor(8) as threads:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # some_arguments, vllm_events
+sys.path.insert(0, str(Path(__file__).parent))  # some_arguments
 
 import some_arguments
 from backend_vllm import installed

