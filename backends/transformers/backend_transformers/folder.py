@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from core_generate.hugging_face import chat_template, special_token
+
 from core.errors import CoreError, invalid
 from core.model_file import check_readable, not_found
 
@@ -119,10 +121,7 @@ class Folder:
 
     def token(self, name: str) -> str:
         """Return the text of the token "bos" or "eos"; "" if there is none."""
-        found = self._tokenizer.get(f"{name}_token")
-        if type(found) is dict:
-            found = found.get("content")
-        return found if type(found) is str else ""
+        return special_token(self._tokenizer, name)
 
     @property
     def template(self) -> str:
@@ -131,11 +130,7 @@ class Folder:
         if file.is_file():
             check_readable(file, self.model)
             return file.read_text("utf-8")
-        found = self._tokenizer.get("chat_template")
-        if type(found) is list:
-            named = {each.get("name"): each.get("template") for each in found}
-            found = named.get("default")
-        return found if type(found) is str else ""
+        return chat_template(self._tokenizer)
 
     @property
     def sampling(self) -> dict[str, float]:

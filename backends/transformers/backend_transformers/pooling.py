@@ -7,18 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core_generate.hugging_face import pooling_mode
+
 from backend_transformers.folder import Folder
 
 MODULES = "modules.json"
-POOLINGS = ("mean", "cls", "last", "max")
-# Flags in the configuration of the module Pooling.
-_FLAGS = {
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_lasttoken": "last",
-    "pooling_mode_max_tokens": "max",
-}
-_WORDS = {"mean": "mean", "cls": "cls", "lasttoken": "last", "last": "last", "max": "max"}
 
 
 @dataclass(frozen=True)
@@ -61,14 +54,7 @@ def _mode(folder: Folder, file: str) -> str:
     values = folder.read(file, dict)
     if values is None:
         raise folder.wrong(MODULES, f"names the file '{file}', which is not there")
-    given = {
-        name for name, value in values.items() if name.startswith("pooling_mode_") and value is True
-    }
-    word = values.get("pooling_mode")
-    found = {_FLAGS.get(name, name) for name in given} | ({word} if type(word) is str else set())
-    if len(found) != 1 or (mode := _WORDS.get(next(iter(found)))) is None:
-        raise folder.wrong(
-            file,
-            f"has the pooling {', '.join(sorted(found)) or 'none'}, it must have one of {POOLINGS}",
-        )
-    return mode
+    try:
+        return pooling_mode(values)
+    except ValueError as error:
+        raise folder.wrong(file, str(error)) from None

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core_generate import Description
+from core_generate.hugging_face import POOLINGS
 
 from backend_transformers.folder import CONFIG, Folder
-from backend_transformers.pooling import POOLINGS, Pooling, read_pooling
+from backend_transformers.pooling import Pooling, read_pooling
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 from core.model_file import not_found

@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core_generate.hugging_face import chat_template, special_token
+
 from backend_vllm.arguments import CONFIG, read_object
 from core.errors import CoreError, invalid
 from core.model_file import check_readable, not_found
@@ -84,18 +86,11 @@ class Folder:
         """The chat template; the one named "default" if there are several, and "" if there is none."""
         if (file := self._file(_TEMPLATE)) is not None:
             return file.read_text("utf-8")
-        found = self._tokenizer.get("chat_template")
-        if type(found) is list:
-            named = {each.get("name"): each.get("template") for each in found}
-            found = named.get("default")
-        return found if type(found) is str else ""
+        return chat_template(self._tokenizer)
 
     def token(self, name: str) -> str:
         """Return the text of the token "bos" or "eos"; "" if there is none."""
-        found = self._tokenizer.get(f"{name}_token")
-        if type(found) is dict:
-            found = found.get("content")
-        return found if type(found) is str else ""
+        return special_token(self._tokenizer, name)
 
     @property
     def byte_size(self) -> int:

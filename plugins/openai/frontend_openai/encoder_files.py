@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from core_generate.hugging_face import POOLINGS, pooling_mode
 
 from core.errors import invalid, unsupported
 
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 TOKENIZER = "tokenizer.json"
-POOLINGS = ("mean", "cls", "last", "max")
-# Flags in the configuration of sentence-transformers, and the words of newer ones.
-_FLAGS = {
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_lasttoken": "last",
-    "pooling_mode_max_tokens": "max",
-}
-_WORDS = {"mean": "mean", "cls": "cls", "lasttoken": "last", "last": "last", "max": "max"}
 # Files with the longest text, and its name there.
 _LENGTHS = (
     ("sentence_bert_config.json", "max_seq_length"),
@@ -159,17 +151,10 @@ class _Files:
         values = self.object(file)
         if not values:
             return "mean"
-        given = {
-            key
-            for key, value in values.items()
-            if key.startswith("pooling_mode_") and value is True
-        }
-        word = values.get("pooling_mode")
-        found = {_FLAGS.get(key, key) for key in given} | ({word} if type(word) is str else set())
-        if len(found) != 1 or (mode := _WORDS.get(next(iter(found)))) is None:
-            shown = ", ".join(sorted(found)) or "none"
-            raise self._wrong(file, f"has the pooling {shown}; expected one of {POOLINGS}")
-        return mode
+        try:
+            return pooling_mode(values)
+        except ValueError as error:
+            raise self._wrong(file, str(error)) from None
 
     def _read(self, file: str) -> Any:
         path = _path(self._folders, file)
