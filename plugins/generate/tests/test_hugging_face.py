@@ -4,13 +4,17 @@ import pytest
 from core_generate.hugging_face import chat_template, pooling_mode, special_token
 
 
+def _named(name, template):
+    return {"name": name, "template": template}
+
+
 @pytest.mark.parametrize(
     ("written", "template"),
     [
         ({}, ""),
         ({"chat_template": "{{ messages }}"}, "{{ messages }}"),
-        ({"chat_template": [{"name": "tool_use", "template": "a"}, {"name": "default", "template": "b"}]}, "b"),
-        ({"chat_template": [{"name": "tool_use", "template": "a"}]}, ""),
+        ({"chat_template": [_named("tool_use", "a"), _named("default", "b")]}, "b"),
+        ({"chat_template": [_named("tool_use", "a")]}, ""),
         ({"chat_template": [1, None]}, ""),
         ({"chat_template": 3}, ""),
     ],
