@@ -109,7 +109,7 @@ def test_the_status_says_whether_there_are_errors(models, check, name, options, 
         (["nowhere"], "nowhere"),
         (["s3://bucket/models"], "is no folder: copy it to this machine"),
         ([".", "--gpus", "many"], "expected a number of GPUs"),
-        ([".", "--rate-limit-resource", "R"], "expected NAME:COUNT"),
+        ([".", "--rate-limit-resource", "R"], "option format is"),
         ([], "required: PATH"),
     ],
 )

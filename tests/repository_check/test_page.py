@@ -45,6 +45,10 @@ def test_a_command_of_the_page_runs(command, folder):
     assert done.returncode == (0 if "examples" in command or "--write" in command else 1)
 
 
+def test_the_page_has_commands():
+    assert len(COMMANDS) >= 5
+
+
 def test_the_page_names_each_rule():
     table = PAGE.partition("| rule |")[2].partition("\n\n")[0]
 

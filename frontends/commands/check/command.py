@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import CoreError
+from core.errors import CoreError, invalid
 
 if TYPE_CHECKING:
     from frontends.commands.check.settings import Settings
@@ -37,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--load",
         action="store_true",
-        help="then load each model without errors once, which runs its code",
+        help="then load once each model that has no errors, which runs its code",
     )
     parser.add_argument(
         "--gpus",
@@ -72,6 +71,8 @@ def _count(text: str) -> int:
 def run(namespace: argparse.Namespace) -> int:
     """Check the repositories and print the findings; return 0, 1 or 2."""
     # Imported here: the list of commands does not need them.
+    from dataclasses import replace
+
     from core import plugins
     from frontends.commands.check.loading import load_models
     from frontends.commands.check.survey import check_repositories
@@ -81,8 +82,8 @@ def run(namespace: argparse.Namespace) -> int:
         settings = _settings(namespace)
         plugins.load_hooks()
         with served(namespace.paths, trust=namespace.trust) as found:
-            settings = _allowing(settings, found.links)
-            survey = check_repositories(found.repositories, settings, _without_models)
+            settings = replace(settings, allowed=frozenset(found.links))
+            survey = check_repositories(found.repositories, settings)
             if namespace.load:
                 load_models(survey, settings.options)
             diffs, failed = _write(survey, found.links) if namespace.write else ([], False)
@@ -97,7 +98,6 @@ def _settings(namespace: argparse.Namespace) -> Settings:
     from core import plugins
     from core.devices.visible import gpus
     from core.options import Options
-    from frontends.commands.check.rates import resources
     from frontends.commands.check.settings import Settings
 
     options = Options.defaults(
@@ -105,22 +105,23 @@ def _settings(namespace: argparse.Namespace) -> Settings:
         repoagent_directory=namespace.repoagent_directory,
         model_config_name=namespace.model_config_name,
         disable_auto_complete_config=namespace.disable_auto_complete_config,
-        rate_limit_resource=resources(namespace.rate_limit_resource),
+        rate_limit_resource=_resources(namespace.rate_limit_resource),
     )
     there = gpus() if namespace.gpus is None else tuple(range(namespace.gpus))
     return Settings(options, there, plugins.formats())
 
 
-def _allowing(settings: Settings, links: dict[str, str]) -> Settings:
-    from dataclasses import replace
+def _resources(given: list[str]) -> dict[str, dict[int, int]]:
+    """Return the resources as core serve reads them. Raises CoreError for a text of another form."""
+    from core.options.values import RESOURCES, UsageError
 
-    return replace(settings, allowed=frozenset(links))
-
-
-def _without_models(repository: Path) -> str:
-    from frontends.commands.check.layout import without_models
-
-    return without_models(repository)
+    found: dict[str, dict[int, int]] = {}
+    try:
+        for text in given:
+            found = RESOURCES.merge(found, RESOURCES.read("rate-limit-resource", text))
+    except UsageError as error:
+        raise invalid(str(error)) from None
+    return found
 
 
 def _write(survey: Survey, links: dict[str, str]) -> tuple[list[str], bool]:
@@ -153,14 +154,14 @@ def _print(
     from frontends.commands.check.output.text import as_text, printable
     from frontends.commands.paths import as_written
 
-    made = {"text": as_text, "json": as_json, "sarif": as_sarif}[namespace.format]
-    if namespace.format != "text":  # a program gets absolute paths, a person those that they wrote
-        name_paths(survey, links)
-    text = made(survey, bool(namespace.write), sys.stdout.isatty())
+    # A person gets the paths that they wrote, a program absolute ones.
     if namespace.format == "text":
-        text = as_written(text, links)
-    if diffs and namespace.format == "text":
-        print(printable("\n".join(diffs)))
+        text = as_written(as_text(survey, sys.stdout.isatty()), links)
+        if diffs:
+            print(printable("\n".join(diffs)))
+    else:
+        name_paths(survey, links)
+        text = as_json(survey, namespace.write) if namespace.format == "json" else as_sarif(survey)
     print(text)
     bad = {"error", "warning"} if namespace.strict else {"error"}
     left = [each for each in survey.general if each.level in bad]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from core import dtypes
 from core.config import ModelConfig
+from core.config.messages import ModelInput, ModelWarmup
 from core.config.states import FOLDER as STATES
 from core.pipeline.warmup import FOLDER as WARMUP
 from frontends.commands.check.finding import Edit, Finding
@@ -122,9 +123,11 @@ def _warmup(config: ModelConfig, place: Place) -> Iterator[Finding]:
             yield place.finding("error", "data", text, where)
 
 
-def _fit(io: object, given: object, what: str, place: Place, where: str) -> Iterator[Finding]:
+def _fit(
+    io: ModelInput, given: ModelWarmup.Input, what: str, place: Place, where: str
+) -> Iterator[Finding]:
     """Report datatype and dims of a sample that its input does not take."""
-    expected, found = dtypes.BY_NUMBER[io.data_type], dtypes.BY_NUMBER[given.data_type]  # type: ignore[attr-defined]
+    expected, found = dtypes.BY_NUMBER[io.data_type], dtypes.BY_NUMBER[given.data_type]
     if expected is not found:
         edit = None
         entry, there = entry_at(place.tree, where)
@@ -134,7 +137,7 @@ def _fit(io: object, given: object, what: str, place: Place, where: str) -> Iter
             edit = replace_value(typed, expected.config_name) if typed else None
         text = f"{what} is {found.config_name}, the model takes {expected.config_name}"
         yield place.finding("error", "data", text, where, edit)
-    dims, wanted = list(given.dims), list(io.dims)  # type: ignore[attr-defined]
+    dims, wanted = list(given.dims), list(io.dims)
     if len(dims) != len(wanted) or any(b not in (-1, a) for a, b in zip(dims, wanted, strict=True)):
         text = f"{what} has dims {dims}, the model takes {wanted}"
         yield place.finding("error", "data", text, where)

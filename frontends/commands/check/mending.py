@@ -1,6 +1,7 @@
 """The edits that make config.pbtxt agree with the model's file, and keep its comments and layout.
 
-[replace], [insert] make an Edit; [write] applies those of a report to the file and returns the difference.
+[replace_value], [replace_list] and [insert] make an Edit; [write] applies those of a report to the file and
+returns the difference.
 """
 
 from __future__ import annotations

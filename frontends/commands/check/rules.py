@@ -38,7 +38,7 @@ def broken_rules(
 
 def check_rates(config: ModelConfig, place: Place, settings: Settings) -> None:
     """Report resources of two kinds, and demands that --rate-limit-resource refuses."""
-    given = {name.lower(): counts for name, counts in settings.options.rate_limit_resource.items()}
+    given = settings.options.rate_limit_resource  # by name in lower case
     kinds: dict[str, bool] = {}
     for index, group in enumerate(config.instance_group):
         for number, resource in enumerate(group.rate_limiter.resources):
@@ -63,7 +63,6 @@ def without_files(config: ModelConfig) -> ModelConfig:
     copy = deepcopy(config)
     for output in copy.output:
         output.ClearField("label_filename")
-    copy.sequence_batching.ClearField("state")
-    if not config.HasField("sequence_batching"):
-        copy.ClearField("sequence_batching")
+    if copy.HasField("sequence_batching"):
+        copy.sequence_batching.ClearField("state")
     return copy

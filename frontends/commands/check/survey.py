@@ -6,7 +6,7 @@ repositories ─► [check_repositories] ─► reports
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from core.errors import described, internal, invalid
 from core.repository import FolderRepository
 from frontends.commands.check.ensembles import check_ensembles
 from frontends.commands.check.finding import Finding, Report
+from frontends.commands.check.layout import without_models
 from frontends.commands.check.migration import notes_beside
 from frontends.commands.check.model_check import CheckedModel, check_model
 from frontends.commands.check.places.tree import tree_of
@@ -26,6 +27,7 @@ class Survey:
 
     reports    one for each model, in the order of their names
     general    findings about the repositories themselves
+    models     name → what is known of the model
     """
 
     reports: list[Report] = field(default_factory=list)
@@ -37,12 +39,9 @@ class Survey:
         return [*self.general, *(each for report in self.reports for each in report.findings)]
 
 
-def check_repositories(
-    repositories: Sequence[str], settings: Settings, without_models: Callable[[Path], str]
-) -> Survey:
+def check_repositories(repositories: Sequence[str], settings: Settings) -> Survey:
     """Check all models of the repositories.
 
-    without_models   returns why a folder holds no models, and what makes one
     Raises CoreError for a URL, and for a folder that cannot be listed.
     """
     survey = Survey()

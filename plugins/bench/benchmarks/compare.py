@@ -240,12 +240,14 @@ def core_server(folder: Path) -> Iterator[tuple[Side, Side]]:
     command = [sys.executable, "-m", "core.serve", f"--model-repository={folder / 'models'}"]
     command += [f"--http-port={http}", f"--grpc-port={grpc}", "--allow-metrics=false"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-        wait_ready(http)
-        sides = [
-            Side("identity", "identity", f"127.0.0.1:{port}", different=1) for port in (http, grpc)
-        ]
-        yield sides[0], Side("identity", "identity", sides[1].url, protocol="grpc", different=1)
-        process.terminate()
+        try:
+            wait_ready(http)
+            yield tuple(
+                Side("identity", "identity", f"127.0.0.1:{port}", protocol=protocol, different=1)
+                for protocol, port in (("http", http), ("grpc", grpc))
+            )
+        finally:  # else the end of `with` waits for it
+            process.terminate()
 
 
 def free_ports() -> tuple[int, int]:

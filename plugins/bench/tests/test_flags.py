@@ -172,6 +172,7 @@ WRONG = [
     ("m --input-data zero --input-data a.json", "either random, zero or files"),
     ("m --grpc-compression-algorithm gzip", "needs -i grpc"),
     ("m --find-knee --versus h:1", "leave out --versus"),
+    ("m --concurrency-range 1:8 --binary-search -l 5 --versus h:1", "leave out --versus"),
 ]
 
 
@@ -183,6 +184,8 @@ def test_flags_that_contradict_each_other(text, message):
 
 ILL_FORMED = [
     ("--concurrency-range 0", "expected START"),
+    ("--concurrency-range nan", "expected START"),
+    ("--request-rate-range 1:inf", "expected START"),
     ("--concurrency-range 4:2", "ends below its start"),
     ("--concurrency-range 1:4:0", "not above 0"),
     ("--shape x", "expected NAME:D1,D2"),
@@ -191,6 +194,8 @@ ILL_FORMED = [
     ("--slo p99", "expected for example p99=20ms"),
     ("--slo p99=20", "a number with a unit"),
     ("-b 0", "no whole number from 1"),
+    ("--seed=-1", "no whole number from 0"),
+    ("--request-count=-5", "no whole number from 0"),
     ("--request-parameter a:b:int", "expected NAME:VALUE:TYPE"),
     ("--sequence-id-range 0", "expected START or START:END"),
     ("--request-intervals /none", "cannot read the intervals"),
@@ -223,6 +228,9 @@ class TestVersus:
         assert first.shapes == second.shapes == {"x": (3,)}
 
     def test_another_model(self):
-        first, second = plan("m", "--versus=-m n").sides
+        for text in ("m", "-m m", "-u m m"):
+            for other in ("-m n", "-mn", "--model-name=n"):
+                first, second = plan(text, f"--versus={other}").sides
 
-        assert (first.model, second.model) == ("m", "n")
+                assert (first.model, second.model) == ("m", "n")
+                assert first.url == second.url

@@ -12,7 +12,7 @@ QUANTILES = (0.0, 0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_quantiles_are_exact_to_one_percent(seed):
+def test_quantiles_are_exact_to_0_4_percent(seed):
     source = np.random.default_rng(seed)
     values = np.exp(source.uniform(0, 28, 5000)).astype(np.int64)
     made = Histogram()

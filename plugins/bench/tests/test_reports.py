@@ -9,9 +9,12 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from core_bench.command import run
+from core_bench.load.plan import WirePlan
 from core_bench.measure.cpu import ServerCpu, used
 from core_bench.measure.errors import merged, readable
+from core_bench.measure.result import RoundResult
 from core_bench.model.address import Address
+from core_bench.native.engine import Tally
 from core_bench.plan import Level, Pace, Plan, Timing
 from core_bench.report.csv_file import csv_text
 from core_bench.report.json_file import json_text
@@ -53,6 +56,40 @@ def test_two_servers_are_compared_round_by_round(compared):
         assert each.rate.low <= each.rate.median <= each.rate.high
         assert each.rate.coverage == 0.75  # of three rounds
     assert [each.level for each in comparisons(compared)] == ["2 at once", "8 at once"]
+
+
+def test_a_round_without_a_value_has_no_ratio(compared):
+    first, second = (compared.of(side)[0] for side in compared.sides)
+    silent = Tally()
+    silent.begin(0, 10**9)
+    cut = dataclasses.replace(first, rounds=[RoundResult(silent, None, None), *first.rounds[1:]])
+    outcome = dataclasses.replace(compared, results=[cut, second])
+
+    (found,) = comparisons(outcome)
+
+    ratios = [
+        other.latency_s(0.5) / one.latency_s(0.5)
+        for one, other in zip(first.rounds[1:], second.rounds[1:], strict=True)
+    ]
+    assert (found.p50.low, found.p50.high) == (min(ratios), max(ratios))
+
+
+def test_each_round_has_other_random_times_and_both_sides_have_the_same(known, monkeypatch):
+    seeds, at = [], WirePlan.at
+
+    def watched(self, *arguments):
+        plan = at(self, *arguments)
+        seeds.append(plan.seed)
+        return plan
+
+    monkeypatch.setattr(WirePlan, "at", watched)
+    sides = [known([0]).side(name=name) for name in "AB"]
+
+    run(Plan(sides, [Level(Pace.POISSON, 200)], dataclasses.replace(TIMING, round_s=0.05)))
+
+    rounds = seeds[2:]  # behind the first request of each side
+    assert rounds[::2] == rounds[1::2]
+    assert len(set(rounds)) == 3
 
 
 def test_the_table_has_a_line_for_each_level_and_the_comparison(compared):

@@ -78,7 +78,7 @@ def test_no_level_may_be_within_the_objective():
     assert search(plan(CLOSED, "knee", 0.001), Formula()) is None
 
 
-def test_the_knee_of_a_closed_loop_is_where_the_rate_stops_to_grow():
+def test_the_knee_of_a_closed_loop_is_where_the_rate_stops_growing():
     measured = Formula()
 
     best = search(plan(CLOSED, "knee"), measured)

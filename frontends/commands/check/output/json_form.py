@@ -10,8 +10,11 @@ from frontends.commands.check.output.text import shown
 from frontends.commands.check.survey import Survey
 
 
-def as_json(survey: Survey, written: bool, colours: bool) -> str:
-    """Return an object with `models`, `findings` of the repositories and `summary`; paths as in the text."""
+def as_json(survey: Survey, written: bool) -> str:
+    """Return an object with `models`, `findings` of the repositories and `summary`; paths as in the text.
+
+    written   whether --write was given
+    """
     value = {
         "models": [_model(each) for each in survey.reports],
         "findings": [_finding(each, None) for each in survey.general],

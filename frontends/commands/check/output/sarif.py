@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import core
 from frontends.commands.check.finding import RULES, Edit, Finding
@@ -19,7 +20,7 @@ SCHEMA = (
 _IDS = list(RULES)
 
 
-def as_sarif(survey: Survey, written: bool, colours: bool) -> str:
+def as_sarif(survey: Survey) -> str:
     """Return a log with one run. Places are relative to the working folder, %SRCROOT%."""
     results = [_result(each, "") for each in survey.general]
     for report in survey.reports:
@@ -80,12 +81,6 @@ def _artifact(file: Path) -> dict[str, str]:
     path = Path(os.path.abspath(file))
     if path.is_relative_to(Path.cwd()):
         relative = path.relative_to(Path.cwd())
-        uri = "/".join(_quoted(part) for part in relative.parts) or "."
+        uri = quote(relative.as_posix(), errors="surrogateescape")
         return {"uri": uri, "uriBaseId": "%SRCROOT%"}
     return {"uri": path.as_uri()}
-
-
-def _quoted(part: str) -> str:
-    from urllib.parse import quote
-
-    return quote(part, errors="surrogateescape")

@@ -20,10 +20,9 @@ _COLOURS = {
 }
 
 
-def as_text(survey: Survey, written: bool, colours: bool) -> str:
+def as_text(survey: Survey, colours: bool) -> str:
     """Return the findings as lines of text.
 
-    written   whether --write was given; each report knows which of its edits are in the file
     colours   whether the lines are for a terminal; the variable NO_COLOR switches colours off
     """
     colours = colours and not os.environ.get("NO_COLOR")

@@ -17,7 +17,6 @@ _TOKEN = re.compile(
     r"|(?P<word>[-+]?[\w.]+(?:[-+](?<=[eE][-+])\w+)?)"
     r"|(?P<sign>[{}<>\[\]:,;/-]))"
 )
-_BLANK = re.compile(r"(?:\s|#[^\n]*(?:\n|\Z))*")
 _CLOSING = {"{": "}", "<": ">"}
 _DEEPEST = 100
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
@@ -52,15 +51,10 @@ class FieldValue:
 
 @dataclass
 class Tree:
-    """The fields of a text.
-
-    fields     of the outermost message
-    complete   whether the grammar of the whole text is right
-    """
+    """The fields of a text; `fields` are those of the outermost message."""
 
     text: str
     fields: list[FieldValue] = field(default_factory=list)
-    complete: bool = True
 
     def __post_init__(self) -> None:
         self._lines = [0, *(each.end() for each in re.finditer("\n", self.text))]
@@ -89,8 +83,7 @@ class Tree:
 def tree_of(text: str) -> Tree:
     """Return the tree of a text."""
     tree = Tree(text)
-    reader = _TextReader(text)
-    tree.complete = reader.message(tree.fields, "", 0) and reader.at_end()
+    _TextReader(text).message(tree.fields, "", 0)
     return tree
 
 
@@ -148,9 +141,6 @@ class _TextReader:
             self._take()
             return True
         return False
-
-    def at_end(self) -> bool:
-        return self._next is None and _BLANK.fullmatch(self._text, self._at) is not None
 
     def message(self, fields: list[FieldValue], closing: str, depth: int) -> bool:
         """Read fields up to `closing`, which is not taken; up to the end of the text for ""."""

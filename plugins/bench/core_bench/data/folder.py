@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.errors import invalid
 from core_bench.data.shapes import dims_of
-from core_bench.data.tensors import Value, dtype_of, pack
+from core_bench.data.tensors import Value, pack, size_error
 from core_bench.model.description import ModelInfo
 from core_bench.plan import Side
 
@@ -26,13 +26,8 @@ def read_folder(path: str, info: ModelInfo, side: Side) -> dict[str, Value]:
         dims = dims_of(tensor, side.shapes or {})
         data = file.read_bytes()
         if tensor.datatype == "BYTES":
-            lines = data.splitlines()
-            count, data = len(lines), pack(lines)
-        else:
-            count, rest = divmod(len(data), dtype_of(tensor.datatype).itemsize)
-            count = -1 if rest else count
-        if count != math.prod(dims):
-            size = f"{count} elements" if count >= 0 else f"{len(data)} bytes"
+            data = pack(data.splitlines())
+        if size := size_error(tensor.datatype, dims, data):
             raise invalid(
                 f"'{file}' has {size}, but input '{tensor.name}' has {math.prod(dims)} of {tensor.datatype}"
             )

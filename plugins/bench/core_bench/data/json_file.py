@@ -16,7 +16,7 @@ from typing import Any
 
 from core.errors import invalid
 from core_bench.data.shapes import check_dims, dims_of
-from core_bench.data.tensors import Value, element_bytes, from_numbers, pack
+from core_bench.data.tensors import Value, from_numbers, pack, size_error
 from core_bench.model.description import ModelInfo, TensorInfo
 from core_bench.plan import Side
 
@@ -78,27 +78,30 @@ def _step(found: Any, info: ModelInfo, side: Side, where: str) -> Step:
 
 
 def _value(found: Any, tensor: TensorInfo, side: Side, what: str) -> Value:
-    shape, content = None, found
-    if isinstance(found, dict):
-        content = found.get("content")
-        if "shape" in found:
-            shape = tuple(int(each) for each in found["shape"])
-            check_dims(tensor, shape, f"the shape {list(shape)} of {what}")
-    if isinstance(found, dict) and "b64" in found:
+    if not isinstance(found, dict):
+        found = {"content": found}
+    if "shape" in found:
+        shape = _shape(found["shape"], what)
+        check_dims(tensor, shape, f"the shape {list(shape)} of {what}")
+    else:
+        shape = dims_of(tensor, side.shapes or {})
+    if "b64" in found:
         raw = _decoded(found["b64"], tensor, what)
-    elif content is None:
+    elif found.get("content") is None:
         raise invalid(f"{what} needs a list of values, 'content', or 'b64'")
     else:
-        raw = from_numbers(tensor.datatype, content, what)
-    if shape is None:
-        shape = dims_of(tensor, side.shapes or {})
-    size = element_bytes(tensor.datatype)
-    count = len(raw) // size if size else None
-    if count is None:
-        count = 1 if isinstance(found, dict) and "b64" in found else len(list(_leaves(content)))
-    if count != math.prod(shape):
-        raise invalid(f"{what} has {count} values, but shape {list(shape)} has {math.prod(shape)}")
+        raw = from_numbers(tensor.datatype, found["content"], what)
+    if size := size_error(tensor.datatype, shape, raw):
+        raise invalid(
+            f"{what} has {size}, but shape {list(shape)} has {math.prod(shape)} of {tensor.datatype}"
+        )
     return Value(tensor.datatype, shape, raw)
+
+
+def _shape(found: Any, what: str) -> tuple[int, ...]:
+    if not isinstance(found, list) or not all(type(each) is int and each >= 0 for each in found):
+        raise invalid(f"{what} has 'shape' {found!r}; expected a list of whole numbers")
+    return tuple(found)
 
 
 def _decoded(text: Any, tensor: TensorInfo, what: str) -> bytes:
@@ -107,11 +110,3 @@ def _decoded(text: Any, tensor: TensorInfo, what: str) -> bytes:
     except (binascii.Error, TypeError, ValueError):
         raise invalid(f"{what} has 'b64' that is no base64") from None
     return pack([raw]) if tensor.datatype == "BYTES" else raw
-
-
-def _leaves(content: Any) -> Any:
-    if isinstance(content, list):
-        for each in content:
-            yield from _leaves(each)
-    else:
-        yield content

@@ -10,23 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from core import dtypes
 from core.errors import invalid
 
 DTYPES: dict[str, np.dtype[Any]] = {
-    "BOOL": np.dtype(np.bool_),
-    "UINT8": np.dtype(np.uint8),
-    "UINT16": np.dtype(np.uint16),
-    "UINT32": np.dtype(np.uint32),
-    "UINT64": np.dtype(np.uint64),
-    "INT8": np.dtype(np.int8),
-    "INT16": np.dtype(np.int16),
-    "INT32": np.dtype(np.int32),
-    "INT64": np.dtype(np.int64),
-    "FP16": np.dtype(np.float16),
-    "BF16": np.dtype(np.uint16),  # bit patterns
-    "FP32": np.dtype(np.float32),
-    "FP64": np.dtype(np.float64),
+    each.name: each.numpy for each in dtypes.ALL if each is not dtypes.BYTES
 }
+"""Those of elements with a fixed size."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +66,15 @@ def unpack(raw: bytes) -> list[bytes]:
     return found
 
 
-def element_bytes(datatype: str) -> int | None:
-    """Return the bytes of an element; None for BYTES, whose elements have any size."""
-    return None if datatype == "BYTES" else dtype_of(datatype).itemsize
+def size_error(datatype: str, dims: Sequence[int], raw: bytes) -> str:
+    """Return the size of a binary form that has another number of elements than `dims`; "" if it fits."""
+    if datatype == "BYTES":
+        count, rest = len(unpack(raw)), 0
+    else:
+        count, rest = divmod(len(raw), dtype_of(datatype).itemsize)
+    if rest:
+        return f"{len(raw)} bytes"
+    return "" if count == math.prod(dims) else f"{count} elements"
 
 
 def dtype_of(datatype: str) -> np.dtype[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 
 from core.errors import invalid
 from core_bench.flags.sides import parse, sides_of
@@ -19,8 +18,8 @@ def plan_of(arguments: list[str]) -> Plan:
     sides = sides_of(flags, arguments)
     objective = _objective(flags)
     levels, search, step = _levels(flags, objective)
-    if search == "knee" and len(sides) > 1:
-        raise invalid("--find-knee measures one server; leave out --versus")
+    if search in ("knee", "binary") and len(sides) > 1:
+        raise invalid("--find-knee and --binary-search measure one server; leave out --versus")
     _check_ids(flags, levels)
     return Plan(
         sides=sides,
@@ -114,6 +113,8 @@ def _timing(flags: argparse.Namespace, levels: list[Level]) -> Timing:
     if levels[0].intervals_ns and not flags.measurement_interval:
         round_s, settle_s = sum(levels[0].intervals_ns) / 1e9, 0.0
     requests = flags.request_count
+    if requests:
+        settle_s = 0.0
     rounds = flags.rounds or (1 if requests else _ROUNDS)
     if flags.measurement_mode == "count_windows" and not requests:
         requests = flags.measurement_request_count
@@ -122,7 +123,7 @@ def _timing(flags: argparse.Namespace, levels: list[Level]) -> Timing:
         most = max(flags.max_trials or _TRIALS, rounds)
     elif flags.max_trials and not flags.rounds:
         rounds = most = min(rounds, flags.max_trials)
-    timing = Timing(
+    return Timing(
         round_s=round_s,
         rounds=rounds,
         most_rounds=most,
@@ -134,9 +135,6 @@ def _timing(flags: argparse.Namespace, levels: list[Level]) -> Timing:
         threads=flags.threads,
         connections=flags.connections,
     )
-    if requests and flags.request_count:
-        return dataclasses.replace(timing, settle_s=0.0)
-    return timing
 
 
 def _check_ids(flags: argparse.Namespace, levels: list[Level]) -> None:

@@ -42,7 +42,7 @@ def side_of(flags: argparse.Namespace, name: str = "") -> Side:
         raise invalid("OpenAI's routes have no shared memory; leave out --shared-memory")
     if kind == "in_process" and flags.shared_memory != "none":
         raise invalid("a server in this process needs no shared memory; leave out --shared-memory")
-    if flags.compression_with_http:
+    if flags.protocol == "http" and flags.grpc_compression_algorithm != "none":
         raise invalid("--grpc-compression-algorithm needs -i grpc")
     return Side(
         name=name or model,
@@ -88,8 +88,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         near = difflib.get_close_matches(unknown[0].partition("=")[0], known, 1)
         hint = f"did you mean {near[0]}?" if near else "core bench --help lists all flags"
         made.error(f"{unknown[0]} is not known; {hint}")
-    http = flags.protocol != "grpc"
-    flags.compression_with_http = http and flags.grpc_compression_algorithm != "none"
     return flags
 
 
@@ -116,19 +114,12 @@ def sides_of(flags: argparse.Namespace, arguments: list[str]) -> list[Side]:
     if any(each.startswith("--versus") for each in more):
         raise invalid("--versus cannot contain --versus; two sides are compared at once")
     model = flags.model or flags.positional_model
-    changed = parse([*_without_model(arguments, flags, more), *more])
+    changed = parse([*arguments, *more])
+    if changed.model != flags.model:  # --versus names another model
+        changed.positional_model = None
     first = side_of(flags, f"{model} (A)")
     second = side_of(changed, f"{changed.model or changed.positional_model} (B: {versus})")
     return [first, second]
-
-
-def _without_model(arguments: list[str], flags: argparse.Namespace, more: list[str]) -> list[str]:
-    """Return the arguments without MODEL, if other flags name the model."""
-    names = any(each in ("-m", "--model-name") or each.startswith("--model-name=") for each in more)
-    if not names or not flags.positional_model:
-        return arguments
-    at = arguments.index(flags.positional_model)
-    return arguments[:at] + arguments[at + 1 :]
 
 
 def _kind(flags: argparse.Namespace) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from core_bench.flags import values
-from core_bench.flags.values import count
+from core_bench.flags.values import count, whole
 
 SUMMARY = "send load to a model and measure it"
 
@@ -238,7 +238,7 @@ def _data(add) -> None:  # type: ignore[no-untyped-def]
         metavar="N",
         help="random requests that are sent in turn",
     )
-    add("--seed", type=int, default=1, help="of random data, intervals and lengths")
+    add("--seed", type=whole, default=1, help="of random data, intervals and lengths")
 
 
 def _measurement(add) -> None:  # type: ignore[no-untyped-def]
@@ -257,7 +257,7 @@ def _measurement(add) -> None:  # type: ignore[no-untyped-def]
         metavar="N",
         help="of a round, with count_windows",
     )
-    add("--request-count", type=int, default=0, metavar="N", help="one round of N requests")
+    add("--request-count", type=whole, default=0, metavar="N", help="one round of N requests")
     add(
         "--rounds",
         type=count,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from pathlib import Path
 
@@ -55,7 +56,8 @@ def number_range(text: str) -> tuple[float, float, float]:
         numbers = [float(each) for each in parts]
     except ValueError:
         numbers = []
-    if not 1 <= len(numbers) <= 3 or min(numbers, default=-1) < 0 or numbers[0] <= 0:
+    right = 1 <= len(numbers) <= 3 and all(0 <= each < math.inf for each in numbers)
+    if not right or not numbers[0]:
         raise wrong(f"'{text}' is no range; expected START, START:END or START:END:STEP, from 1")
     start, end, step = [*numbers, *([numbers[0], 1.0][len(numbers) - 1 :])]
     if end and end < start:
@@ -136,4 +138,11 @@ def count(text: str) -> int:
     """Return a whole number from 1."""
     if not text.isdecimal() or not int(text):
         raise wrong(f"'{text}' is no whole number from 1")
+    return int(text)
+
+
+def whole(text: str) -> int:
+    """Return a whole number from 0."""
+    if not text.isdecimal():
+        raise wrong(f"'{text}' is no whole number from 0")
     return int(text)

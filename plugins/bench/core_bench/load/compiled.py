@@ -9,7 +9,7 @@ from core_bench.native.engine import Loop, Tally
 
 
 class CompiledGenerator:
-    """See Generator. Its connections stay open between rounds.
+    """See Generator. Its connections stay open between calls of `run`.
 
     give_up_s   a round ends if the server has refused all connections for so long
     drain_s     answers are waited for so long after a round

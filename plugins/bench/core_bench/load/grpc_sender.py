@@ -9,7 +9,7 @@ import grpc
 
 from core_bench.load.senders import Lost, Marks, Refused, SequenceFields
 from core_bench.model.address import Address
-from core_bench.model.grpc_control import SERVICE, credentials, target
+from core_bench.model.grpc_control import SERVICE, credentials
 from core_bench.plan import Side
 from core_bench.wire.grpc_infer import HEAD
 from core_bench.wire.request import WireRequest
@@ -47,10 +47,10 @@ class GrpcSender:
         }
         if self._tls:
             self._channel = grpc.aio.secure_channel(
-                target(self._address), credentials(self._side.tls), **how
+                self._address.shown, credentials(self._side.tls), **how
             )
         else:
-            self._channel = grpc.aio.insecure_channel(target(self._address), **how)
+            self._channel = grpc.aio.insecure_channel(self._address.shown, **how)
         self._infer = self._channel.unary_unary(SERVICE + "ModelInfer")
         self._stream = self._channel.stream_stream(SERVICE + "ModelStreamInfer")
 

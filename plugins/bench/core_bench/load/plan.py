@@ -70,8 +70,8 @@ class WirePlan:
     most_connections: int = 1
     timeout_ns: int = 60_000_000_000
 
-    def at(self, level: Level, timing: Timing, side: Side) -> WirePlan:
-        """Return the plan for one level."""
+    def at(self, level: Level, timing: Timing, side: Side, number: int) -> WirePlan:
+        """Return the plan for one level in round `number`."""
         first, most = connections_of(level, timing, side, self.sequences is not None)
         return dataclasses.replace(
             self,
@@ -80,7 +80,7 @@ class WirePlan:
             intervals_ns=level.intervals_ns,
             connections=first,
             most_connections=most,
-            seed=side.seed,
+            seed=seed_of(side, number),
             timeout_ns=round(timing.timeout_s * 1e9),
         )
 
@@ -101,6 +101,11 @@ class WirePlan:
                 )
             )
         return parts
+
+
+def seed_of(side: Side, number: int) -> int:
+    """Return the seed of round `number`, far from those of the other rounds and of all threads."""
+    return (side.seed + (number << 32)) % 2**63
 
 
 def connections_of(level: Level, timing: Timing, side: Side, sequences: bool) -> tuple[int, int]:

@@ -22,7 +22,6 @@ class RoundResult:
     tally: Tally
     server_cpu_s: float | None
     split: Split | None
-    connections: int = 0
 
     def rate(self) -> float:
         """Return right answers per second."""

@@ -61,7 +61,7 @@ class Measurement:
                 if number < least or not self._is_narrow(case)
             ]
             for case, target in reversed(wanted) if number % 2 else wanted:
-                self._one(case, target, f"round {number + 1} of {max(least, number + 1)}")
+                self._one(case, target, number, f"round {number + 1} of {max(least, number + 1)}")
         return cases
 
     def _is_narrow(self, case: CaseResult) -> bool:
@@ -74,9 +74,9 @@ class Measurement:
             for each in found
         )
 
-    def _one(self, case: CaseResult, target: Target, number: str) -> None:
+    def _one(self, case: CaseResult, target: Target, number: int, name: str) -> None:
         timing = self._plan.timing
-        text = f"{case.level.label}, {number}"
+        text = f"{case.level.label}, {name}"
         if len(self._targets) > 1:
             text = f"{case.side.name}: {text}"
         measure_s, at_least = timing.round_s, max(int(case.level.value), 1)
@@ -86,7 +86,7 @@ class Measurement:
             measure_s, at_least = 0.0, timing.requests
             if case.level.open:
                 measure_s = timing.requests / case.level.value
-        generator = target.generator(case.level)
+        generator = target.generator(case.level, number)
         cpu, statistics = target.cpu.seconds(), self._statistics(target)
         ended: Ended | None = None
         try:

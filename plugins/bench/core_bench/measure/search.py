@@ -9,7 +9,7 @@ from core_bench.measure.result import CaseResult
 from core_bench.measure.rounds import Measurement, meets
 from core_bench.plan import Level, Plan
 
-GROWTH = 1.05  # of the rate, by twice the load; with less it has stopped to grow
+GROWTH = 1.05  # of the rate, by twice the load; with less it has stopped growing
 _EXACT = 0.05  # the knee is searched until its bounds are so near each other
 _QUICK_ROUNDS = 3  # of each level on the way to the knee
 _MOST_LEVELS = 100  # of a range without an end

@@ -13,7 +13,7 @@ from core_bench.data.samples import Samples, samples_of
 from core_bench.load.compiled import CompiledGenerator
 from core_bench.load.coroutines import CoroutineGenerator
 from core_bench.load.on_thread import run_on_thread
-from core_bench.load.plan import Answer, Generator, Transport, WirePlan, connections_of
+from core_bench.load.plan import Answer, Generator, Transport, WirePlan, connections_of, seed_of
 from core_bench.load.senders import Sender
 from core_bench.measure.cpu import ServerCpu
 from core_bench.measure.errors import readable
@@ -70,16 +70,15 @@ class Target:
         assert self._control is not None
         return self._control
 
-    @property
-    def in_process(self) -> bool:
-        return self._server is not None
+    def generator(self, level: Level, number: int = 0) -> Generator:
+        """Return a load generator for one level; it has no connection yet.
 
-    def generator(self, level: Level) -> Generator:
-        """Return a load generator for one level; it has no connection yet."""
+        number   of the round: each has other random times and lengths, and both sides have the same
+        """
         timing = self._timing
         drain_s = min(_DRAIN_S, timing.timeout_s)
         if self._compiled:
-            plan = self.plan.at(level, timing, self.side)
+            plan = self.plan.at(level, timing, self.side, number)
             return CompiledGenerator(plan, timing.threads, timing.give_up_s, drain_s)
         _, slots = connections_of(level, timing, self.side, self._sequences is not None)
         return CoroutineGenerator(
@@ -88,7 +87,7 @@ class Target:
             self.plan.streams,
             self._sequences,
             slots=slots,
-            seed=self.side.seed,
+            seed=seed_of(self.side, number),
             timeout_s=timing.timeout_s,
             give_up_s=timing.give_up_s,
             drain_s=drain_s,
@@ -120,8 +119,8 @@ class Target:
             self.address = self._server.address
         else:
             self.address = parse_address(side.url, side.protocol)
-        self._tls = self.address.tls or side.tls.on
         grpc = side.protocol == "grpc" and side.kind == "triton"
+        self._tls = self.address.tls or (grpc and side.tls.on)
         if grpc:
             from core_bench.model.grpc_control import GrpcControl
 

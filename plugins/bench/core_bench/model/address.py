@@ -50,6 +50,11 @@ class Address:
         return str(found[0][4][0])
 
 
+def model_path(model: str, version: str) -> str:
+    """Return the path of a model in the v2 protocol; of its newest version for ""."""
+    return f"/v2/models/{model}" + (f"/versions/{version}" if version else "")
+
+
 def parse_address(text: str, protocol: str) -> Address:
     """Return the address of '', 'HOST', 'HOST:PORT', 'http://…' or 'unix:PATH'. Raises CoreError."""
     default = 8001 if protocol == "grpc" else 8000

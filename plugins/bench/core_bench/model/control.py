@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from core.errors import CoreError, Kind, internal, unavailable
-from core_bench.model.address import Address
+from core_bench.model.address import Address, model_path
 from core_bench.model.description import ModelInfo, model_info, unknown_model
 from core_bench.plan import Side, Tls
 
@@ -77,7 +77,7 @@ class HttpControl:
             if model not in names:
                 raise unknown_model(model, names, self._address.shown)
             return ModelInfo(model, "")
-        path = _model_path(model, version)
+        path = model_path(model, version)
         status, metadata = self._json("GET", path)
         if status != 200:
             raise self._refused(model, version, status, metadata)
@@ -86,7 +86,7 @@ class HttpControl:
 
     def statistics(self, model: str, version: str) -> list[Mapping[str, Any]]:
         try:
-            status, found = self._json("GET", f"{_model_path(model, version)}/stats")
+            status, found = self._json("GET", f"{model_path(model, version)}/stats")
         except CoreError:
             return []
         return list(found.get("model_stats", ())) if status == 200 else []
@@ -175,7 +175,3 @@ def error_of(answer: Any) -> str:
     if isinstance(found, dict):
         found = found.get("message", "")
     return str(found)
-
-
-def _model_path(model: str, version: str) -> str:
-    return f"/v2/models/{model}" + (f"/versions/{version}" if version else "")

@@ -32,10 +32,6 @@ def credentials(tls: Tls) -> grpc.ChannelCredentials:
         raise invalid(f"cannot read the certificates: {error}") from None
 
 
-def target(address: Address) -> str:
-    return address.shown
-
-
 class GrpcControl:
     """One channel. Statuses become CoreError."""
 
@@ -43,9 +39,9 @@ class GrpcControl:
         self._address = address
         self._metadata = tuple((name.lower(), value) for name, value in side.headers)
         if address.tls or side.tls.on:
-            self._channel = grpc.secure_channel(target(address), credentials(side.tls))
+            self._channel = grpc.secure_channel(address.shown, credentials(side.tls))
         else:
-            self._channel = grpc.insecure_channel(target(address))
+            self._channel = grpc.insecure_channel(address.shown)
 
     def describe(self, model: str, version: str) -> ModelInfo:
         try:

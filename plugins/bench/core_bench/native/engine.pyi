@@ -92,5 +92,3 @@ class Loop:
     @property
     def progress(self) -> tuple[int, int]:
         """Right answers and errors so far. From any thread."""
-    @property
-    def connections(self) -> int: ...

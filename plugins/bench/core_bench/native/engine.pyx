@@ -113,7 +113,6 @@ cdef extern from "loop.hpp" namespace "bench" nogil:
         void stop()
         uint64_t progress()
         uint64_t errors()
-        size_t connections()
 
 cdef extern from *:
     """
@@ -318,7 +317,3 @@ cdef class Loop:
     @property
     def progress(self):
         return self.loop.get().progress(), self.loop.get().errors()
-
-    @property
-    def connections(self):
-        return self.loop.get().connections()

@@ -74,7 +74,6 @@ class HttpResponse {
 
   bool done() const { return step_ == Step::done; }
   bool begun() const { return step_ != Step::head || !head_.empty(); }
-  bool has_status() const { return step_ != Step::head; }
   int status() const { return status_; }
   bool closes() const { return closes_; }
 

@@ -80,12 +80,6 @@ class Loop final : public Owner {
 
   uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
-  size_t connections() const { return connections_.size(); }
-
-  // Opens the first connections; without it, the first round does.
-  void open() {
-    while (connections_.size() < settings_.connections) add_connection();
-  }
 
  private:
   static constexpr int64_t kTick = 20'000'000;    // for timeouts and for reconnecting
@@ -99,7 +93,7 @@ class Loop final : public Owner {
     int64_t now = now_ns();
     if (now - ticked_ >= kTick) tick(now);
     if (active_) {
-      open();
+      while (connections_.size() < settings_.connections) add_connection();
       reopen();
       if (!cpu_begin_ && now >= tally_->begin) cpu_begin_ = thread_cpu_ns();
       // An open loop also at the end: what was due before it is sent if a connection is free.

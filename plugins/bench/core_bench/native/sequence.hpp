@@ -1,8 +1,9 @@
 // Chooser: which request a connection sends next, and the fields of its sequence.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <random>
 #include <string>
 

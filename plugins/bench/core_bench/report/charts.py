@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 _WIDTH, _HEIGHT = 560, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 14, 14, 44
@@ -42,7 +42,7 @@ def chart(lines: Sequence[Line], across: Axis, up: Axis) -> str:
         return ""
     place_x = _scale(across, xs, _LEFT, _WIDTH - _RIGHT)
     place_y = _scale(up, ys, _HEIGHT - _BOTTOM, _TOP)
-    parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_safe(up.label)}">']
+    parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(up.label)}">']
     parts += _grid(across, up, xs, ys, place_x, place_y)
     for number, line in enumerate(lines):
         parts += _drawn(line, COLOURS[number % len(COLOURS)], place_x, place_y)
@@ -54,7 +54,7 @@ def legend(lines: Sequence[Line]) -> str:
     if len(lines) < 2:
         return ""
     items = "".join(
-        f'<span><i style="background:{COLOURS[number % len(COLOURS)]}"></i>{_safe(line.name)}</span>'
+        f'<span><i style="background:{COLOURS[number % len(COLOURS)]}"></i>{escape(line.name)}</span>'
         for number, line in enumerate(lines)
     )
     return f'<p class="legend">{items}</p>'
@@ -121,20 +121,16 @@ def _grid(
     for value in _ticks(across, xs):
         x = f"{place_x(value):.1f}"
         parts.append(f'<line class="grid" x1="{x}" x2="{x}" y1="{_TOP}" y2="{bottom}"/>')
-        text = _safe(across.text(value))
+        text = escape(across.text(value))
         parts.append(f'<text x="{x}" y="{bottom + 16}" text-anchor="middle">{text}</text>')
     for value in _ticks(up, ys):
         y = place_y(value)
         parts.append(
             f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
-        text = _safe(up.text(value))
+        text = escape(up.text(value))
         parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    label = _safe(across.label)
+    label = escape(across.label)
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle">{label}</text>')
     return parts
-
-
-def _safe(text: str) -> str:
-    return html.escape(text, quote=True)

@@ -14,7 +14,7 @@ def time_text(seconds: float) -> str:
 
 
 def count_text(number: float) -> str:
-    """Return a number with three digits behind which nothing is known: 12,300, 4.56."""
+    """Return a number with three digits, with four from 1,000 on: 12,340, 4.56."""
     if number >= 1000:
         digits = max(len(str(int(number))) - 4, 0)
         return f"{round(number, -digits):,.0f}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from core_bench.measure.result import CaseResult
+from core_bench.measure.result import CaseResult, RoundResult
 from core_bench.measure.spread import Interval, ratio
 from core_bench.plan import Objective, Side
 
@@ -31,6 +31,11 @@ class Outcome:
         """Return the results of one side that have a round."""
         return [each for each in self.results if each.side is side and each.rounds]
 
+    def label(self, case: CaseResult) -> str:
+        """Return the load of a case, with its side if there are two."""
+        label = case.level.label
+        return f"{case.side.name}, {label}" if len(self.sides) > 1 else label
+
     @property
     def failed(self) -> bool:
         return bool(self.lost) or any(each.errors() for each in self.results)
@@ -54,26 +59,28 @@ def comparisons(outcome: Outcome) -> list[Comparison]:
     first, second = (outcome.of(side) for side in outcome.sides)
     found = []
     for one, other in zip(first, second, strict=False):
-        rates = [case.values(lambda each: each.rate()) for case in (other, one)]
         found.append(
             Comparison(
                 one.level.label,
-                ratio(rates[0], rates[1]),
-                _latencies(other, one, 0.5),
-                _latencies(other, one, 0.99),
-                ratio(
-                    other.values(lambda each: each.cpu_us()), one.values(lambda each: each.cpu_us())
-                ),
+                _ratio(other, one, RoundResult.rate),
+                _ratio(other, one, lambda each: each.latency_s(0.5)),
+                _ratio(other, one, lambda each: each.latency_s(0.99)),
+                _ratio(other, one, RoundResult.cpu_us),
             )
         )
     return found
 
 
-def _latencies(above: CaseResult, below: CaseResult, quantile: float) -> Interval | None:
-    return ratio(
-        above.values(lambda each: each.latency_s(quantile)),
-        below.values(lambda each: each.latency_s(quantile)),
-    )
+def _ratio(
+    above: CaseResult, below: CaseResult, what: Callable[[RoundResult], float | None]
+) -> Interval | None:
+    """Return the interval over the pairs of rounds that both have the value."""
+    pairs = [
+        (a, b)
+        for one, other in zip(above.rounds, below.rounds, strict=False)
+        if (a := what(one)) is not None and (b := what(other)) is not None
+    ]
+    return ratio([a for a, _ in pairs], [b for _, b in pairs])
 
 
 def notes(outcome: Outcome) -> list[str]:
@@ -92,8 +99,7 @@ def notes(outcome: Outcome) -> list[str]:
 
 
 def _notes_of(case: CaseResult, outcome: Outcome) -> list[str]:
-    name = f"{case.side.name}, {case.level.label}" if len(outcome.sides) > 1 else case.level.label
-    found = []
+    name, found = outcome.label(case), []
     if not case.kept_up():
         late = case.count("unsent") + case.count("unanswered")
         found.append(

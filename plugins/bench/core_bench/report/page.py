@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
+from html import escape
 
 from core_bench.measure.result import CaseResult
 from core_bench.report.charts import Axis, Line, chart, legend
@@ -34,28 +34,28 @@ svg .grid { stroke: var(--line); }
 def page(outcome: Outcome, command: str) -> str:
     """Return the page. `command` is the command line that it reports."""
     names = " and ".join(dict.fromkeys(side.name for side in outcome.sides))
-    body = [f"<h1>core bench: {_safe(names)}</h1>", f"<p><code>{_safe(command)}</code></p>"]
+    body = [f"<h1>core bench: {escape(names)}</h1>", f"<p><code>{escape(command)}</code></p>"]
     for side in outcome.sides:
         cases = outcome.of(side)
         if not cases:
             continue
-        body.append(f"<h2>{_safe(side.name)}</h2>")
+        body.append(f"<h2>{escape(side.name)}</h2>")
         body.append(_table(cases, columns(cases)))
         own = server_columns(cases)
         if own:
             body += ["<p>Time in the server, for each request:</p>", _table(cases, own)]
         body += [
-            f'<p class="error">{count:,} errors at {_safe(case.level.label)}: {_safe(text)}</p>'
+            f'<p class="error">{count:,} errors at {escape(case.level.label)}: {escape(text)}</p>'
             for case in cases
             for text, count in case.errors().items()
         ]
     body.append(_comparison(outcome))
     body.append(f'<div class="charts">{_charts(outcome)}</div>')
-    body += [f"<p>Note: {_safe(each)}.</p>" for each in notes(outcome)]
+    body += [f"<p>Note: {escape(each)}.</p>" for each in notes(outcome)]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>core bench: {_safe(names)}</title><style>{_STYLE}</style></head>"
+        f"<title>core bench: {escape(names)}</title><style>{_STYLE}</style></head>"
         f"<body>{''.join(body)}</body></html>\n"
     )
 
@@ -66,9 +66,9 @@ def _table(cases: Sequence[CaseResult], shown: Sequence[Column]) -> str:
 
 
 def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    titles = "".join(f"<th>{_safe(each)}</th>" for each in head)
+    titles = "".join(f"<th>{escape(each)}</th>" for each in head)
     lines = "".join(
-        "<tr>" + "".join(f"<td>{_safe(each)}</td>" for each in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{escape(each)}</td>" for each in row) + "</tr>" for row in rows
     )
     return f"<table><tr>{titles}</tr>{lines}</table>"
 
@@ -81,7 +81,7 @@ def _comparison(outcome: Outcome) -> str:
     rows = [
         [each.level, *map(ratio_text, (each.rate, each.p50, each.p99, each.cpu))] for each in found
     ]
-    title = f"<h2>{_safe(second.name)} divided by {_safe(first.name)}</h2>"
+    title = f"<h2>{escape(second.name)} divided by {escape(first.name)}</h2>"
     return title + _rows(["load", "answers/s", "p50", "p99", "server CPU"], rows)
 
 
@@ -139,30 +139,24 @@ def _by_rate(outcome: Outcome) -> list[Line]:
 def _tails(outcome: Outcome) -> list[Line]:
     """Return lines over 1 / (1 - quantile): each decade shows one more nine."""
     lines = []
-    for name, cases in _cases(outcome):
+    for _, cases in _cases(outcome):
         for case in cases:
             pooled = case.pooled("latency")
             most = min(pooled.count, 1_000_000)
             steps = [10 ** (i / 10) for i in range(61)]
             points = [(x, pooled.quantile(1 - 1 / x) / 1e9) for x in steps if x <= most]
-            label = f"{name}, {case.level.label}" if len(outcome.sides) > 1 else case.level.label
-            lines.append(Line(label, points, dots=False))
+            lines.append(Line(outcome.label(case), points, dots=False))
     return lines
 
 
 def _by_round(outcome: Outcome) -> list[Line]:
     lines = []
-    for name, cases in _cases(outcome):
+    for _, cases in _cases(outcome):
         for case in cases:
-            label = f"{name}, {case.level.label}" if len(outcome.sides) > 1 else case.level.label
             points = [(float(i + 1), each.rate()) for i, each in enumerate(case.rounds)]
-            lines.append(Line(label, points))
+            lines.append(Line(outcome.label(case), points))
     return lines
 
 
 def _percentile(value: float) -> str:
     return f"p{100 * (1 - 1 / value):.6g}"
-
-
-def _safe(text: str) -> str:
-    return html.escape(text, quote=True)

@@ -9,7 +9,7 @@ import orjson
 
 from core_bench.data.json_file import Step
 from core_bench.data.tensors import Value
-from core_bench.model.address import Address
+from core_bench.model.address import Address, model_path
 from core_bench.model.description import ModelInfo
 from core_bench.plan import Side
 from core_bench.wire.http_infer import head
@@ -20,8 +20,7 @@ def generate_requests(
     side: Side, info: ModelInfo, address: Address, steps: Sequence[Step]
 ) -> list[WireRequest]:
     """Return whole requests of generate_stream, one for each step."""
-    version = f"/versions/{side.version}" if side.version else ""
-    path = f"{address.prefix}/v2/models/{side.model}{version}/generate_stream"
+    path = f"{address.prefix}{model_path(side.model, side.version)}/generate_stream"
     made = []
     for step in steps:
         document = {name: _simple(value) for name, value in step.items()}

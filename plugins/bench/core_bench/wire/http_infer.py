@@ -9,7 +9,7 @@ import orjson
 
 from core.errors import invalid
 from core_bench.data.json_file import Step
-from core_bench.model.address import Address
+from core_bench.model.address import Address, model_path
 from core_bench.model.description import ModelInfo
 from core_bench.plan import Side
 from core_bench.wire.regions import Regions
@@ -22,8 +22,7 @@ def infer_requests(
     side: Side, info: ModelInfo, address: Address, steps: Sequence[Step], regions: Regions | None
 ) -> list[WireRequest]:
     """Return whole requests, one for each step."""
-    version = f"/versions/{side.version}" if side.version else ""
-    path = f"{address.prefix}/v2/models/{side.model}{version}/infer"
+    path = f"{address.prefix}{model_path(side.model, side.version)}/infer"
     return [
         _request(side, info, path, address, step, _memory(regions, number))
         for number, step in enumerate(steps)

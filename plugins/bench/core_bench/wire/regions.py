@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from core.errors import CoreError, invalid
 from core_bench.data.json_file import Step
-from core_bench.data.tensors import element_bytes
+from core_bench.data.tensors import dtype_of
 from core_bench.model.control import Control
 from core_bench.model.description import ModelInfo
 
@@ -51,13 +51,9 @@ class Regions:
             self.outputs.append({})
             for output in info.outputs:
                 rows = batch if info.max_batch_size else 1
-                element = element_bytes(output.datatype)
-                known = element is not None and -1 not in output.dims
-                size = (
-                    rows * (element or 1) * math.prod(output.dims)
-                    if known
-                    else rows * unknown_bytes
-                )
+                size = rows * unknown_bytes
+                if output.datatype != "BYTES" and -1 not in output.dims:
+                    size = rows * math.prod(output.dims) * dtype_of(output.datatype).itemsize
                 self.outputs[-1][output.name] = (total, size)
                 total += size
         try:
