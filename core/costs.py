@@ -28,7 +28,7 @@ def report_cost(request: InferenceRequest, cost: Any) -> None:
     """Report the cost of a request when its work begins. Event loop only.
 
     request   a step of an ensemble reports for the request of the client
-    cost     its numbers may grow until the request has ended; frontend and backend agree on its form
+    cost      its numbers may grow until the request has ended; frontend and backend agree on its form
     """
     while request.parent is not None:
         request = request.parent

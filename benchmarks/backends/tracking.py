@@ -9,7 +9,8 @@ the median of the reference's time divided by it. A difference of one id ends th
 With --streams, that many streams run at the same time in a server in this process, instead: each sends its
 next frame when all have their answers. The program prints frames per second and the memory of a stream.
 
-`pip install trackers`; the wheel of backend-tracker, or `make dev`: an installation by `make test` has -O1.
+Needs: `pip install trackers`, and backend-tracker from its wheel or from `make dev`: `make test` compiles it
+with -O1, which is slower.
 """
 
 from __future__ import annotations

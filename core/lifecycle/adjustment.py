@@ -16,7 +16,8 @@ from core.errors import reason_of
 from core.lifecycle import policy
 from core.lifecycle.host import Host
 from core.lifecycle.load_slots import LoadSlot
-from core.lifecycle.version import ModelVersion, settled
+from core.lifecycle.settling import settled
+from core.lifecycle.version import ModelVersion
 from core.pipeline import Chain
 from core.pipeline.instances.change import Change
 from core.repository import ModelSource
@@ -106,10 +107,9 @@ async def adjustment_of(
     if version.model is None:  # an ensemble
         return None
     seen = replace(source, directory=version.source.directory)
-    proposal = ModelVersion(seen, version.version)
     try:
         configuration.validate_source(seen.config, plugins.formats())
-        config, _ = await host.run(settled, proposal, version.model.backend, host)
+        config, _ = await host.run(settled, seen, version.version, version.model.backend, host)
     except Exception:  # the load that follows reports the error
         return None
     if not policy.only_groups_differ(version.config, config):

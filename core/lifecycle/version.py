@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,12 @@ from core import config as configuration
 from core import plugins
 from core.backend import Backend, MemoryUsage, Model, ModelInstance, implements
 from core.config import ModelConfig, Signature
-from core.errors import AtRest, AuthorError, CoreError, call_author, internal, reason_of
+from core.errors import AtRest, AuthorError, CoreError, call_author, reason_of
 from core.lifecycle import policy
 from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host
 from core.lifecycle.load_slots import LoadSlot
-from core.lifecycle.parameters import refuse_scattered_sequences, wants_process, warn_of_slips
+from core.lifecycle.parameters import wants_process
 from core.lifecycle.policy import State
 from core.lifecycle.progress import (
     COMPLETES,
@@ -37,9 +36,8 @@ from core.lifecycle.progress import (
     WAITS,
     Progress,
 )
-from core.options import Options
+from core.lifecycle.settling import settled
 from core.pipeline import Chain, ChainServices, open_chain
-from core.pipeline.batching.rule import warn_of_library
 from core.pipeline.ensemble import EnsembleChain
 from core.repository import ModelDirectory, ModelSource, stamp_of
 from core.telemetry.statistics import Statistics
@@ -210,18 +208,19 @@ class ModelVersion:
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
                 self.progress.step = COMPLETES
-                self.config, self.signature = await host.run(settled, self, None, host)
-                self.chain = await open_ensemble(self.config, self.signature, host, self._digest())
-                undo.push_async_callback(self.chain.close)
+                self.config, self.signature = await self._settled(None, host)
+                chain = await open_ensemble(self.config, self.signature, host, self._digest())
+                self.signature = chain.signature
+                undo.push_async_callback(chain.close)
                 async with self._surrounded(host, slot):
-                    self.signature = self.chain.signature
+                    self.chain = chain
             else:
                 isolated = wants_process(self.source.config)
                 self.progress.step = OPENS_BACKEND
                 backend = await host.backends.acquire(self.source.config.backend, isolated)
                 undo.push_async_callback(host.backends.release, backend)
                 self.progress.step = COMPLETES
-                self.config, self.signature = await host.run(settled, self, backend, host)
+                self.config, self.signature = await self._settled(backend, host)
                 model = self._made(backend, host)
                 model.waits = slot.lent
                 async with self._surrounded(host, slot):
@@ -276,6 +275,9 @@ class ModelVersion:
         digest.update(config.SerializeToString(deterministic=True))
         return digest.hexdigest()
 
+    async def _settled(self, backend: Backend | None, host: Host) -> tuple[ModelConfig, Signature]:
+        return await host.run(settled, self.source, self.version, backend, host)
+
     def _made(self, backend: Backend, host: Host) -> Model:
         model = backend.model()
         model.name, model.version, model.config = self.name, self.version, self.config
@@ -298,53 +300,3 @@ class ModelVersion:
             # An exception of a model's own code needs its traceback.
             exc_info=None if isinstance(cause, CoreError) else cause,
         )
-
-
-def settled(
-    version: ModelVersion, backend: Backend | None, host: Host
-) -> tuple[ModelConfig, Signature]:
-    """Return the completed configuration and the signature of a version. Worker thread.
-
-    Raises the errors of `settled_config` and `signature_of`.
-    """
-    config = settled_config(version, backend, host.options, host.gpus)
-    return config, configuration.signature_of(config, version.directory, version.version)
-
-
-def settled_config(
-    version: ModelVersion, backend: Backend | None, options: Options, gpus: Sequence[int]
-) -> ModelConfig:
-    """Return the completed configuration of the version, made from a copy of the source's. Worker thread.
-
-    gpus   ids of the GPUs that instances may be placed on
-
-    Raises CoreError, and any error of the backend's complete().
-    """
-    config = deepcopy(version.source.config)
-    if (file := plugins.file_of(backend)) is not None and not config.runtime:
-        config.runtime = file.name
-    if backend is not None and not options.disable_auto_complete_config:
-        _complete(config, version.path, backend)
-    configuration.normalise(config, backend.instances if backend else {}, gpus)
-    configuration.validate(config, plugins.formats(), gpus)
-    refuse_scattered_sequences(config, options.workers)
-    if backend is not None:
-        warn_of_slips(config, backend)
-        warn_of_library(config, version.path)
-    return config
-
-
-def _complete(config: ModelConfig, path: Path, backend: Backend) -> None:
-    """Complete the configuration from a version's files in `path`: first plugins, then the backend."""
-    if plugins.listens("core_complete_config"):
-        found = plugins.ask("core_complete_config", config=deepcopy(config), path=path)
-        if found is not None:
-            if not isinstance(found, ModelConfig):
-                raise internal(
-                    f"core_complete_config of a plugin returned a {type(found).__name__}, not a ModelConfig"
-                )
-            configuration.complete(config, found)
-    if backend.complete:
-        completed = deepcopy(config)
-        call_author(backend.name, "complete", backend.complete, completed, path, backend)
-        configuration.complete(config, completed)

@@ -60,9 +60,8 @@ def batch(seed: int, count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
     for i in range(count):
         number = 1 + (seed + i) % 6
         ((pixels[i], boxes, kinds, _),) = video(seed * 1000 + i, 1, number)
-        for box, kind in zip(
-            boxes, kinds, strict=True
-        ):  # what is drawn later hides what was before
+        # What is drawn later hides what was drawn before.
+        for box, kind in zip(boxes, kinds, strict=True):
             x, y = (box[:2] + box[2:]) / 2
             column, row = (int(min(each // STRIDE, side - 1)) for each in (x, y))
             size = np.log(np.maximum(box[2:] - box[:2], 1) * 6 / SIDE)

@@ -52,3 +52,11 @@ def draw(
             [[low[0], high[1]], [high[0], high[1]], [int(centre[0]), low[1]]], np.int32
         )
         cv2.fillPoly(picture, [corners], shade)
+
+
+def overlaps(one: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the intersection over union of a box with other boxes."""
+    low, high = np.maximum(one[:2], others[:, :2]), np.minimum(one[2:], others[:, 2:])
+    shared = np.clip(high - low, 0, None).prod(axis=1)
+    areas = (others[:, 2:] - others[:, :2]).prod(axis=1)
+    return shared / ((one[2:] - one[:2]).prod() + areas - shared)

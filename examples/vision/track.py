@@ -11,18 +11,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 import tritonclient.http as http
-from shapes import KINDS, video
+from shapes import KINDS, overlaps, video
 
 FRAMES = 60
-
-
-def overlaps(one: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the intersection over union of a box with other boxes."""
-    low, high = np.maximum(one[:2], others[:, :2]), np.minimum(one[2:], others[:, 2:])
-    shared = np.clip(high - low, 0, None).prod(axis=1)
-    areas = (others[:, 2:] - others[:, :2]).prod(axis=1)
-    return shared / ((one[2:] - one[:2]).prod() + areas - shared)
-
 
 server = sys.argv[1] if len(sys.argv) > 1 else "localhost:8000"
 tracks: dict[int, Counter[int]] = {}

@@ -18,7 +18,8 @@ from core.config import ModelConfig, Signature
 from core.devices.visible import gpus
 from core.errors import CoreError, invalid, not_found
 from core.lifecycle import policy
-from core.lifecycle.version import ModelVersion, settled_config
+from core.lifecycle.settling import settled_config
+from core.lifecycle.version import ModelVersion
 from core.options import Options
 from core.repository import Catalog, FolderRepository, ModelSource
 from core.repository.agents import Treated
@@ -121,14 +122,15 @@ def _offline(source: ModelSource, options: Options, number: int | None) -> Offli
     if not source.versions:
         raise invalid(f"'{source.directory.path}' holds no folder of a version, such as 1")
     configuration.validate_source(source.config, plugins.formats())
-    version = ModelVersion(source, _number(source, number))
+    number = _number(source, number)
+    version = ModelVersion(source, number)
     if source.config.HasField("ensemble_scheduling"):
-        config = settled_config(version, None, options, gpus())
+        config = settled_config(source, number, None, options, gpus())
         return OfflineModel(version, config, _signature(version, config), None)
     backend = plugins.backend(source.config.backend, options.backend_directory)
     backend.open()
     try:
-        config = settled_config(version, backend, options, gpus())
+        config = settled_config(source, number, backend, options, gpus())
     finally:
         backend.close()
     return OfflineModel(version, config, _signature(version, config), backend)

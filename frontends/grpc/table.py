@@ -118,8 +118,6 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     interceptors = Interceptors(context)
     required = restrictions(GrpcOptions.of(server.options).grpc_restricted_protocol)
     rows += _generic(server, rows)
-    rows = (
-        *GrpcMethods.of(server).read(intake),
-        *rows,
-    )  # of two methods with a path, the last counts
+    # Of two methods with the same path, the last one counts.
+    rows = (*GrpcMethods.of(server).read(intake), *rows)
     return {row.path: intercepted(row, interceptors, required) for row in rows}

@@ -177,7 +177,7 @@ class _Counting:
         return found
 
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        if isinstance(item, InferenceResponse) and not (self._report.by_cost and not self._added):
+        if isinstance(item, InferenceResponse) and (self._added or not self._report.by_cost):
             item = self._read(item)
         if final:
             self._end()

@@ -212,6 +212,7 @@ def test_rules_and_dashboards_are_those_of_the_repository():
     }
     files = [CHART.parents[1] / "prometheus" / name for name in ("recording.yml", "alerts.yml")]
 
+    assert boards
     assert rules == [each for path in files for each in yaml.safe_load(path.read_text())["groups"]]
     for name, text in boards.items():
         found = objects["ConfigMap", f"demo-core-{name.removesuffix('.json')}"]

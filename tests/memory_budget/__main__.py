@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -18,23 +17,11 @@ def main() -> int:
     parser.add_argument("--most-mb", type=float, default=200.0)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--threads", type=int, default=8)
-    parser.add_argument("--python", type=int, default=4, help="of the models, in child processes")
+    parser.add_argument("--python", type=int, default=4, help="models in child processes")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="memory-budget-"))
-    try:
-        found = soak(
-            folder,
-            options.models,
-            options.least_mb,
-            options.most_mb,
-            options.requests,
-            options.threads,
-            options.seed,
-            options.python,
-        )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="memory-budget-") as folder:
+        found = soak(Path(folder), **vars(options))
     for what, fact in found.facts.items():
         print(f"{what}: {fact}")
     print(", ".join(f"{count} {what}" for what, count in found.results.most_common()))

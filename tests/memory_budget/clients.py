@@ -90,10 +90,10 @@ class Clients:
     def _over_http(self, connection: http.client.HTTPConnection, model: str) -> str:
         connection.request("POST", f"/v2/models/{model}/infer", body=_body())
         response = connection.getresponse()
-        told = json.loads(response.read())
+        found = json.loads(response.read())
         if response.status != 200:
-            return f"failed {response.status} {told}"
-        return self._checked(model, told["outputs"][0]["data"][0])
+            return f"failed {response.status} {found}"
+        return self._checked(model, found["outputs"][0]["data"][0])
 
     def _over_grpc(self, model: str, timeout_s: float) -> str:
         given = triton.InferInput("i", [1], "INT64")

@@ -47,11 +47,12 @@ def write_models(
     """
     draw = random.Random(seed)
     sizes = {}
+    in_processes = {(each + 1) * count // (python + 1) for each in range(python)}
     for number in range(count):
         elements = int(draw.uniform(least_mb, most_mb) * 2**20 / 4)
         name = f"m{number}"
         sizes[name] = elements * 4
-        if number and number % (count // max(1, python)) == 0 and python:
+        if number in in_processes:
             _write_python(folder / name, number, elements)
         else:
             _write_onnx(folder / name, number, elements)

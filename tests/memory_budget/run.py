@@ -8,6 +8,7 @@ import random
 import signal
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Sequence
@@ -133,12 +134,10 @@ class Disturber:
 
     def merged(self, trace: Sequence[str]) -> list[tuple[str, bool]]:
         """Return the models that were used, in order, and whether a request did: else an operator."""
-        loads, found = dict(self._loads), []
-        for number, model in enumerate(trace):
-            found.append((model, True))
-            if number in loads:
-                found.append((loads[number], False))
-        return found
+        used = [(number, model, True) for number, model in enumerate(trace)]
+        used += [(number, model, False) for number, model in self._loads]
+        used.sort(key=lambda each: each[0])  # stable: a load comes after its request
+        return [(model, by_request) for _, model, by_request in used]
 
     def _run(self) -> None:
         while not self._ended.wait(0.5):
@@ -208,12 +207,16 @@ def _judge(
     if clients.failures:
         found.problems.append(f"{len(clients.failures)} failures, such as {clients.failures[:3]}")
     loads = _metric(server, "core_model_loads_on_request", 'result="success"')
+    if not loads:
+        found.problems.append("the metrics show no load on request")
     online = 1 - loads / sum(by_request for _, by_request in trace)
     offline = hit_rate(trace, sizes, budget)
     found.facts["hit rate"] = f"{online:.3f}, of an offline LRU {offline:.3f}"
     if online < offline - HIT_RATE_TOLERANCE:
         found.problems.append(f"the hit rate is {online:.3f}, an offline LRU has {offline:.3f}")
     most = sampler.most
+    if most <= 0:
+        found.problems.append("no sample of the memory is above what the server took before")
     found.facts["memory"] = (
         f"at most {most / 2**20:.0f} MiB in {len(sampler.samples)} samples, budget {budget / 2**20:.0f} "
         f"MiB, all models {sum(sizes.values()) / 2**20:.0f} MiB"

@@ -38,13 +38,14 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     if not outputs:
         for each in stage.outputs:
             outputs.add(name=each.name)
-    for entries, known in ((inputs, stage.inputs), (outputs, stage.outputs)):
+    for entries, tensors in ((inputs, stage.inputs), (outputs, stage.outputs)):
+        known = {each.name: each for each in tensors}
         for entry in entries:
-            for each in known:
-                if each.name == entry.name:
-                    entry.data_type = entry.data_type or each.dtype.number
-                    if not entry.dims:
-                        entry.dims.extend(each.dims)
+            if (tensor := known.get(entry.name)) is None:
+                continue  # `check` refuses it
+            entry.data_type = entry.data_type or tensor.dtype.number
+            if not entry.dims:
+                entry.dims.extend(tensor.dims)
 
 
 def check(config: ModelConfig, stage: Stage) -> None:

@@ -7,16 +7,18 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from backend_image.labels import labels_of, read_labels
 from backend_image.options import Options
-from backend_image.stage import Outputs, Stage, Tensor, labels_of, read_labels
+from backend_image.shape import GEOMETRY, Geometry
+from backend_image.stage import Outputs, RequestStage, Tensor
 from core import dtypes
 from core.request import InferenceRequest
 
 BOXES, SCORES, CLASSES, LABELS, COUNT = "boxes", "scores", "classes", "labels", "count"
-PREDICTIONS, GEOMETRY = "predictions", "geometry"
+PREDICTIONS = "predictions"
 
 
-class Detections(Stage):
+class Detections(RequestStage):
     """Chooses the best class of each box, drops weak boxes and duplicates, and maps the rest back.
 
     A request of several rows gets as many boxes for each as its row with most has; `count` is the number of
@@ -97,7 +99,7 @@ class Detections(Stage):
         kept = self._without_duplicates(corners, best[chosen])
         chosen, corners = chosen[kept], corners[kept]
         if geometry is not None:
-            corners = original(corners, geometry)
+            corners = _in_the_picture(corners, Geometry.of(geometry))
         classes = best[chosen].astype(np.int32)
         found = {
             BOXES: corners.astype(np.float32),
@@ -128,23 +130,17 @@ class Detections(Stage):
         if self._by_class:
             # Boxes of different classes must not touch: each class gets a place of its own.
             boxes[:, :2] += ((corners.max() - corners.min() + 1) * classes)[:, None]
-        ranks = np.arange(
-            len(boxes), 0, -1, dtype=np.float32
-        )  # keep this order, also of equal scores
+        # Ranks in place of scores keep this order, also of equal scores.
+        ranks = np.arange(len(boxes), 0, -1, dtype=np.float32)
         kept = cv2.dnn.NMSBoxes(boxes.tolist(), ranks.tolist(), 0.0, self._overlap)
         return np.asarray(kept, np.int64).reshape(-1)[: self._most]
 
 
-def original(corners: np.ndarray, geometry: np.ndarray) -> np.ndarray:
-    """Return boxes [n, 4] in the original picture, and clip them to it.
-
-    geometry   FP32[6], as from a model that prepares pictures: width, height, scale_x, scale_y, left, top
-    """
-    width, height, scale_x, scale_y, left, top = (float(each) for each in geometry)
-    moved = (corners - np.array([left, top, left, top])) / np.array(
-        [scale_x, scale_y, scale_x, scale_y]
-    )
-    return np.asarray(moved.clip(0, np.array([width, height, width, height])))
+def _in_the_picture(corners: np.ndarray, geometry: Geometry) -> np.ndarray:
+    """Return boxes [n, 4] in the original picture, and clip them to it."""
+    moved = geometry.original(corners.reshape(-1, 2)).reshape(-1, 4)
+    size = [geometry.width, geometry.height]
+    return np.asarray(moved.clip(0, np.array(size * 2)))
 
 
 def _padded(rows: list[Outputs], labelled: bool) -> list[Outputs]:

@@ -12,7 +12,7 @@ import numpy as np
 from backend_image.decode import Decode
 from backend_image.headers import NoPicture
 from backend_image.options import Options
-from backend_image.stage import Outputs, Stage, Tensor
+from backend_image.stage import Outputs, RequestStage, Tensor
 from core import dtypes
 from core.request import InferenceRequest
 
@@ -43,7 +43,7 @@ class Encoder:
         return bytes(data.tobytes())
 
 
-class Encode(Stage):
+class Encode(RequestStage):
     """Pixels UINT8[height, width, 3], red first, as files."""
 
     def __init__(self, encoder: Encoder, name: str):
@@ -63,7 +63,7 @@ class Encode(Stage):
         return self.joined(found)
 
 
-class Draw(Stage):
+class Draw(RequestStage):
     """A file and the boxes of what it shows ─► a file with the boxes drawn."""
 
     _OPTIONAL = (

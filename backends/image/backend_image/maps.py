@@ -5,15 +5,17 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from backend_image.options import LARGEST_SIDE, Options
-from backend_image.stage import Outputs, Stage, Tensor
+from backend_image.options import Options
+from backend_image.shape import GEOMETRY, Geometry
+from backend_image.stage import Outputs, RequestStage, Tensor
 from core import dtypes
 from core.request import InferenceRequest
 
-GEOMETRY, HEATMAPS, KEYPOINTS, MASKS = "geometry", "heatmaps", "keypoints", "masks"
+HEATMAPS, KEYPOINTS, MASKS = "heatmaps", "keypoints", "masks"
+_LARGEST_SIDE = 65_536  # of a picture with masks, in pixels
 
 
-class Keypoints(Stage):
+class Keypoints(RequestStage):
     """The highest place of each heatmap, moved by a quarter towards its higher neighbour."""
 
     def __init__(self, options: Options):
@@ -28,7 +30,7 @@ class Keypoints(Stage):
     def answer(self, request: InferenceRequest) -> Outputs:
         maps = self.rows(request, self._input)
         if 0 in maps.shape[1:]:
-            raise self.refused(f"'{self._input}' of shape {list(maps.shape)} has no place")
+            raise self.refused(f"'{self._input}' of shape {list(maps.shape)} is empty")
         geometries = self.rows(request, GEOMETRY) if GEOMETRY in request.inputs else None
         return self.joined(
             [
@@ -51,11 +53,11 @@ class Keypoints(Stage):
         points[inside, 1] += 0.25 * np.sign(maps[i, y + 1, x] - maps[i, y - 1, x])
         points *= [self._size[1] / width, self._size[0] / height]
         if geometry is not None:
-            points = (points - geometry[4:6]) / geometry[2:4]
+            points = Geometry.of(geometry).original(points)
         return np.concatenate([points, score[:, None]], axis=1).astype(np.float32)
 
 
-class Masks(Stage):
+class Masks(RequestStage):
     """Masks over the input of a model, scaled to the original picture: 1 where they reach the threshold."""
 
     def __init__(self, options: Options):
@@ -72,7 +74,7 @@ class Masks(Stage):
     def answer(self, request: InferenceRequest) -> Outputs:
         masks, geometries = self.rows(request, self._input), self.rows(request, GEOMETRY)
         if 0 in masks.shape[2:]:
-            raise self.refused(f"'{self._input}' of shape {list(masks.shape)} has no place")
+            raise self.refused(f"'{self._input}' of shape {list(masks.shape)} is empty")
         if not (geometries == geometries[0])[:, :2].all():
             raise self.refused(
                 "the pictures of one request have different sizes; send them one by one"
@@ -83,30 +85,33 @@ class Masks(Stage):
 
     def _scaled(self, masks: np.ndarray, geometry: np.ndarray) -> np.ndarray:
         """Return UINT8[n, height, width] of masks FP32[n, h, w]."""
-        width, height, scale_x, scale_y, left, top = (float(each) for each in geometry)
-        sides = 1 <= width <= LARGEST_SIDE * 4 and 1 <= height <= LARGEST_SIDE * 4
-        if not sides or not np.isfinite(geometry).all() or scale_x <= 0 or scale_y <= 0:
-            raise self.refused(f"'{GEOMETRY}' is {geometry.tolist()}, which no picture has")
+        place = Geometry.of(geometry)
+        if max(place.width, place.height) > _LARGEST_SIDE:
+            raise self.refused(
+                f"the picture has {place.width:g} x {place.height:g} pixels; masks are made for sides of up "
+                f"to {_LARGEST_SIDE}"
+            )
+        width, height = int(place.width), int(place.height)
         pixels = len(masks) * width * height
         if pixels > self._most_pixels:
             raise self.refused(
-                f"{len(masks)} masks of {width:g} x {height:g} pixels are {pixels:.0f} pixels, more than the "
+                f"{len(masks)} masks of {width} x {height} pixels are {pixels} pixels, more than the "
                 f"{self._most_pixels:.0f} of max_megapixels"
             )
         x, y = masks.shape[2] / self._size[1], masks.shape[1] / self._size[0]
         # Centres of pixels map to centres: (u + 0.5) in the picture is at ((u + 0.5) · scale + left) · x.
         back = np.array(
             [
-                [scale_x * x, 0, (0.5 * scale_x + left) * x - 0.5],
-                [0, scale_y * y, (0.5 * scale_y + top) * y - 0.5],
+                [place.scale_x * x, 0, (0.5 * place.scale_x + place.left) * x - 0.5],
+                [0, place.scale_y * y, (0.5 * place.scale_y + place.top) * y - 0.5],
             ]
         )
-        found = np.empty((len(masks), int(height), int(width)), np.uint8)
+        found = np.empty((len(masks), height, width), np.uint8)
         for mask, out in zip(masks, found, strict=True):
             scaled = cv2.warpAffine(
                 np.ascontiguousarray(mask),
                 back,
-                (int(width), int(height)),
+                (width, height),
                 flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
                 borderMode=cv2.BORDER_REPLICATE,
             )

@@ -6,17 +6,17 @@ import numpy as np
 
 from backend_image.decode import Decode
 from backend_image.headers import NoPicture
-from backend_image.shape import Geometry, Step
-from backend_image.stage import Outputs, Stage, Tensor
+from backend_image.shape import GEOMETRY, Geometry, Step
+from backend_image.stage import Outputs, RequestStage, Tensor
 from backend_image.tensor import ToTensor
 from core import dtypes
 from core.batch import Batch
 from core.request import InferenceRequest
 
-IMAGE, GEOMETRY = "image", "geometry"
+IMAGE = "image"
 
 
-class Prepare(Stage):
+class Prepare(RequestStage):
     """Decodes, changes the size, and writes the tensors of all rows into the memory of the batch.
 
     decode      None: the input is UINT8[height, width, 3]

@@ -70,7 +70,7 @@ class _Recipe:
         elif name in ("draw", "encode"):
             made = self._picture()
         elif name in _ALONE:
-            self._only(name, len(self._steps) == 1)
+            self._only(name)
             made = _ALONE[name](self._steps[0][1], self._file.parent)
         else:
             raise self._unknown(0, _FIRST)
@@ -96,14 +96,14 @@ class _Recipe:
     def _picture(self) -> Stage:
         name, options = self._steps[0]
         if name == "encode":
-            self._only(name, len(self._steps) == 1)
+            self._only(name)
             return Encode(Encoder(options), options.text("input", "pixels"))
         if len(self._steps) != 2 or self._steps[1][0] != "encode":
             raise self._unknown(len(self._steps) - 1, ("encode",), " after draw, as the last step")
         return Draw(options, Encoder(self._steps[1][1]))
 
-    def _only(self, name: str, alone: bool) -> None:
-        if not alone:
+    def _only(self, name: str) -> None:
+        if len(self._steps) > 1:
             raise invalid(
                 f"'{self._file}': the step {name} must be the only one, not one of {len(self._steps)}; make "
                 "a model of each, and an ensemble of the models"

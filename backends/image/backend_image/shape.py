@@ -5,6 +5,7 @@ picture ─► [resize, letterbox, crop] ─► picture and Geometry, with which
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,7 +13,10 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from backend_image.headers import NoPicture
 from backend_image.options import LARGEST_SIDE, Options
+
+GEOMETRY = "geometry"  # the tensor
 
 _OPENCV = {
     "nearest": cv2.INTER_NEAREST,
@@ -37,12 +41,22 @@ class Geometry:
     width, height   of the original picture, upright
     """
 
-    width: int
-    height: int
+    width: float
+    height: float
     scale_x: float = 1.0
     scale_y: float = 1.0
     left: float = 0.0
     top: float = 0.0
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> Geometry:
+        """Return the geometry that `array` has returned. Raises NoPicture for numbers of no picture."""
+        values = [float(each) for each in array]
+        found = cls(*values)
+        empty = min(found.width, found.height) < 1 or min(found.scale_x, found.scale_y) <= 0
+        if empty or not np.isfinite(values).all():
+            raise NoPicture(f"'{GEOMETRY}' is {values}, which no picture has")
+        return found
 
     def array(self) -> np.ndarray:
         """Return FP32[6]: width, height, scale_x, scale_y, left, top."""
@@ -50,12 +64,17 @@ class Geometry:
             [self.width, self.height, self.scale_x, self.scale_y, self.left, self.top], np.float32
         )
 
+    def original(self, points: np.ndarray) -> np.ndarray:
+        """Return where points [n, 2] are in the original picture."""
+        moved = points - np.array([self.left, self.top])
+        return np.asarray(moved / np.array([self.scale_x, self.scale_y]))
+
     def scale(self, x: float, y: float) -> None:
         self.scale_x, self.left = self.scale_x * x, self.left * x
         self.scale_y, self.top = self.scale_y * y, self.top * y
 
 
-class Step:
+class Step(ABC):
     """One step. Thread-safe.
 
     size   (height, width) of what comes out; None if it depends on the picture
@@ -63,9 +82,9 @@ class Step:
 
     size: tuple[int, int] | None = None
 
+    @abstractmethod
     def __call__(self, picture: np.ndarray, geometry: Geometry) -> np.ndarray:
         """Return the changed picture, and change `geometry`. May return a view of the picture."""
-        raise NotImplementedError
 
 
 class Scaler:

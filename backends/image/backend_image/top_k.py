@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from backend_image.labels import labels_of, read_labels
 from backend_image.options import Options
-from backend_image.stage import Outputs, Stage, Tensor, labels_of, read_labels
+from backend_image.stage import Outputs, Stage, Tensor
 from core import dtypes
 from core.batch import Batch
 

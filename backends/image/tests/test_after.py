@@ -165,6 +165,21 @@ def test_boxes_without_area_or_number_are_dropped(serve):
     assert served.ask(boxes=boxes, scores=scores)["count"].tolist() == [[0]]
 
 
+@pytest.mark.parametrize("geometry", [[9, 9, 0, 1, 0, 0], [9, 9, 1, np.nan, 0, 0], [0] * 6])
+def test_a_geometry_of_no_picture_is_refused(serve, geometry):
+    served = serve([{"detections": {}}])
+
+    found = served.answer(
+        boxes=np.array([[[0, 0, 3, 3]]], np.float32),
+        scores=np.array([[[0.9]]], np.float32),
+        geometry=np.array([geometry], np.float32),
+    )
+
+    assert isinstance(found, CoreError)
+    assert found.message.startswith("model 'model': 'geometry' is [")
+    assert found.message.endswith("], which no picture has")
+
+
 def test_a_wrong_number_of_scores_is_refused(serve):
     served = serve([{"detections": {}}])
 
@@ -213,6 +228,7 @@ def test_masks_have_the_size_of_the_picture(serve):
             [50_000, 50_000, 1, 1, 0, 0],
             "2500000000 pixels, more than the 50000000 of max_megapixels",
         ),
+        ([1, 70_000, 1, 1, 0, 0], "masks are made for sides of up to 65536"),
         ([0, 10, 1, 1, 0, 0], "which no picture has"),
         ([10, 10, 0, 1, 0, 0], "which no picture has"),
         ([10, 10, np.nan, 1, 0, 0], "which no picture has"),

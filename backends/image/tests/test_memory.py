@@ -2,31 +2,27 @@
 
 import json
 import os
-from pathlib import Path
 
 from backend_image import backend
 from backend_image.recipe import FILE
+from core_testing.leftovers import resident_bytes
 
 pytest_plugins = ["core_testing.plugin"]
 
 LOADS = int(os.environ.get("LOADS", "60"))
-MOST_KIB = 8 * 1024
+MOST_BYTES = 8 << 20
 
 STEPS = [{"decode": {}}, {"letterbox": {"size": 320}}, {"tensor": {"scale": 255}}]
 
 
-def resident_kib():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-
-
 def grows_by(act, count):
-    """Return the growth of the resident memory over `count` calls, after some to warm up, in KiB."""
+    """Return the growth of the resident memory over `count` calls, after some to warm up, in bytes."""
     for _ in range(max(20, count // 4)):
         act()
-    before = resident_kib()
+    before = resident_bytes()
     for _ in range(count):
         act()
-    return resident_kib() - before
+    return resident_bytes() - before
 
 
 def test_loads_leave_no_memory_behind(model_repository, serve_repository, pictures, as_files):
@@ -39,7 +35,7 @@ def test_loads_leave_no_memory_behind(model_repository, serve_repository, pictur
         served.unload("model")
         served.load("model")
 
-    assert grows_by(load_and_ask, LOADS) < MOST_KIB
+    assert grows_by(load_and_ask, LOADS) < MOST_BYTES
 
 
 def test_pictures_and_refused_files_leave_no_memory_behind(serve, pictures, as_files):
@@ -50,4 +46,4 @@ def test_pictures_and_refused_files_leave_no_memory_behind(serve, pictures, as_f
     def ask():
         served.together([{"image": good}, {"image": bad}])
 
-    assert grows_by(ask, 60) < MOST_KIB
+    assert grows_by(ask, 60) < MOST_BYTES

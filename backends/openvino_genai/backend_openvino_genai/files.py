@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import orjson
 from core_generate.gguf import read_metadata
+from core_generate.hugging_face import chat_template, special_token
 
 from core.config import ModelConfig
 from core.errors import invalid
@@ -118,8 +119,8 @@ def _of_folder(folder: Path) -> Facts:
     return Facts(
         context,
         _template(folder, tokenizer),
-        _token(tokenizer.get("bos_token")),
-        _token(tokenizer.get("eos_token")),
+        special_token(tokenizer, "bos"),
+        special_token(tokenizer, "eos"),
         _task(config),
     )
 
@@ -139,11 +140,7 @@ def _template(folder: Path, tokenizer: dict[str, Any]) -> str:
     alone = folder / "chat_template.jinja"
     if alone.is_file():
         return alone.read_text(errors="replace")
-    found = tokenizer.get("chat_template")
-    if isinstance(found, list):  # several, each with a name
-        named = {each.get("name"): each.get("template") for each in found if isinstance(each, dict)}
-        found = named.get("default")
-    return found if isinstance(found, str) else _of_tokenizer(folder / TOKENIZER)
+    return chat_template(tokenizer) or _of_tokenizer(folder / TOKENIZER)
 
 
 def _of_tokenizer(path: Path) -> str:
@@ -157,12 +154,6 @@ def _of_tokenizer(path: Path) -> str:
     except ElementTree.ParseError as error:
         raise invalid(f"'{path}' is damaged: {error}; export the model again") from None
     return ""
-
-
-def _token(found: Any) -> str:
-    if isinstance(found, dict):
-        found = found.get("content")
-    return found if isinstance(found, str) else ""
 
 
 def _json(path: Path) -> dict[str, Any]:

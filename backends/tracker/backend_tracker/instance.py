@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 Answer = list[Any]
 
 MOST_DETECTIONS = 10_000  # of a frame
-MOST_PAIRS = (
-    4_000_000  # of a detection and a track: a frame of so many takes some hundred milliseconds
-)
+MOST_PAIRS = 4_000_000  # of a detection and a track; a frame with so many takes some hundred ms
 
 
 def patience_s(idle_s: float) -> float:

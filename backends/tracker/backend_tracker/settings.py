@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from core.config import ModelConfig
@@ -166,8 +166,7 @@ class _Reader:
                 )
         values = {name: self._value(name, default) for name, default in defaults.items()}
         values["minimum_iou_threshold"] = values.pop(first)
-        known = {field.name for field in fields(Settings)}
-        return Settings(tracker, **{name: value for name, value in values.items() if name in known})  # type: ignore[arg-type]
+        return Settings(tracker, **values)  # type: ignore[arg-type]
 
     def _translate_matching(self, first: str) -> None:
         """Replace minimum_matching_threshold, the largest 1 - overlap, by the least overlap."""

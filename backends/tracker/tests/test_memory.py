@@ -1,12 +1,12 @@
 """Memory stays flat over loads and over streams. LOADS=1000 is the long form."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 from backend_tracker import backend
 from backend_tracker.native.streams import Streams
 from backend_tracker.scenes import scene
+from core_testing.leftovers import resident_bytes
 from core_testing.served import request_of
 
 from core.request import SEQUENCE_START
@@ -14,21 +14,17 @@ from core.request import SEQUENCE_START
 pytest_plugins = ["core_testing.plugin"]
 
 LOADS = int(os.environ.get("LOADS", "60"))
-MOST_KIB = 6 * 1024  # of growth; a leak of one model with its streams would be more
-
-
-def resident_kib():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+MOST_BYTES = 6 << 20  # of growth; a leak of one model with its streams would be more
 
 
 def grows_by(act, count):
-    """Return the growth of the resident memory over `count` calls, after as many to warm up, in KiB."""
+    """Return the growth of the resident memory over `count` calls, after some to warm up, in bytes."""
     for _ in range(max(10, count // 4)):
         act()
-    before = resident_kib()
+    before = resident_bytes()
     for _ in range(count):
         act()
-    return resident_kib() - before
+    return resident_bytes() - before
 
 
 def test_loads_leave_no_memory_behind(model_repository, serve_repository):
@@ -44,7 +40,7 @@ def test_loads_leave_no_memory_behind(model_repository, serve_repository):
         served.unload("cars")
         served.load("cars")
 
-    assert grows_by(load_and_track, LOADS) < MOST_KIB
+    assert grows_by(load_and_track, LOADS) < MOST_BYTES
 
 
 def test_a_stream_keeps_only_its_live_tracks(read_settings):
@@ -57,7 +53,7 @@ def test_a_stream_keeps_only_its_live_tracks(read_settings):
         for frame in frames:
             streams.update(stream, frame.boxes, frame.scores, frame.classes)
 
-    assert grows_by(track, 100) < MOST_KIB
+    assert grows_by(track, 100) < MOST_BYTES
     assert len(stream) > 0
     for _ in range(40):
         streams.update(stream, *empty)
@@ -73,4 +69,4 @@ def test_streams_that_end_leave_no_memory_behind(read_settings):
         for stream in many:
             streams.update(stream, frame.boxes, frame.scores, frame.classes)
 
-    assert grows_by(begin_many, 40) < MOST_KIB
+    assert grows_by(begin_many, 40) < MOST_BYTES

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from backend_vllm.installed import Argument
+from backend_vllm.installed import Kinds
 from core.errors import CoreError, invalid
 from core.model_file import check_readable, not_found
 
@@ -37,11 +37,11 @@ _REFUSED = {
 Arguments = dict[str, Any]
 
 
-def read_arguments(file: Path, model: str, known: Mapping[str, Argument]) -> Arguments:
+def read_arguments(file: Path, model: str, known: Mapping[str, Kinds]) -> Arguments:
     """Return the arguments in a file. Places that exist beside it become absolute paths.
 
     model   name of the model, for errors
-    known   names that vLLM knows
+    known   names that vLLM knows, with the types of their values
     Without the argument `model`, it is the folder of the file, if that has a config.json.
     Raises CoreError that names the file, the key, what was found and what was expected.
     """
@@ -74,25 +74,24 @@ def _wrong(file: Path, model: str, problem: str) -> CoreError:
     return invalid(f"model '{model}': '{file}' {problem}")
 
 
-def _nearest(name: str, known: Mapping[str, Argument]) -> str:
+def _nearest(name: str, known: Mapping[str, Kinds]) -> str:
     words = name.lower().lstrip("-").replace("-", "_")  # as on the command line of `vllm serve`
     near = [words] if words in known else difflib.get_close_matches(words, known, 1)
     return f"; did you mean '{near[0]}'?" if near else ", which vLLM's engine does not have"
 
 
-def _checked(file: Path, model: str, name: str, value: Any, argument: Argument) -> Any:
+def _checked(file: Path, model: str, name: str, value: Any, kinds: Kinds) -> Any:
     """Return a value of a type that the argument takes.
 
+    kinds   these types; () if only vLLM knows them
     A text is read as JSON unless the argument takes texts.
-
     Raises CoreError(INVALID) for a value of a wrong type.
     """
-    kinds = argument.kinds
     if not kinds or value is None:
         return value
     found = value
     if type(value) is str and str not in kinds:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             found = json.loads(value.lower() if bool in kinds else value)
     if type(found) not in kinds:
         words = [_WORDS[each] for each in kinds if each is not int or float not in kinds]

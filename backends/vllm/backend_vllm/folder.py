@@ -139,8 +139,6 @@ class Folder:
             return Path(known) if isinstance(known, str) else None
         try:
             return Path(hf_hub_download(self._name, name, revision=self._revision))
-        except (
-            Exception
-        ) as error:  # no network, no such file, no permission: vLLM says it at the load
+        except Exception as error:  # no network, file or permission: vLLM reports it at the load
             logger.debug("model '%s': '%s' of '%s': %s", self.model, name, self._name, error)
             return None

@@ -1,6 +1,6 @@
 """The engine arguments that the installed vLLM knows, read from its source. Imports no part of vLLM.
 
-vllm/engine/arg_utils.py ─► [engine_arguments] ─► name → Argument
+vllm/engine/arg_utils.py ─► [engine_arguments] ─► name → types of its value
 
 An import of vLLM takes many seconds, and a configuration must be checked before its model loads.
 """
@@ -12,14 +12,15 @@ import importlib.util
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from core.errors import invalid, unavailable
+
+Kinds = tuple[type, ...]
 
 _FILE = "engine/arg_utils.py"
 _CLASSES = ("EngineArgs", "AsyncEngineArgs")
 # What JSON has for the types of annotations. Values of other types are left to vLLM.
-_KINDS: dict[str, tuple[type, ...]] = {
+_KINDS: dict[str, Kinds] = {
     "bool": (bool,),
     "int": (int,),
     "float": (float, int),
@@ -31,19 +32,10 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-class Argument(NamedTuple):
-    """An engine argument.
+def engine_arguments(model: str) -> Mapping[str, Kinds]:
+    """Return the arguments of vLLM's AsyncEngineArgs: name → types of Python that its JSON value may have.
 
-    kinds   types of Python that its JSON value may have; () if only vLLM knows them
-    shown   its annotation, such as "int | None"
-    """
-
-    kinds: tuple[type, ...]
-    shown: str
-
-
-def engine_arguments(model: str) -> Mapping[str, Argument]:
-    """Return the arguments of vLLM's AsyncEngineArgs by name.
+    The types are () if only vLLM knows them.
 
     model   name of the model, for errors
     Raises CoreError(UNAVAILABLE) if vLLM is not installed, or has no such class.
@@ -65,7 +57,7 @@ def engine_arguments(model: str) -> Mapping[str, Argument]:
 
 
 @lru_cache(4)
-def arguments_in(source: str) -> Mapping[str, Argument]:
+def arguments_in(source: str) -> Mapping[str, Kinds]:
     """Return the public fields of the classes EngineArgs and AsyncEngineArgs in a source text.
 
     Raises SyntaxError, and CoreError(INVALID) for a text without these classes.
@@ -76,7 +68,7 @@ def arguments_in(source: str) -> Mapping[str, Argument]:
         if isinstance(node, ast.ClassDef) and node.name in _CLASSES
     ]
     found = {
-        node.target.id: Argument(_kinds(node.annotation), ast.unparse(node.annotation))
+        node.target.id: _kinds(node.annotation)
         for each in classes
         for node in each.body
         if isinstance(node, ast.AnnAssign)
@@ -88,7 +80,7 @@ def arguments_in(source: str) -> Mapping[str, Argument]:
     return found
 
 
-def _kinds(annotation: ast.expr) -> tuple[type, ...]:
+def _kinds(annotation: ast.expr) -> Kinds:
     """Return the types of an annotation; () if one of them is no type of JSON."""
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         left, right = _kinds(annotation.left), _kinds(annotation.right)

@@ -29,7 +29,6 @@ def end_with_server() -> None:
     if sys.platform != "linux" or server in ("", str(os.getpid())):
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if (
-        os.getppid() == 1 and server != "1"
-    ):  # the parent has died before; in a container it may be 1
+    # The parent has died before. In a container the server itself may be process 1.
+    if os.getppid() == 1 and server != "1":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -130,12 +130,12 @@ class EngineRunner:
             )
         except Exception as error:
             raise internal(
-                f"model '{self._model}': vLLM cannot start: {_told(error)}; the log of vLLM's processes has "
-                "the reason"
+                f"model '{self._model}': vLLM cannot start: {_in_one_line(error)}; the log of vLLM's "
+                "processes has the reason"
             ) from error
 
     def _refused(self, error: Exception) -> CoreError:
-        return invalid(f"model '{self._model}': vLLM refuses '{self._file}': {_told(error)}")
+        return invalid(f"model '{self._model}': vLLM refuses '{self._file}': {_in_one_line(error)}")
 
     async def _stop(self) -> None:
         own = {asyncio.current_task(), self.llm.output_handler}
@@ -163,7 +163,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return asyncio.new_event_loop()
 
 
-def _told(error: BaseException) -> str:
+def _in_one_line(error: BaseException) -> str:
     """Return the text of an exception in one line, which for pydantic's has the key and the value."""
     errors = getattr(error, "errors", None)
     if not callable(errors):

@@ -179,8 +179,9 @@ def test_what_vllm_cannot_do_is_refused_with_the_name_of_the_field(running, samp
     assert said in json.loads(body)["error"]
 
 
-def test_a_token_outside_the_vocabulary_and_an_empty_prompt_are_refused(running):
+def test_a_token_outside_the_vocabulary_is_refused(running):
     status, body = running.post("/v2/models/chat/generate", prompt_token_ids=[10**6])
+
     assert (status, "the token 1000000 is outside of the vocabulary" in body) == (400, True)
 
 

@@ -123,6 +123,7 @@ def test_a_key_that_is_like_no_other_is_refused(version, key):
         ("enforce_eager", 1, "has 1 as 'enforce_eager', it must be true or false"),
         ("gpu_memory_utilization", [], "has [] as 'gpu_memory_utilization', it must be a number"),
         ("model", 5, "has 5 as 'model', it must be a text"),
+        ("max_num_seqs", "[" * 10**5, "as 'max_num_seqs', it must be a whole number or null"),
         ("device_ids", "0", "has \"0\" as 'device_ids', it must be a list or null"),
         ("limit_mm_per_prompt", 2, "has 2 as 'limit_mm_per_prompt', it must be an object"),
     ],
@@ -130,7 +131,9 @@ def test_a_key_that_is_like_no_other_is_refused(version, key):
 def test_a_value_of_a_wrong_type_is_refused_with_what_is_expected(version, key, value, expected):
     version.write("model.json", {"model": "weights", key: value})
 
-    assert f"model.json' {expected}" in refusal(version)
+    said = refusal(version)
+    assert "model.json' has " in said
+    assert expected in said
 
 
 def test_numbers_and_booleans_may_be_texts_as_in_examples_for_triton(version):
@@ -434,8 +437,8 @@ def test_a_vllm_without_these_classes_is_refused(text):
 def test_types_are_those_of_the_annotations():
     found = arguments_in(some_arguments.SOURCE)
 
-    assert found["max_model_len"].kinds == (int,)
-    assert found["max_num_seqs"].kinds == (int, type(None))
-    assert found["device_ids"].kinds == (list, type(None))
-    assert found["dtype"].kinds == found["quantization"].kinds == ()
-    assert found["enable_log_requests"].shown == "bool"
+    assert found["max_model_len"] == (int,)
+    assert found["max_num_seqs"] == (int, type(None))
+    assert found["device_ids"] == (list, type(None))
+    assert found["dtype"] == found["quantization"] == ()
+    assert found["enable_log_requests"] == (bool,)

@@ -54,10 +54,8 @@ def violations(
 
     gpus   as for `validate`; None checks only the rules of `validate_source`
     """
-    source = gpus is None
-    for rule in (
-        _rules_of_source(config, formats) if source else _rules(config, formats, gpus or ())
-    ):
+    rules = _rules_of_source(config, formats) if gpus is None else _rules(config, formats, gpus)
+    for rule in rules:
         try:
             rule()
         except CoreError as error:

@@ -42,11 +42,9 @@ class Watch:
                 logger.exception("metrics of plugin '%s' cannot be stopped", plugin)
 
     def families(self) -> list[Family]:
-        """Return the families of all sources.
+        """Return the families of all sources. A source that raises an exception is left out and logged.
 
         A source that reads at intervals has the values of its last reading.
-
-        A source that raises an exception is left out and logged.
         """
         found: list[Family] = []
         for plugin, source in self._sources.items():

@@ -57,9 +57,8 @@ class InstanceSlots:
         self.runner = runner
         self.sequences: list[Sequence | None] = [None] * count
         self._free = list(range(count))  # a heap
-        self._with_requests: dict[
-            Sequence, None
-        ] = {}  # those with a slot that have waiting requests
+        # The sequences with a slot and a waiting request, in the order in which they became ready.
+        self._with_requests: dict[Sequence, None] = {}
         self._states = states
 
     @property

@@ -16,20 +16,14 @@ pytest.importorskip("backend_tracker", reason="backend-tracker is not installed"
 
 FOLDER = Path(__file__).parents[1]
 FRAMES = 40
-video = runpy.run_path(str(FOLDER / "shapes.py"))["video"]
+SHAPES = runpy.run_path(str(FOLDER / "shapes.py"))
+video, overlaps = SHAPES["video"], SHAPES["overlaps"]
 
 
 @pytest.fixture(scope="module")
 def server():
     with core.Server(model_repository=str(FOLDER / "models")) as running:
         yield running
-
-
-def overlaps(one, others):
-    low, high = np.maximum(one[:2], others[:, :2]), np.minimum(one[2:], others[:, 2:])
-    shared = np.clip(high - low, 0, None).prod(axis=1)
-    areas = (others[:, 2:] - others[:, :2]).prod(axis=1)
-    return shared / ((one[2:] - one[:2]).prod() + areas - shared)
 
 
 def send(server, picture, sequence, number, outputs=("ids", "boxes", "labels")):

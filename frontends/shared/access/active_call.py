@@ -52,6 +52,7 @@ class ActiveCall:
         bucket = None if self._allowance is None else self._allowance.usage
         if bucket is None and entry is None:
             return None
+        # Not above: that module imports this package.
         from frontends.shared.usage_meter import UsageMeter
 
         return UsageMeter(bucket, entry)

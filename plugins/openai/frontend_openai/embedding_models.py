@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.config import ModelConfig, Signature
+from core.config import ModelConfig
 from core.request import NEWEST, InferenceRequest
 from frontend_openai.encoder import Encoder, Tokens, is_encoder
 from frontend_openai.encoder_files import EncoderFiles, read_encoder
+from frontend_openai.engine_info import ENGINE
 from frontends.http.background import begin
 from frontends.http.message import HttpRequest
 from frontends.http.services.traced import submit
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from core.response import Reply
     from core.server import InferenceServer
-
-ENGINE = "engine"
 
 
 class EmbeddingModels:
@@ -52,14 +51,15 @@ class EmbeddingModels:
             return None
         found = self._found.get(name)
         if found is None or found.signature is not signature:
-            folders = self._folders(signature)
+            folders = self._folders(config)
             files = await begin(_read, name, folders, config)
             found = self._found[name] = Encoder(signature, files)
         return found
 
-    def _folders(self, signature: Signature) -> tuple[Path, ...]:
+    def _folders(self, config: ModelConfig) -> tuple[Path, ...]:
         for each in self._server.models.versions():
-            if each.state == "READY" and each.signature is signature:
+            # The version need not be READY: a plugin may load it when a request comes.
+            if getattr(each, "config", None) is config:
                 return each.path, each.directory
         return ()
 

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 TOKENIZER = "tokenizer.json"
-# Files with the longest text, and its name there.
-_LENGTHS = (
-    ("sentence_bert_config.json", "max_seq_length"),
-    ("config.json", "max_position_embeddings"),
-)
+# Types of models that count positions from the number behind that of the padding token.
+_BEHIND_PADDING = ("camembert", "roberta", "xlm-roberta")
 
 
 @dataclass(frozen=True)
@@ -83,9 +80,7 @@ def read_encoder(name: str, folders: tuple[Path, ...], written: Mapping[str, str
     if "max_length" in written:
         longest = _length(name, written["max_length"])
     else:
-        lengths = (files.object(file).get(key) for file, key in _LENGTHS)
-        known = [each for each in lengths if type(each) is int and each > 0]
-        longest = min([*known, *([longest] if longest else [])], default=0)
+        longest = min((each for each in (*files.lengths(), longest) if each > 0), default=0)
     return EncoderFiles(tokenizer, pad, pooling, normalize, longest)
 
 
@@ -122,6 +117,15 @@ class _Files:
         if type(found) is not dict:
             raise self._wrong(file, "is no JSON object")
         return found
+
+    def lengths(self) -> list[int]:
+        """Return the longest texts that the files name, in tokens."""
+        config = self.object("config.json")
+        positions = config.get("max_position_embeddings")
+        if type(positions) is int and config.get("model_type") in _BEHIND_PADDING:
+            positions -= 1 + (config.get("pad_token_id") or 0)
+        found = (self.object("sentence_bert_config.json").get("max_seq_length"), positions)
+        return [each for each in found if type(each) is int]
 
     def pooling(self) -> tuple[str, bool]:
         """Return the pooling, and whether embeddings are normalized: what modules.json says.

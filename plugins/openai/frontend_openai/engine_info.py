@@ -11,6 +11,7 @@ from core.config import ModelConfig
 
 logger = logging.getLogger("core")
 
+ENGINE = "engine"  # parameter of models with the tensors of our engines
 GENERATE = "generate"
 
 
@@ -45,9 +46,9 @@ def info_of(config: ModelConfig) -> EngineInfo:
     """
     written = {name: value.string_value for name, value in config.parameters.items()}
     template = written.get("chat_template", "")
-    if "engine" in written:
+    if ENGINE in written:
         try:
-            return _of_engine(orjson.loads(written["engine"]), template)
+            return _of_engine(orjson.loads(written[ENGINE]), template)
         except (ValueError, TypeError, AttributeError) as error:
             logger.warning("model '%s': parameter 'engine' is unreadable: %s", config.name, error)
     supports = written.get("supports")

@@ -141,6 +141,17 @@ def test_many_texts_are_in_their_order_over_several_batches(ask):
     np.testing.assert_allclose(rows_of(ask()(input=texts)), expected(texts), atol=1e-6)
 
 
+def test_an_encoder_is_loaded_for_a_request(ask):
+    pytest.importorskip("core_memory_budget")
+    asked = ask(load_on_request=True)
+    states = {each["name"]: each["state"] for each in asked.server.index()}
+    assert states["m"] == "UNAVAILABLE"
+
+    found = rows_of(asked(input=TEXTS))
+
+    np.testing.assert_allclose(found, expected(TEXTS), atol=1e-6)
+
+
 @pytest.mark.parametrize("pooling", ["cls", "last", "max"])
 def test_a_parameter_names_the_pooling(ask, pooling):
     asked = ask(config=parameter(pooling=pooling, normalize="false"))
@@ -188,7 +199,18 @@ def test_documents_are_ranked_by_their_cosines(ask):
     assert found["usage"]["prompt_tokens"] == 10
 
 
-@pytest.mark.parametrize("files", [{"sentence_bert_config.json": {"max_seq_length": 3}}, {}])
+ROBERTA = {"model_type": "xlm-roberta", "max_position_embeddings": 5, "pad_token_id": 1}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"sentence_bert_config.json": {"max_seq_length": 3}},
+        {"config.json": {"max_position_embeddings": 3}},
+        {"config.json": ROBERTA},
+        {},
+    ],
+)
 def test_a_text_that_is_too_long_is_refused_with_its_place(ask, files):
     asked = ask(None if files else encoder(tokens=3), files=files)
 

@@ -9,12 +9,29 @@ import core
 from core import plugins
 from core.errors import AtRest, CoreError, unavailable
 
+CONFIG = """
+backend: "scaler"
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
+ENSEMBLE = (
+    CONFIG.replace('backend: "scaler"', 'platform: "ensemble"')
+    + """
+ensemble_scheduling { step {
+  model_name: "m"
+  input_map { key: "x" value: "x" }
+  output_map { key: "y" value: "y" }
+} }
+"""
+)
+
 
 class Around:
     """Writes what happens; `refusal` is raised before a load."""
 
     def __init__(self):
         self.seen, self.refusal, self.gate, self.changes = [], None, None, []
+        self.signatures = {}  # of the versions, as they are before their loads
 
     @core.hookimpl
     def core_around_load(self, version, server):
@@ -27,6 +44,7 @@ class Around:
     @asynccontextmanager
     async def around(self, version, server):
         assert server.takes_device
+        self.signatures[version.name] = version.signature
         self.seen.append(("enter", version.name, list(version.signature.inputs)))
         if self.gate is not None:
             await self.gate.wait()
@@ -106,6 +124,23 @@ async def test_a_version_left_at_rest_is_no_failure_and_is_loaded_later(serve, m
     around.refusal = None
     await server.manager.bring("m")
     assert (await ask(server)).outputs[0].array.tolist() == [2.0]
+
+
+async def test_an_ensemble_left_at_rest_has_its_whole_signature_and_holds_no_model(
+    serve, models, around
+):
+    models.write("m", "2", config=CONFIG + "model_transaction_policy { decoupled: true }")
+    models.write("e", "", config=ENSEMBLE)
+    server = await serve()
+    await server.manager.load("m", {})
+    around.refusal = AtRest("until a request")
+
+    await server.manager.load("e", {})
+
+    (version,) = [each for each in server.manager.versions() if each.name == "e"]
+    assert version.at_rest
+    assert around.signatures["e"].decoupled
+    assert not hasattr(version, "chain")
 
 
 async def test_a_model_rests_with_its_reason_until_it_is_brought_back(serve, models, ask):

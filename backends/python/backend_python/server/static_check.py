@@ -19,21 +19,23 @@ from backend_python.server.found import add_adapters
 from backend_python.server.model import PythonModel, model_file_of
 from core.backend import Backend
 from core.config import ModelConfig
-from core.errors import CoreError, internal, invalid
+from core.errors import CoreError, internal
 from core.plugins import file_of
 
 logger = logging.getLogger("core")
 
+# Beyond these bounds the parser might take the memory or the stack of the process.
 _MOST_BYTES = 8 << 20
-_NESTED = re.compile(rb"[-+~(\\[{]{100}|(?:not\s+){100}|(?:lambda\s*:\s*){100}|(?:await\s+){100}")
-_MOST_SIGNS = 20_000  # operators in one line; the parser needs memory for each
+_NESTED = re.compile(rb"[-+~([{]{100}|(?:not\s+){100}|(?:lambda\s*:\s*){100}|(?:await\s+){100}")
+_MOST_SIGNS = 20_000  # operators in one line
+_COMMENT_LINES = re.compile(rb"^[ \t]*#.*", re.MULTILINE)
 
 
 def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     """Compare the parameters and the Python file with what a load needs; return whether all is known.
 
     It is False for a file whose auto_complete_config may change the configuration, for files without a
-    TritonPythonModel, and for files of adapters.
+    TritonPythonModel, for files of adapters, and for a file that is too large or deep to be parsed here.
     path   the version's folder
     Raises the CoreError of a load for a missing file, a wrong parameter, wrong syntax, and a missing class.
     """
@@ -63,25 +65,27 @@ def _check_environment(config: ModelConfig, path: Path, backend: Backend) -> boo
 
 
 def _parsed(file: Path, model: str, own_environment: bool) -> ast.Module | None:
-    """Return the syntax tree of a file; None if another version of Python will read the file.
+    """Return the syntax tree of a file; None if only a load can tell whether the file can be read.
 
     Raises CoreError(INTERNAL) for wrong syntax.
     """
-    size = file.stat().st_size
-    if size > _MOST_BYTES:
-        raise invalid(f"'{file}' has {size} bytes; {_MOST_BYTES} are the most that a check parses")
+    if file.stat().st_size > _MOST_BYTES:
+        return None
     source = file.read_bytes()
-    longest = max(
-        (len(re.findall(rb"[-+*/.,&|^<>=]", line)) for line in source.split(b"\n")), default=0
-    )
-    if _NESTED.search(source) or longest > _MOST_SIGNS:
-        raise invalid(f"'{file}' is nested too deeply to be parsed")
+    if _may_be_deep(_COMMENT_LINES.sub(b"", source)):
+        return None
     try:
         return ast.parse(source, file.name)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        if own_environment:
+        if own_environment:  # another version of Python may read the file
             return None
         raise _syntax_error(file, model, error) from None
+
+
+def _may_be_deep(source: bytes) -> bool:
+    """Return whether the parser may need too much memory: it needs some for each operator and bracket."""
+    signs = (len(re.findall(rb"[-+*/.,&|^<>=]", line)) for line in source.split(b"\n"))
+    return _NESTED.search(source) is not None or max(signs) > _MOST_SIGNS
 
 
 def _syntax_error(file: Path, model: str, error: BaseException) -> CoreError:
