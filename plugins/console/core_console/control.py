@@ -32,12 +32,7 @@ def _state(answers: ProcessResults, arguments: Arguments) -> dict[str, Any]:
         "idle": next(iter(values.values()))["idle"],
         "noticed": sum(each["noticed"] for each in values.values()),
         "processes": [
-            {
-                **each["process"],
-                "number": number,
-                "restarts": answers.restarts.get(number, 0),
-            }
-            for number, each in sorted(values.items())
+            {**each["process"], "number": number} for number, each in sorted(values.items())
         ],
         "silent": list(answers.silent),
     }
@@ -72,7 +67,7 @@ class ConsoleControl(Area, name="console"):
         """Return the state of all processes, with quantiles in place of sketches."""
         found = await self.state()
         if "processes" not in found:  # of a server with one process
-            found["processes"] = [{**found.pop("process"), "number": 0, "restarts": 0}]
+            found["processes"] = [{**found.pop("process"), "number": 0}]
             found["silent"] = []
         return {**found, "rows": finished(found["rows"])}
 
@@ -115,15 +110,12 @@ class ConsoleControl(Area, name="console"):
         return self._idle
 
     def _process(self) -> dict[str, Any]:
-        account = self._server.account
         return {
             "pid": os.getpid(),
             "at_s": time.monotonic(),
             "cpu_s": sum(os.times()[:2]),
             "rss": _resident(),
-            "held": account.held,
-            "limit": account.limit,
-            "refusals": account.refusals,
+            "held": self._server.account.held,
         }
 
 

@@ -82,7 +82,6 @@ class Hub:
         due = loop.time() + _LOOK_S
         while self._pages:
             await asyncio.sleep(due - loop.time())
-            late_ms = max(0.0, loop.time() - due) * 1000
             due = max(due + _LOOK_S, loop.time())
             try:
                 async with self._turn:
@@ -92,7 +91,6 @@ class Hub:
             except Exception:
                 logger.exception("the console cannot look at the models")
                 delta = {"trouble": "the server's log has an error of the console"}
-            delta["late_ms"] = round(late_ms, 2)
             event = _event("delta", delta)
             for page in self._pages:
                 page.put(self._whole() if page.is_behind else event)

@@ -23,9 +23,8 @@ class Lanes:
     """Samples of the instances of one process. Loop thread only."""
 
     def __init__(self) -> None:
-        self._busy: dict[
-            str, Counter[str]
-        ] = {}  # key of a model → instance → looks at which it was busy
+        # Key of a model → instance → looks at which it was busy.
+        self._busy: dict[str, Counter[str]] = {}
         self._looks = 0
         self._unasked = 0
         self._last: dict[str, Counter[str]] = {}

@@ -9,6 +9,7 @@ from core.telemetry.families import Summary
 from core_console.rows import Row
 
 _WORST_FIRST = ("UNAVAILABLE", "UNLOADING", "LOADING", "READY")
+_AT_REST = "unloaded: "  # start of the reason of a version that its next request loads
 _QUANTILES = (0.5, 0.95, 0.99)
 _SAME = {"model", "version", "platform", "ensemble", "decoupled", "batch", "delay_us", "bounds_us"}
 _LARGEST = {"wait_s", "loaded_s", "last_ms"}
@@ -49,7 +50,7 @@ def _with_quantiles(row: Row) -> Row:
 
 
 def _together(one: Row, other: Row) -> Row:
-    worst = min(one, other, key=lambda row: _WORST_FIRST.index(row["state"]))
+    worst = min(one, other, key=_rank)
     found = {**other, **one, "state": worst["state"], "reason": worst["reason"]}
     for name, value in other.items():
         if name in _SAME or name in _SPECIAL or name not in one:
@@ -61,6 +62,16 @@ def _together(one: Row, other: Row) -> Row:
     if "spread" in one and "spread" in other:
         found["spread"] = _spreads(one["spread"], other["spread"])
     return found
+
+
+def _rank(row: Row) -> int:
+    """Return the place of a row from the worst state to the best; a version at rest comes last.
+
+    Each worker loads on request by itself: one may serve a version that is at rest in another.
+    """
+    if row["state"] == "UNAVAILABLE" and row["reason"].startswith(_AT_REST):
+        return len(_WORST_FIRST)
+    return _WORST_FIRST.index(row["state"])
 
 
 def _sum(one: Any, other: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import CoreError
 from frontends.http.message import HttpRequest
-from frontends.http.options import HttpOptions
 from frontends.shared.access import Caller, Credentials, requirement
 from frontends.shared.context import context_of
 
@@ -33,7 +32,7 @@ def permissions(server: InferenceServer, call: HttpRequest) -> dict[str, Any]:
     names |= {f"change_{name}": (category, True) for name, category in _CHANGE.items()}
     policy = context_of(server).policy
     if policy is None:
-        return {"caller": "", "may": dict.fromkeys(names, True), "headers": _headers(server)}
+        return {"caller": "", "may": dict.fromkeys(names, True)}
     caller = policy.identify(_credentials(call))
     may = {}
     for name, (category, changes) in names.items():
@@ -44,9 +43,7 @@ def permissions(server: InferenceServer, call: HttpRequest) -> dict[str, Any]:
             may[name] = False
     return {
         "caller": caller.name if caller.known else "",
-        "roles": sorted(caller.roles),
         "may": may,
-        "headers": _headers(server),
     }
 
 
@@ -68,9 +65,3 @@ def _credentials(call: HttpRequest) -> Credentials:
         for wanted in ("authorization", "x-api-key")
     }
     return Credentials.of(values["authorization"], values["x-api-key"])
-
-
-def _headers(server: InferenceServer) -> list[str]:
-    """Return the headers that --http-restricted-api requires."""
-    restricted = HttpOptions.of(server.options).http_restricted_api
-    return sorted({header for header, _ in restricted.values()})

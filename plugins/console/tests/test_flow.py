@@ -209,3 +209,21 @@ async def test_a_version_at_rest_has_not_failed(models, serve, browse):
         ["UNAVAILABLE", "unloadedness"],
         ["UNAVAILABLE", "no memory"],
     ]
+
+
+async def test_the_page_says_which_worker_does_not_answer(models, serve, browse):
+    served = serve()
+    script = """async (file) => {
+      const { store, take } = await import(file);
+      const of = (silent) => {
+        take("whole", { at_ms: 1, rows: [], processes: [], noticed: 0, silent });
+        return store.trouble;
+      };
+      return [of([]), of([2, 3])];
+    }"""
+
+    async with browse() as browser:
+        await browser.page.goto(f"{served.url}console")
+        found = await browser.page.evaluate(script, f"{served.url}console/store.js")
+
+    assert found == ["", "worker 2, 3 does not answer"]

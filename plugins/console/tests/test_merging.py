@@ -39,6 +39,17 @@ def test_the_worst_state_is_that_of_the_model():
     assert (row["state"], row["reason"], row["ok"]) == ("UNAVAILABLE", "no memory", 2)
 
 
+def test_a_version_at_rest_in_one_worker_serves_in_another():
+    at_rest = {"model": "m", "version": 1, "state": "UNAVAILABLE", "reason": "unloaded: memory"}
+    loading = {**at_rest, "state": "LOADING", "reason": "waits for memory"}
+
+    for answers in ({1: [ROW], 2: [at_rest]}, {1: [at_rest], 2: [ROW]}):
+        (row,) = merged(answers)
+        assert (row["state"], row["reason"], row["ok"]) == ("READY", "", 2)
+    (row,) = merged({1: [at_rest], 2: [loading]})
+    assert (row["state"], row["reason"]) == ("LOADING", "waits for memory")
+
+
 def test_quantiles_of_all_processes_come_from_all_durations():
     def spread(cells, low, high):
         return {**ROW, "spread": [low, high, cells]}

@@ -134,10 +134,13 @@ def test_the_estimated_wait_grows_with_the_queue(server, channel, gated):
     send(server, 1)
     keda = Keda(channel, model="slow", signal="in_flight", target="1")
     until(lambda: keda.value() == 1)
-    send(server, 50)
-
     wait = Keda(channel, model="slow")
-    until(lambda: wait.value() > 0)
+    before = wait.value()
+    send(server, 10)
+    until(lambda: wait.value() > before)
+    few = wait.value()
+    send(server, 40)
+    until(lambda: wait.value() > few)
 
 
 def test_the_stream_sends_each_change(server, channel, gated):

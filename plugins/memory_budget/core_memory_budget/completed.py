@@ -14,12 +14,13 @@ from typing import TypeVar
 
 from core.config import ModelConfig
 from core.governing import ModelVersion
+from core.repository import stamp_of
 
 T = TypeVar("T")
 
 MOST = 10_000  # configurations; the oldest are dropped
 
-Stamp = tuple[bytes, tuple[tuple[str, int, int], ...]]
+Stamp = tuple[bytes, str]  # the configuration before its completion, and the stamp of the files
 
 
 class Completed:
@@ -36,7 +37,10 @@ class Completed:
         config   before its completion
         path     folder of the version
         """
-        stamp = (config.SerializeToString(deterministic=True), _files(path))
+        try:
+            stamp = (config.SerializeToString(deterministic=True), stamp_of(path))
+        except OSError:  # the load itself says that the folder cannot be read
+            return None
         with self._lock:
             known = self._known.get(path)
             if known is not None and known[0] == stamp:
@@ -58,18 +62,6 @@ def _put(table: dict[Path, T], path: Path, value: T) -> None:
     table[path] = value
     if len(table) > MOST:
         del table[next(iter(table))]
-
-
-def _files(path: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time and size of every file below a folder."""
-    found = []
-    for each in sorted(path.rglob("*")):
-        try:
-            about = each.stat()
-        except OSError:
-            continue
-        found.append((str(each.relative_to(path)), about.st_mtime_ns, about.st_size))
-    return tuple(found)
 
 
 completed = Completed()

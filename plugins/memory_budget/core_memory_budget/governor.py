@@ -189,7 +189,7 @@ class Governor:
                 try:
                     settings = ModelMemory.of(source.config, self._options.load_on_request)
                 except CoreError:
-                    continue  # its load tells
+                    continue  # its load reports the error
                 if settings.on_request:
                     found.append(key)
         return found

@@ -94,7 +94,7 @@ class Meter:
         for number, handle in enumerate(self._handles):
             try:
                 found[f"gpu{number}"] = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-            except Exception as error:  # a load must not fail for want of a figure
+            except Exception as error:  # a load must not fail because a figure is missing
                 level = logging.DEBUG if self._warned else logging.WARNING
                 logger.log(level, "NVML cannot read the memory of gpu%d: %s", number, error)
                 self._warned = True

@@ -52,7 +52,7 @@ class MemoryOptions(Section):
         try:
             settings = ModelMemory.of(config, self.load_on_request)
         except CoreError:
-            return False  # its load tells
+            return False  # its load reports the error
         return settings.on_request or settings.idle_s > 0
 
     def budget(self, totals: Mapping[str, int], workers: int) -> Bytes:

@@ -49,8 +49,11 @@ class OwnBlocks:
                 self._set(heap.LARGEST)
 
     def _set(self, size: int) -> None:
-        # heap.keep sets this variable, for processes that it starts, when it sets the threshold of this one.
-        if self._mallopt is not None and self._environment.get(_VARIABLE) == str(heap.LARGEST):
+        # heap.keep sets the variable to heap.LARGEST. Without it, as in a process with a core.Server, glibc
+        # raises the threshold by itself, up to that size.
+        chosen = self._environment.get(_VARIABLE, str(heap.LARGEST)) != str(heap.LARGEST)
+        tuned = "glibc.malloc" in self._environment.get("GLIBC_TUNABLES", "")
+        if self._mallopt is not None and not chosen and not tuned:
             self._mallopt(_MMAP_THRESHOLD, size)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import core_memory_budget as plugin
 import numpy as np
@@ -16,6 +17,7 @@ from core.server import InferenceServer
 from core.tensor import Tensor
 
 VIRTUAL = ("test_waiting.py", "test_reservations.py")
+ABCD = ("a", "b", "c", "d")
 
 CONFIG = """
 backend: "sized"
@@ -180,3 +182,25 @@ def states():
         }
 
     return read
+
+
+async def answers(server, ask, *names):
+    """Ask each model for the double of 3."""
+    for name in names:
+        response = await ask(server, name, 3.0)
+        assert response.outputs[0].array.tolist() == [6.0]
+
+
+async def until(condition, limit_s=10.0):
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.005)
+
+
+def account(server):
+    return plugin._governors[id(server.models)].account
+
+
+def loaded(server):
+    return sorted(each.name for each in server.manager.versions() if each.state == "READY")

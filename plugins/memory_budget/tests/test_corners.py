@@ -1,8 +1,6 @@
 """A whole server: loads that meet, namespaces, loads that fail late, and the end."""
 
-import asyncio
 import threading
-import time
 
 import core_memory_budget as plugin
 import pytest
@@ -10,22 +8,7 @@ import pytest
 from core import config as configuration
 from core.errors import CoreError, Kind
 
-
-async def answers(server, ask, *names):
-    for name in names:
-        response = await ask(server, name, 3.0)
-        assert response.outputs[0].array.tolist() == [6.0]
-
-
-async def until(condition, limit_s=10.0):
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.005)
-
-
-def account(server):
-    return plugin._governors[id(server.models)].account
+from .conftest import account, answers, until
 
 
 async def test_two_ensembles_that_share_a_model_load_at_once_and_count_it_once(

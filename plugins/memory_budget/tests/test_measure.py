@@ -158,6 +158,7 @@ def test_a_completed_configuration_is_used_again_until_the_file_or_the_configura
 
     assert kept.find(given, tmp_path) is None
     kept.learn(SimpleNamespace(path=tmp_path, config=done))
+    (tmp_path / "__pycache__").mkdir()  # Python writes it while it loads a model
     assert kept.find(given, tmp_path) == done
     assert kept.find(configuration.parse_text('name: "m" backend: "b"', "test"), tmp_path) is None
     os.utime(file, ns=(1, 1))

@@ -21,7 +21,7 @@ MODELS = 6
 
 @pytest.fixture
 def serve(tmp_path):
-    """Start a server over 6 models of 8 MiB, m1 to m5 on request; m5 is a Python model."""
+    """Start a server over 6 models of 8 MiB, m0 to m5, on request; `python` of them are Python models."""
     servers = []
 
     def start(*options, python=0):
@@ -122,14 +122,15 @@ def test_what_is_measured_is_what_the_kernel_counts(serve):
     assert usage == [{"type": "CPU", "id": 0, "byte_size": measured[0]}]
 
 
-def test_a_python_model_counts_with_its_process(serve):
+def test_a_python_model_counts_with_its_process(serve, tmp_path):
     pytest.importorskip("backend_python")
     server = serve(python=2)
 
-    assert ask(server, "m3") == 3000
+    name = next(tmp_path.glob("models/*/1/model.py")).parts[-3]
+    assert ask(server, name) == 1000 * int(name[1:])
 
     (found,) = account(server)
-    (row,) = [each for each in found["models"] if each["name"] == "m3"]
+    (row,) = [each for each in found["models"] if each["name"] == name]
     assert row["source"] == "measured"
     assert 8 << 20 < row["bytes"]["host"] < 200 << 20
 
@@ -158,6 +159,7 @@ def test_each_of_two_workers_has_half_of_the_budget(serve):
     assert (first["worker"], second["worker"]) == (1, 2)
     assert first["budget"] == second["budget"] == {"host": 36 << 20}
     assert loaded(first) or loaded(second)
+    assert all(each["used"]["host"] <= 36 << 20 for each in (first, second))
 
 
 def test_the_example_asks_twelve_models_on_the_memory_of_three():
@@ -168,3 +170,5 @@ def test_the_example_asks_twelve_models_on_the_memory_of_three():
     assert [line for line in done.stdout.splitlines() if "·" in line] == [
         f"scale{number}: {number} · 2 = {2 * number}" for number in [*range(12)] * 2
     ]
+    names = done.stdout.splitlines()[-1].removeprefix("in memory: ").split(", ")
+    assert len(names) == 3 and "scale11" in names

@@ -1,7 +1,8 @@
 """The proof of `make soak-memory`, shorter: 200 small models on a quarter of their memory."""
 
 import pytest
-from memory_budget.run import soak
+from memory_budget.models import write_models
+from memory_budget.run import Disturber, soak
 
 
 @pytest.mark.timeout(300)
@@ -11,3 +12,19 @@ def test_200_models_are_served_on_a_quarter_of_their_memory(tmp_path):
 
     assert found.problems == []
     assert found.results["answered"] > 500
+
+
+@pytest.mark.parametrize("python", [0, 1, 4, 10])
+def test_as_many_models_are_python_models_as_are_asked_for(tmp_path, python):
+    write_models(tmp_path, 10, 0.001, 0.002, 1, python)
+
+    assert len(list(tmp_path.glob("*/1/model.py"))) == python
+
+
+def test_loads_of_an_operator_come_after_the_request_that_began_before_them():
+    disturber = Disturber(None, None, 3, False, 1)
+    disturber._loads = [(0, "m1"), (0, "m2")]
+
+    found = disturber.merged(["m0", "m0"])
+
+    assert found == [("m0", True), ("m1", False), ("m2", False), ("m0", True)]

@@ -273,6 +273,29 @@ def test_the_status_has_the_state_of_each_version(rest):
         assert answer["model_version_status"] == [expected]
 
 
+@pytest.mark.parametrize(
+    ("reason", "state", "status", "serves"),
+    [
+        ("unloaded", "END", {"error_code": "OK", "error_message": ""}, False),
+        # What core-memory-budget says of a model that its next request loads.
+        ("unloaded: memory", "AVAILABLE", {"error_code": "OK", "error_message": ""}, True),
+        ("no file", "END", {"error_code": "UNKNOWN", "error_message": "no file"}, False),
+    ],
+)
+def test_the_state_of_a_version_that_is_not_loaded(
+    server, ports, monkeypatch, reason, state, status, serves
+):
+    version = server._inner.manager.resolve("total")
+    monkeypatch.setattr(version, "state", "UNAVAILABLE")
+    monkeypatch.setattr(version, "reason", reason)
+    rest = Rest(ports["http"])
+
+    found = rest.get("/v1/models/total/versions/1")[1]
+
+    assert found["model_version_status"] == [{"version": "1", "state": state, "status": status}]
+    assert found["ready"] is serves
+
+
 @pytest.mark.parametrize("path", ["absent/versions/1", "double/versions/7"])
 def test_what_is_unknown_is_not_found(rest, path):
     status, answer = rest.get(f"/v1/models/{path}")

@@ -34,13 +34,10 @@ profile_models:
 
 def profile(tools, repository, tmp_path, mode, ports):
     """Profile the model `copy`; return the rows of the report."""
-    analyzer, perf_analyzer = (
-        tools.find("tools/bin/model-analyzer"),
-        tools.find("tools/bin/perf_analyzer"),
-    )
-    cuda = next(
-        tools.find("tools/lib").glob("**/nvidia/cuda_runtime/lib")
-    )  # perf_analyzer is linked to it
+    analyzer = tools.find("tools/bin/model-analyzer")
+    perf_analyzer = tools.find("tools/bin/perf_analyzer")
+    # What perf_analyzer is linked to.
+    cuda = next(tools.find("tools/lib").glob("**/nvidia/cuda_runtime/lib"))
     results = tmp_path / "results"
     http, grpc, metrics = ports
     text = PROFILE.format(

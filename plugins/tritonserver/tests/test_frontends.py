@@ -9,6 +9,9 @@ import tritonclient.http as httpclient
 import tritonserver
 from tritonfrontend import KServeGrpc, KServeHttp, Metrics
 
+from core import plugins
+from core.errors import unavailable
+
 CLIENTS = {KServeHttp: httpclient, KServeGrpc: grpcclient}
 
 
@@ -28,10 +31,11 @@ def test_a_client_is_served_by_the_server_of_the_program(server, kind):
         found = client.infer("identity", [given]).as_numpy("OUTPUT0")
         assert client.is_server_ready()
         client.close()
+        address = f"127.0.0.1:{service.port}"
 
     assert found.tolist() == [1, 2]
     with pytest.raises(Exception):  # noqa: B017  each client has its own error
-        client_type.InferenceServerClient(f"127.0.0.1:{service.port or 9}").is_server_live()
+        client_type.InferenceServerClient(address).is_server_live()
 
 
 def test_metrics_have_a_port(server):
@@ -76,6 +80,28 @@ def test_a_port_that_is_taken_is_unavailable(server):
             KServeHttp(server, taken).start()
 
 
+def test_a_port_that_cannot_open_leaves_nothing_behind(server, monkeypatch):
+    frontend = plugins.frontends()["http"].load()
+    stop, stopped = frontend.stop, []
+
+    async def fails(self):
+        raise unavailable("no such address")
+
+    async def recorded(self, timeout_s):
+        stopped.append(self)
+        await stop(self, timeout_s)
+
+    monkeypatch.setattr(frontend, "start", fails)
+    monkeypatch.setattr(frontend, "stop", recorded)
+    before = server._embedded._inner.options
+
+    with pytest.raises(tritonserver.UnavailableError, match="no such address"):
+        KServeHttp(server, options(KServeHttp)).start()
+
+    assert len(stopped) == 1
+    assert server._embedded._inner.options is before
+
+
 def test_the_server_may_stop_before_its_ports(explicit):
     services = [kind(explicit, options(kind)) for kind in (KServeHttp, KServeGrpc, Metrics)]
     for each in services:
@@ -83,6 +109,7 @@ def test_the_server_may_stop_before_its_ports(explicit):
 
     explicit.stop()
 
+    assert [each.port for each in services] == [0, 0, 0]
     for each in services:
         each.stop()
 

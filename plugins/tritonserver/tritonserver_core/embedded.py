@@ -77,10 +77,13 @@ class EmbeddedServer(Server):
         server = self._inner
         previous = server.options
         server.options = previous.changed(**{f"allow_{name}": True, **options})
+        frontend: Frontend | None = None
         try:
-            frontend: Frontend = found.load()(server)
+            frontend = found.load()(server)
             await frontend.start()
         except BaseException:
+            if frontend is not None:
+                await frontend.stop(0.0)
             server.options = previous
             raise
         self._opened.append(frontend)

@@ -1,6 +1,7 @@
 // Charts in SVG. Colours come from the style sheet, so that both themes have their own.
 
 import { h, s, fill } from "./dom.js";
+import { t } from "./text.js";
 
 /** A line without axes, for a row of a list. `draw(values)` changes it. */
 export class Sparkline {
@@ -82,7 +83,7 @@ export class TimeChart {
     const x = (time) => 552 - ((now - time) / span) * 496;
     this.x = x;
     const grid = steps.map((value) => s("g", { class: "grid" }, s("line", { x1: 56, x2: 552, y1: y(value), y2: y(value) }), s("text", { x: 48, y: y(value) + 4, "text-anchor": "end" }, this.format(value))));
-    const marks = [0, 0.25, 0.5, 0.75, 1].map((part) => s("text", { class: "axis", x: 552 - part * 496, y: 184, "text-anchor": part === 0 ? "end" : part === 1 ? "start" : "middle" }, part ? `−${shortSpan(part * span)}` : this.nowLabel || "now"));
+    const marks = [0, 0.25, 0.5, 0.75, 1].map((part) => s("text", { class: "axis", x: 552 - part * 496, y: 184, "text-anchor": part === 0 ? "end" : part === 1 ? "start" : "middle" }, part ? `−${shortSpan(part * span)}` : t("now")));
     const below = times.map(() => 0);
     const shapes = series.map((each) => this.stacked ? this.layer(each, below, x, y) : s("path", { class: `line ${each.kind}`, d: path(times, each.values, x, y) }));
     fill(this.svg, grid, marks, shapes);

@@ -1,6 +1,6 @@
 // The editor of one input: values, random numbers, a picture or a file.
 
-import { fill, h, icon, s } from "./dom.js";
+import { fill, h, icon } from "./dom.js";
 import { pictureOf, resized, SCALES, valuesOf } from "./images.js";
 import { elements, isFloat, isText, written } from "./tensors.js";
 import { t } from "./text.js";
@@ -148,7 +148,7 @@ export class InputEditor {
 }
 
 function first(datatype, size) {
-  if (isText(datatype)) return size === 1 ? "" : "";
+  if (isText(datatype)) return "";
   const zero = datatype === "BOOL" ? "true" : "0";
   return Array(Math.min(size, MOST_WRITTEN)).fill(zero).join(" ");
 }

@@ -77,7 +77,7 @@ export class ModelRow {
     }
     this.element.classList.toggle("is-failed", found.state === "UNAVAILABLE");
     if (!ready) {
-      setText(this.reason, model.load?.text || found.reason || (found.state === "UNLOADED" ? t("not loaded") : ""));
+      setText(this.reason, found.reason || (found.state === "UNLOADED" ? t("not loaded") : ""));
       this.reason.title = found.reason || "";
       return;
     }

@@ -2,7 +2,7 @@
 
 import { findings, phases, possible } from "./advice.js";
 import { bars, divided, Lanes, TimeChart } from "./charts.js";
-import { fill, h, icon, setText } from "./dom.js";
+import { fill, h, icon } from "./dom.js";
 import { count, duration, percent } from "./figures.js";
 import { graph } from "./graph.js";
 import { sizesOf } from "./history.js";

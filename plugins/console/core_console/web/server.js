@@ -1,14 +1,13 @@
 // Talks to the server. The token is kept in this variable only: closing the page forgets it.
 
-const secrets = { token: "", headers: {} };
+let token = "";
 
-/** Use a token and the values of restricted headers from now on; "" for none. */
-export function signIn(token, headers = {}) {
-  secrets.token = token.trim();
-  secrets.headers = headers;
+/** Use a token from now on; "" for none. */
+export function signIn(text) {
+  token = text.trim();
 }
 
-export const hasToken = () => secrets.token !== "";
+export const hasToken = () => token !== "";
 
 /** The address of a path of this server, also behind a proxy that adds a prefix. */
 export function address(path) {
@@ -25,8 +24,8 @@ export class Refused extends Error {
 
 /** Return the Response of a request; raise Refused for a status of 400 and more. */
 export async function request(path, options = {}) {
-  const headers = { ...secrets.headers, ...(options.headers || {}) };
-  if (secrets.token) headers.Authorization = `Bearer ${secrets.token}`;
+  const headers = { ...options.headers };
+  if (token) headers.Authorization = `Bearer ${token}`;
   let answer;
   try {
     answer = await fetch(address(path), { ...options, headers, credentials: "same-origin" });

@@ -4,6 +4,7 @@
 
 import { History, pointOf } from "./history.js";
 import { events, Refused, request } from "./server.js";
+import { t } from "./text.js";
 
 const RETRY_MS = [500, 1000, 2000, 4000];
 
@@ -11,12 +12,10 @@ export const store = {
   session: null,
   models: new Map(), // name → model
   processes: [],
-  silent: [],
   at: 0, // milliseconds since 1970, of the last event
   status: "connecting", // or "live", "lost", "refused"
   trouble: "",
   noticed: 0,
-  late: 0,
   totals: new History(), // of all models together
   cpu: NaN,
 };
@@ -80,6 +79,7 @@ export function take(name, data) {
   store.status = "live";
   store.trouble = data.trouble || "";
   if (data.trouble) return tell();
+  if (data.silent.length) store.trouble = t("worker {n} does not answer", { n: data.silent.join(", ") });
   if (name === "whole") forget(data.rows);
   const changed = new Set();
   for (const row of data.rows) {
@@ -106,7 +106,7 @@ function forget(rows) {
 }
 
 function modelOf(name) {
-  if (!store.models.has(name)) store.models.set(name, { name, versions: new Map(), idle: false, reason: "", load: null });
+  if (!store.models.has(name)) store.models.set(name, { name, versions: new Map(), idle: false, reason: "" });
   return store.models.get(name);
 }
 
@@ -122,7 +122,7 @@ function setIdle(idle) {
 function update(row, time, seconds, whole) {
   const model = modelOf(row.model);
   const known = model.versions.get(row.version);
-  const version = known || { row, history: new History(), error: "" };
+  const version = known || { row, history: new History() };
   const before = version.row;
   // Counters that shrink are those of a version that was loaded again, or of a server that was started again.
   const again = row.ok === undefined || before.ok === undefined || row.ok < before.ok || row.runs < before.runs;
@@ -160,9 +160,7 @@ function server(data, seconds) {
   }
   store.cpu = known ? used : NaN;
   store.processes = data.processes;
-  store.silent = data.silent;
   store.noticed = data.noticed;
-  store.late = data.late_ms || 0;
   let rate = 0;
   let failed = 0;
   let weighted = 0;

@@ -99,7 +99,7 @@ export function written(datatype, text, single = false) {
   if (!trimmed) return [];
   let found;
   try {
-    found = JSON.parse(/^[[\d-]/.test(trimmed) && trimmed.startsWith("[") ? trimmed : `[${trimmed.split(/[\s,;]+/).join(",")}]`);
+    found = JSON.parse(trimmed.startsWith("[") ? trimmed : `[${trimmed.split(/[\s,;]+/).join(",")}]`);
   } catch {
     throw new Error(`“${trimmed.slice(0, 40)}” is no list of numbers`);
   }

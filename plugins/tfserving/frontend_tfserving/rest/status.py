@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.lifecycle import ModelVersion
     from core.server import InferenceServer
 
-STATES = {
+_STATES = {
     "LOADING": "LOADING",
     "READY": "AVAILABLE",
     "UNLOADING": "UNLOADING",
@@ -44,15 +44,19 @@ def versions_of(server: InferenceServer, model: str, version: int = NEWEST) -> l
     return sorted(found, key=lambda each: -each.version)
 
 
-def failed(version: ModelVersion) -> bool:
-    """Return whether a version is not there because its load has failed."""
-    return version.state == "UNAVAILABLE" and version.reason != "unloaded"
+def state_of(version: ModelVersion) -> str:
+    """Return TensorFlow's name of a state. A version that its next request loads is AVAILABLE."""
+    return "AVAILABLE" if version.at_rest else _STATES[version.state]
+
+
+def _serves(version: ModelVersion) -> bool:
+    return state_of(version) == "AVAILABLE"
 
 
 async def models(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return the names of the models that serve, as KServe's protocol version 1 has it."""
-    ready = {each.name for each in server.models.versions() if each.state == "READY"}
-    return json_answer({"models": sorted(ready)})
+    serving = {each.name for each in server.models.versions() if _serves(each)}
+    return json_answer({"models": sorted(serving)})
 
 
 async def model_status(server: InferenceServer, call: HttpRequest) -> HttpResponse:
@@ -62,15 +66,15 @@ async def model_status(server: InferenceServer, call: HttpRequest) -> HttpRespon
     states = [
         {
             "version": str(each.version),
-            "state": STATES[each.state],
+            "state": state_of(each),
             "status": {
-                "error_code": "UNKNOWN" if failed(each) else "OK",
-                "error_message": each.reason if failed(each) else "",
+                "error_code": "UNKNOWN" if each.failed else "OK",
+                "error_message": each.reason if each.failed else "",
             },
         }
         for each in found
     ]
-    ready = any(each.state == "READY" for each in found)
+    ready = any(map(_serves, found))
     # The last two members are KServe's.
     return json_answer({"model_version_status": states, "name": call.model, "ready": ready})
 

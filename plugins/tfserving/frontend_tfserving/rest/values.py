@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from core.config import InputSpec
 
 MOST_VALUES = 20_000_000
-BYTES_PER_VALUE = (
-    40  # of a float in a list: at least what Python needs for a value while it is read
-)
+# Of a float in a list: at least what Python needs for a value while it is read.
+BYTES_PER_VALUE = 40
 
 _ENDING = "_bytes"  # outputs of names that end so are bytes, others are text
 _KINDS = {

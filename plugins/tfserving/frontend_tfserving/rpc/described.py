@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from core.errors import invalid
 from core.request import NEWEST
 from frontend_tfserving.prediction import SIGNATURE, version_of
-from frontend_tfserving.rest.status import METHOD, STATES, failed, versions_of
+from frontend_tfserving.rest.status import METHOD, state_of, versions_of
 from frontend_tfserving.rpc import messages
 from frontend_tfserving.types import NUMBERS, shape_of
 
@@ -41,10 +41,10 @@ def status_of(
     found = messages.GetModelStatusResponse()
     for each in versions_of(server, *chosen(server, request.model_spec)):
         entry = found.model_version_status.add(
-            version=each.version, state=messages.ModelVersionStatus.State.Value(STATES[each.state])
+            version=each.version, state=messages.ModelVersionStatus.State.Value(state_of(each))
         )
-        entry.status.error_code = _UNKNOWN if failed(each) else 0
-        entry.status.error_message = each.reason if failed(each) else ""
+        entry.status.error_code = _UNKNOWN if each.failed else 0
+        entry.status.error_message = each.reason if each.failed else ""
     return found
 
 

@@ -77,7 +77,8 @@ def sample(function: Function) -> Function:
 def batch(function: Function) -> Function:
     """Call the function with the rows of all requests as one array for each input.
 
-    All requests must have the same inputs; `group_by_keys` sees to it. The outputs must have as many rows.
+    All requests must have the same inputs: put `group_by_keys` before it if they differ. The outputs must
+    have as many rows.
     """
 
     @functools.wraps(function)
