@@ -8,24 +8,18 @@ from core_testing.engines.kit import EngineKit, Generating
 from core_testing.leftovers import left, settles, threads
 
 END_S = 0.05  # after a cancellation, nothing is computed any more
+TRIALS = 3  # other processes may keep the engine from its processor
 LONG = 100_000  # tokens: more than a context has
 
 
 class Cancelling(EngineKit):
     def test_nothing_is_computed_50_ms_after_a_cancellation(self, generating: Generating) -> None:
-        sampling = generating.greedy(max_tokens=_room(generating))
-        if "ignore_eos" in generating.engine.supports:
-            sampling = generating.greedy(max_tokens=_room(generating), ignore_eos=True)
-        recorder, generation = generating.begin(sampling)
-        recorder.wait(events=3)
-
-        generation.cancel()
-
-        time.sleep(END_S)
-        count = len(recorder.events)
-        assert not generating.engine.status().running, "the engine still computes"
-        time.sleep(4 * END_S)
-        assert len(recorder.events) == count, "events came later than 50 ms after the cancellation"
+        faults = []
+        for _ in range(TRIALS):
+            faults.append(_computed_after_cancellation(generating))
+            if not faults[-1]:
+                return
+        raise AssertionError(f"{TRIALS} cancellations: {'; '.join(faults)}")
 
     def test_a_second_cancellation_does_nothing(self, generating: Generating) -> None:
         recorder, generation = generating.begin()
@@ -74,6 +68,23 @@ class Cancelling(EngineKit):
             served.unload()
 
         assert not (found := left(lambda: threads() - before)), f"threads stay: {found}"
+
+
+def _computed_after_cancellation(generating: Generating) -> str:
+    """Cancel a generation; return what the engine does for it END_S later, "" for nothing."""
+    sampling = generating.greedy(max_tokens=_room(generating))
+    if "ignore_eos" in generating.engine.supports:
+        sampling = generating.greedy(max_tokens=_room(generating), ignore_eos=True)
+    recorder, generation = generating.begin(sampling)
+    recorder.wait(events=3)
+    generation.cancel()
+    time.sleep(END_S)
+    count = len(recorder.events)
+    if generating.engine.status().running:
+        return f"the engine still computes after {END_S * 1000:.0f} ms"
+    time.sleep(4 * END_S)
+    late = len(recorder.events) - count
+    return f"{late} events came later than {END_S * 1000:.0f} ms" if late else ""
 
 
 def _room(generating: Generating) -> int:
