@@ -64,3 +64,13 @@ def test_a_script_reads_the_list(script):
 
     assert "$(.ci/distributions" in text
     assert "/*/" not in text
+
+
+def test_a_file_name_is_the_format_of_one_distribution():
+    found = {}
+    for path in sorted(ROOT.glob("[bp]*/[!_]*/pyproject.toml")):
+        points = tomllib.loads(path.read_text())["project"].get("entry-points", {})
+        for name in points.get("core.formats", {}):
+            assert name not in found, f"{path.parent} and {found[name]}: {name}"
+            found[name] = path.parent
+    assert "model.onnx" in found
