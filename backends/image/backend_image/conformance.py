@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 from core_testing import BackendConformance, Example
 
 from backend_image import backend
+from backend_image.opencv import cv2
 from backend_image.recipe import FILE
 
 SIZE = 6

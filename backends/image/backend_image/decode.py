@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import cv2
 import numpy as np
 import simplejpeg
 
 from backend_image.headers import Header, NoPicture, read_header
+from backend_image.opencv import cv2
 from backend_image.options import Options
 
 Picture = np.ndarray

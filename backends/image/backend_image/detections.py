@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import cv2
 import numpy as np
 
 from backend_image.labels import labels_of, read_labels
+from backend_image.opencv import cv2
 from backend_image.options import Options
 from backend_image.shape import GEOMETRY, Geometry
 from backend_image.stage import Outputs, RequestStage, Tensor

@@ -6,11 +6,11 @@ import colorsys
 from collections.abc import Callable
 from typing import Any
 
-import cv2
 import numpy as np
 
 from backend_image.decode import Decode
 from backend_image.headers import NoPicture
+from backend_image.opencv import cv2
 from backend_image.options import Options
 from backend_image.stage import Outputs, RequestStage, Tensor
 from core import dtypes

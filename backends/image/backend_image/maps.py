@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 
+from backend_image.opencv import cv2
 from backend_image.options import Options
 from backend_image.shape import GEOMETRY, Geometry
 from backend_image.stage import Outputs, RequestStage, Tensor

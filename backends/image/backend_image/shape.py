@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from PIL import Image
 
 from backend_image.headers import NoPicture
+from backend_image.opencv import cv2
 from backend_image.options import LARGEST_SIDE, Options
 
 GEOMETRY = "geometry"  # the tensor

@@ -6,9 +6,9 @@ order of the colours, the layout and the datatype cost no further pass.
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 
+from backend_image.opencv import cv2
 from backend_image.options import Options
 from core import dtypes
 from core.dtypes import DataType

@@ -67,7 +67,8 @@ async def test_the_activate_script_of_an_environment_is_sourced(
     where = await told(runs_in(archive))
 
     assert where["environment"]["FROM_ACTIVATE"] == "activate"
-    assert "LD_LIBRARY_PATH" not in where["environment"]  # it is venv's
+    # The environment is venv's. Packages such as OpenCV set the variable at their import.
+    assert str(cache) not in where["environment"].get("LD_LIBRARY_PATH", "")
 
 
 async def test_libraries_of_an_environment_that_is_not_venvs_are_found_first(
