@@ -5,6 +5,7 @@ config.pbtxt + describe ─► complete ─► [EngineModel].load ─► make_en
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -47,12 +48,22 @@ class EngineModel(core.Model):
         self.description = self.describe(self.config, self.path, self.backend)
         self.engine = self.make_engine()
         self.measured = Measurements(self)
+        if self.description.template:
+            _compile(self.description.template)
 
     def unload(self) -> None:
         if hasattr(self, "measured"):
             self.measured.close()
         if hasattr(self, "engine"):
             self.engine.close()
+
+
+def _compile(template: str) -> None:
+    """Compile a chat template here, and not on the event loop at the first chat, which reports its error."""
+    from core_generate.chat.templates import TemplateError, read_template
+
+    with contextlib.suppress(TemplateError):
+        read_template(template)
 
 
 def check_instances(config: ModelConfig) -> None:

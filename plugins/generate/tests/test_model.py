@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import random
 import threading
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from backend_testing.letters import letters
 from core_generate import Description, Engine, EngineModel, Event, engine_backend, metrics
+from core_generate.chat import templates
 from core_testing.served import request_of
 
 from core.errors import CoreError, Kind, internal
@@ -190,11 +192,11 @@ class Ended:
         pass
 
 
-def backend_of(engine):
+def backend_of(engine, template=""):
     class Model(EngineModel):
         @classmethod
         def describe(cls, config, path, backend):
-            return Description(supports=engine.supports)
+            return Description(supports=engine.supports, template=template)
 
         def make_engine(self):
             return engine()
@@ -244,6 +246,18 @@ def test_what_cannot_be_done_is_refused_before_the_engine_is_called(serve, input
 
     assert caught.value.kind is Kind.INVALID
     assert text_of(served.stream(asked("a ", max_tokens=1, top_k=0, stop="x"), "m")) == "a text"
+
+
+@pytest.mark.parametrize("template", ["{{ messages[0].content }} of a load", "{% wrong of a load"])
+def test_a_load_compiles_the_chat_template_and_leaves_its_error_to_chats(serve, template):
+    serve(backend=backend_of(Plain, template))
+    before = templates._read_once.cache_info()
+
+    with contextlib.suppress(templates.TemplateError):
+        templates.read_template(template)
+
+    after = templates._read_once.cache_info()
+    assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 
 def test_an_engine_is_called_on_a_thread_unless_it_is_quick(serve):

@@ -82,6 +82,18 @@ class Served:
         messages = [{"role": "user", "content": text}]
         return self.openai.chat.completions.create(model="m", messages=messages, **fields)
 
+    def complete(self, **fields):
+        """Return the parts of an answer that ends by itself; one part unless it is a stream.
+
+        Blanks, which JSON permits, may fill an answer up to its limit: then it is asked for again.
+        """
+        for _ in range(8):
+            found = self.chat(**fields)
+            parts = list(found) if fields.get("stream") else [found]
+            if "length" not in [each.choices[0].finish_reason for each in parts if each.choices]:
+                break
+        return parts
+
     def ask(self, path, body):
         data = json.dumps({"model": "m", **body}).encode()
         request = urllib.request.Request(
@@ -207,19 +219,15 @@ def test_a_stop_string_ends_the_text_and_is_named(served):
 def test_a_json_schema_is_kept_to(served, stream):
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
     with served.doing("response_format", "schema"):
-        for _ in range(8):  # blanks, which the schema permits, may fill an answer up to its limit
-            found = served.chat(response_format=form, stream=stream, max_tokens=100)
-            parts = list(found) if stream else [found]
-            text = text_of(parts) if stream else found.choices[0].message.content
-            if "length" not in [each.choices[0].finish_reason for each in parts if each.choices]:
-                break
+        parts = served.complete(response_format=form, stream=stream, max_tokens=100)
+        text = text_of(parts) if stream else parts[0].choices[0].message.content
         assert 0 <= json.loads(text)["a"] <= 9
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "add"}}])
 def test_a_tool_is_called(served, choice):
     with served.doing("tool_choice", "schema"):
-        found = served.chat(
+        (found,) = served.complete(
             tools=[TOOL], tool_choice=choice, parallel_tool_calls=False, max_tokens=200
         )
         (call,) = found.choices[0].message.tool_calls
@@ -230,11 +238,9 @@ def test_a_tool_is_called(served, choice):
 
 def test_the_arguments_of_a_call_are_streamed(served):
     with served.doing("tool_choice", "schema"):
-        parts = list(
-            served.chat(
-                tools=[TOOL], tool_choice="required", parallel_tool_calls=False, stream=True,
-                max_tokens=200,
-            )
+        parts = served.complete(
+            tools=[TOOL], tool_choice="required", parallel_tool_calls=False, stream=True,
+            max_tokens=200,
         )  # fmt: skip
         calls = [call for part in parts for call in part.choices[0].delta.tool_calls or []]
         arguments = "".join(call.function.arguments or "" for call in calls)

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 import orjson
 
 from core.errors import CoreError, Kind
 from core_generate.chat.fields import FieldError
 from core_generate.chat.messages import Conversation
-from core_generate.chat.sandbox import METER, BoundError, Meter, Sandbox
+
+if TYPE_CHECKING:
+    import jinja2
 
 MOST_SOURCE = 262_144  # characters of a template
 
@@ -105,6 +106,8 @@ def render(
     sandbox, for images or sound if it takes none, and for wrong `arguments`. A rendering takes about a second
     at most; the first call with a template renders up to six times.
     """
+    from core_generate.chat.rendering import render_template
+
     given = dict(arguments or {})
     for name in _RESERVED & given.keys():
         raise FieldError(f"chat_template_kwargs.{name}", "the server sets this name")
@@ -116,7 +119,7 @@ def render(
     given.setdefault("add_generation_prompt", not resume)
     found = read_template(template)
     messages = _fitted(found, conversation, tools, media_marker)
-    text = _render(
+    text = render_template(
         found.compiled,
         {
             "documents": None,
@@ -152,17 +155,14 @@ def _read_once(template: str) -> Template | TemplateError:
 
 
 def _read(template: str) -> Template:
+    from core_generate.chat.rendering import compile_template
+
     source = TEMPLATES.get(template, template)
     if not source.strip():
         raise TemplateError("the model has none; set the parameter chat_template of the model")
     if len(source) > MOST_SOURCE:
         raise TemplateError(f"it has {len(source):,} characters; allowed are {MOST_SOURCE:,}")
-    try:
-        compiled = Sandbox().from_string(source)
-    except jinja2.TemplateSyntaxError as error:
-        raise TemplateError(f"line {error.lineno}: {error.message}") from None
-    except Exception as error:  # nested too deep for the parser of jinja2, or of Python
-        raise TemplateError(f"it cannot be compiled: {type(error).__name__}: {error}") from None
+    compiled = compile_template(source)
     return Template(source, compiled, **_capabilities(source, compiled))
 
 
@@ -172,11 +172,14 @@ def _capabilities(source: str, compiled: jinja2.Template) -> dict[str, bool]:
     Each is found by rendering a small conversation: the text in question must appear. Raises TemplateError if
     the template exceeds a bound.
     """
+    from core_generate.chat.rendering import render_template
 
     def shows(messages: list[dict[str, Any]], tools: Any = None) -> bool:
         names = {"messages": messages, "tools": tools, "bos_token": "", "eos_token": ""}
         try:
-            text = _render(compiled, {"documents": None, "add_generation_prompt": True, **names})
+            text = render_template(
+                compiled, {"documents": None, "add_generation_prompt": True, **names}
+            )
         except TemplateError as error:
             if error.is_bound:
                 raise
@@ -201,21 +204,6 @@ def _capabilities(source: str, compiled: jinja2.Template) -> dict[str, bool]:
         "tools": tools,
         "calls": "tool_calls" in source and shows([user, calling, answer]),
     }
-
-
-def _render(compiled: jinja2.Template, names: Mapping[str, Any]) -> str:
-    try:
-        return compiled.render({**names, METER: Meter()})
-    except BoundError as error:
-        raise TemplateError(f"{error.message}; it was stopped", is_bound=True) from None
-    except jinja2.UndefinedError as error:
-        raise TemplateError(f"it needs what the messages lack: {error.message}") from None
-    except jinja2.TemplateError as error:
-        raise TemplateError(f"it refuses these messages: {error.message}") from None
-    except RecursionError:
-        raise TemplateError("it calls itself without end; it was stopped", is_bound=True) from None
-    except Exception as error:  # whatever the template does with the messages
-        raise TemplateError(f"{type(error).__name__}: {error}"[:500]) from None
 
 
 def _fitted(

@@ -1,5 +1,7 @@
 """A chat template gives the text that transformers gives, and cannot harm the server."""
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -280,3 +282,11 @@ def test_last_message_is_continued():
 def test_message_that_cannot_be_continued_is_refused(messages, arguments):
     with pytest.raises(CoreError, match="continue_final_message"):
         rendered("chatml", messages, continue_final_message=True, **arguments)
+
+
+def test_jinja_is_imported_with_the_first_template():
+    show = "import sys, core_generate.chat; print('jinja2' in sys.modules)"
+
+    found = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+
+    assert found.stdout == "False\n"
