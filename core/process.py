@@ -116,6 +116,7 @@ async def serve(options: Options, role: OnlyProcess) -> int:
                 await _open(frontends)
         if not role.end.is_set():
             role.ready()
+            await heap.trim()  # what the start has freed
         await role.end.wait()
     except CoreError as error:
         failure = error

@@ -83,6 +83,12 @@ def system_trim() -> Callable[[], None] | None:
     return None if malloc_trim is None else lambda: malloc_trim(0)
 
 
+async def trim() -> None:
+    """Give freed memory back to the system, on a thread; do nothing without glibc."""
+    if (give := system_trim()) is not None:
+        await asyncio.get_running_loop().run_in_executor(None, give)
+
+
 class FreeMemoryWatch:
     """Returns freed memory that no account counts, such as that of a library with its own connections.
 

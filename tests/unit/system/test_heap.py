@@ -56,6 +56,22 @@ def test_processes_of_models_do_the_same():
     assert int(printed(KEEP + child)) < 1000
 
 
+def test_a_trim_gives_back_what_was_freed_below_a_block_in_use():
+    free = """
+import asyncio
+from core.system import heap
+pieces = [bytes(50_000) for _ in range(1000)]
+last = bytes(50_000)
+resident = lambda: int(open("/proc/self/statm").read().split()[1]) * 4096
+del pieces
+before = resident()
+asyncio.run(heap.trim())
+print(before - resident())
+"""
+
+    assert int(printed(KEEP + free)) > 40_000_000
+
+
 @pytest.mark.parametrize(
     "chosen",
     [
