@@ -1,6 +1,6 @@
 """Compiles and runs chat templates with jinja2, in the sandbox.
 
-Imported when the first template is read: jinja2 takes as long to import as core, and most servers need none.
+Imported when the first template is read: jinja2 costs a start 2 MiB, and most servers have no template.
 """
 
 from __future__ import annotations

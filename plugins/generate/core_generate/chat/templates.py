@@ -7,7 +7,7 @@ answers are kept. What it cannot take is written into the text of the messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,12 @@ class Template:
     tools: bool = False
     calls: bool = False
 
+    def text(self, names: Mapping[str, Any]) -> str:
+        """Return the text for names. Raises TemplateError that says why there is none."""
+        from core_generate.chat.rendering import render_template
+
+        return render_template(self.compiled, names)
+
 
 def render(
     template: str,
@@ -106,8 +112,6 @@ def render(
     sandbox, for images or sound if it takes none, and for wrong `arguments`. A rendering takes about a second
     at most; the first call with a template renders up to six times.
     """
-    from core_generate.chat.rendering import render_template
-
     given = dict(arguments or {})
     for name in _RESERVED & given.keys():
         raise FieldError(f"chat_template_kwargs.{name}", "the server sets this name")
@@ -119,8 +123,7 @@ def render(
     given.setdefault("add_generation_prompt", not resume)
     found = read_template(template)
     messages = _fitted(found, conversation, tools, media_marker)
-    text = render_template(
-        found.compiled,
+    text = found.text(
         {
             "documents": None,
             **given,
@@ -162,24 +165,22 @@ def _read(template: str) -> Template:
         raise TemplateError("the model has none; set the parameter chat_template of the model")
     if len(source) > MOST_SOURCE:
         raise TemplateError(f"it has {len(source):,} characters; allowed are {MOST_SOURCE:,}")
-    compiled = compile_template(source)
-    return Template(source, compiled, **_capabilities(source, compiled))
+    found = Template(source, compile_template(source))
+    return replace(found, **_capabilities(found))
 
 
-def _capabilities(source: str, compiled: jinja2.Template) -> dict[str, bool]:
+def _capabilities(template: Template) -> dict[str, Any]:
     """Return the fields of Template that say what it can take, as keyword arguments.
 
     Each is found by rendering a small conversation: the text in question must appear. Raises TemplateError if
     the template exceeds a bound.
     """
-    from core_generate.chat.rendering import render_template
+    source = template.source
 
     def shows(messages: list[dict[str, Any]], tools: Any = None) -> bool:
         names = {"messages": messages, "tools": tools, "bos_token": "", "eos_token": ""}
         try:
-            text = render_template(
-                compiled, {"documents": None, "add_generation_prompt": True, **names}
-            )
+            text = template.text({"documents": None, "add_generation_prompt": True, **names})
         except TemplateError as error:
             if error.is_bound:
                 raise
