@@ -85,6 +85,10 @@ class Host:
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
 
+    def place_on(self, gpus: Sequence[int]) -> None:
+        """Place instances on these GPUs only. Call it before the first load."""
+        self.gpus = tuple(gpus)
+
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function that may block on a worker thread, and return its result.
 

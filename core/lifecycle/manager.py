@@ -52,6 +52,7 @@ class ModelManager(ModelIndex):
     clock          monotonic, in seconds
     endpoints      of the READY versions, for requests
     joining        adds and removes models that lie in other folders
+    place_on       place_on(gpus): a plugin restricts the GPUs of instances, in core_server_starting
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class ModelManager(ModelIndex):
             agree=agree,
         )
         super().__init__(catalog, host)
+        self.place_on = host.place_on
         self._operations = Operations(loop)
         self.joining = Joining(
             self._catalog,

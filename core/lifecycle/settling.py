@@ -51,7 +51,8 @@ def settled_config(
     if backend is not None and not options.disable_auto_complete_config:
         _complete(config, path, backend)
     configuration.normalise(config, backend.instances if backend else {}, gpus)
-    configuration.validate(config, plugins.formats(), gpus)
+    least = options.value("min_supported_compute_capability")
+    configuration.validate(config, plugins.formats(), gpus, least)
     refuse_scattered_sequences(config, options.workers)
     if backend is not None:
         warn_of_slips(config, backend)

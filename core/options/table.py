@@ -99,7 +99,7 @@ class Options:
         "Permit models with the same name in several repositories.")
     enable_peer_access: bool = _models(BOOL, True,
         "Permit GPUs to read each other's memory.",
-        idle="frameworks decide about peer access themselves")
+        idle="a plugin brings it (docs/operate/gpus.md)")
 
     allow_metrics: bool = _metrics(BOOL, True, "Serve metrics.")
     allow_gpu_metrics: bool = _metrics(BOOL, True, "Include GPUs in the metrics.",
@@ -141,7 +141,7 @@ class Options:
     cuda_virtual_address_size: dict[int, int] = _memory(device_pair("<integer>", read_int), {},
         "Most memory of one growable state on a GPU.", idle="there are no growable states")
     min_supported_compute_capability: float = _memory(FLOAT, 6.0,
-        "Oldest GPUs that are used.", idle="backends choose the GPUs that they can use")
+        "Oldest GPUs that are used.", idle="a plugin brings it (docs/operate/gpus.md)")
     buffer_manager_thread_count: int = _memory(integer(), 0,
         "Threads that copy tensors.", idle="tensors are copied by the thread that needs them")
     host_policy: dict[str, dict[str, str]] = _memory(settings("policy", owner_needed=True), {},
@@ -149,7 +149,7 @@ class Options:
         "policy.")
     model_load_gpu_limit: dict[int, float] = _memory(device_pair("<fraction>", read_float), {},
         "Share of a GPU's memory above which no model is loaded.",
-        idle="memory of GPUs is not watched")
+        idle="a plugin brings it (docs/operate/gpus.md)")
     request_memory_byte_size: int = _memory(integer(), 0,
         "Largest size in bytes of the requests and responses of all connections together. 0: half of the "
         "memory of the machine or container. One connection may hold as many bytes as are free. Workers "

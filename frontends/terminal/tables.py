@@ -156,13 +156,15 @@ def option_rows(options: Options) -> list[tuple[str, str]]:
         (f"rate_limit_resource[{i}]", f'{{"name":"{name}", "count":{count} "device":{device}}}')
         for i, (name, count, device) in enumerate(resources)
     ]
-    rows.append(("pinned_memory_pool_byte_size", str(options.pinned_memory_pool_byte_size)))
+    size = options.value("pinned_memory_pool_byte_size")  # a plugin may have these options
+    rows.append(("pinned_memory_pool_byte_size", str(size)))
     rows += [
         (f"cuda_memory_pool_byte_size{{{gpu}}}", str(size))
-        for gpu, size in sorted(options.cuda_memory_pool_byte_size.items())
+        for gpu, size in sorted(options.value("cuda_memory_pool_byte_size").items())
     ]
+    capability = options.value("min_supported_compute_capability")
     rows += [
-        ("min_supported_compute_capability", f"{options.min_supported_compute_capability:.1f}"),
+        ("min_supported_compute_capability", f"{capability:.1f}"),
         ("strict_readiness", str(int(options.strict_readiness))),
         ("exit_timeout", str(options.exit_timeout_secs)),
         ("cache_enabled", str(int(bool(options.cache_config)))),

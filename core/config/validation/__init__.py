@@ -16,7 +16,7 @@ from core.config.validation.batching import check_dynamic_batching
 from core.config.validation.ensemble import check_ensemble
 from core.config.validation.files import check_files
 from core.config.validation.general import check_general, check_metrics, check_response_cache
-from core.config.validation.instances import check_instance_groups
+from core.config.validation.instances import LEAST, check_instance_groups
 from core.config.validation.sequence import check_sequence_batching
 from core.config.validation.state import check_states
 from core.config.validation.tensors import check_tensors
@@ -37,13 +37,16 @@ def validate_source(config: ModelConfig, formats: Formats) -> None:
         rule()
 
 
-def validate(config: ModelConfig, formats: Formats, gpus: Sequence[int] = ()) -> None:
+def validate(
+    config: ModelConfig, formats: Formats, gpus: Sequence[int] = (), least: float = LEAST
+) -> None:
     """Raise CoreError(INVALID) for the first rule that a completed, normalised configuration breaks.
 
     formats   of the installed backends
     gpus      ids of the GPUs that instances may use
+    least     their smallest compute capability, for error texts
     """
-    for rule in _rules(config, formats, gpus):
+    for rule in _rules(config, formats, gpus, least):
         rule()
 
 
@@ -68,7 +71,9 @@ def _rules_of_source(config: ModelConfig, formats: Formats) -> Iterator[Rule]:
     yield partial(check_ensemble, config)
 
 
-def _rules(config: ModelConfig, formats: Formats, gpus: Sequence[int]) -> Iterator[Rule]:
+def _rules(
+    config: ModelConfig, formats: Formats, gpus: Sequence[int], least: float = LEAST
+) -> Iterator[Rule]:
     yield from _rules_of_source(config, formats)
     yield partial(_check_version_policy, config)
     if config.HasField("dynamic_batching"):
@@ -81,7 +86,7 @@ def _rules(config: ModelConfig, formats: Formats, gpus: Sequence[int]) -> Iterat
     yield partial(check_tensors, config)
     yield partial(check_batch_tensors, config)
     if not config.HasField("ensemble_scheduling"):
-        yield partial(check_instance_groups, config, gpus)
+        yield partial(check_instance_groups, config, gpus, least)
         yield partial(check_warmup, config)
 
 

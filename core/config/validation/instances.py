@@ -8,22 +8,27 @@ from core.config.formats import TENSORRT_PLAN
 from core.config.messages import ModelConfig, ModelInstanceGroup
 from core.errors import invalid
 
+LEAST = 6.0  # default compute capability
 
-def check_instance_groups(config: ModelConfig, gpus: Sequence[int]) -> None:
+
+def check_instance_groups(config: ModelConfig, gpus: Sequence[int], least: float) -> None:
     """Raise CoreError(INVALID) without groups, or if one has an unknown kind, wrong GPUs or a wrong profile.
 
-    gpus   ids of the GPUs that instances may use
+    gpus    ids of the GPUs that instances may use
+    least   their smallest compute capability, for the error text
     """
     if not config.instance_group:
         raise invalid(f"must specify one or more 'instance group's for {config.name}")
     for index, group in enumerate(config.instance_group):
         place = f"instance_group[{index}]"
         prefix = f"instance group {group.name} of model {config.name}"
-        _check_devices(group, gpus, prefix, place)
+        _check_devices(group, gpus, least, prefix, place)
         _check_profiles(group, config.platform, prefix, place)
 
 
-def _check_devices(group: ModelInstanceGroup, gpus: Sequence[int], prefix: str, place: str) -> None:
+def _check_devices(
+    group: ModelInstanceGroup, gpus: Sequence[int], least: float, prefix: str, place: str
+) -> None:
     if group.kind not in ModelInstanceGroup.Kind.values():
         known = ", ".join(ModelInstanceGroup.Kind.keys())
         raise invalid(f"{prefix} has unexpected kind {group.kind}: {place}.kind; there are {known}")
@@ -43,7 +48,7 @@ def _check_devices(group: ModelInstanceGroup, gpus: Sequence[int], prefix: str, 
             known = ", ".join(str(each) for each in sorted(gpus)) or "none"
             raise invalid(
                 f"{prefix} specifies invalid or unsupported gpu id {gpu}. GPUs with at least the "
-                f"minimum required CUDA compute compatibility of 6.000000 are: {known}; "
+                f"minimum required CUDA compute compatibility of {least:.6f} are: {known}; "
                 f"{place}.gpus[{index}]"
             )
 

@@ -1,0 +1,106 @@
+"""CudaDriver: what the driver of NVIDIA tells of the GPUs of this process, and access between them.
+
+It needs no other library of CUDA. GPUs have the numbers that frameworks give them: CUDA_VISIBLE_DEVICES and
+CUDA_DEVICE_ORDER apply. Only `enable_access` and `retain` touch a context; everything else takes no memory of
+a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import uuid
+from typing import Any
+
+_MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…
+_ALREADY_ENABLED = 704  # CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+_NAME_BYTES = 256
+
+
+class DriverError(Exception):
+    """An error of the driver, or its absence."""
+
+
+def open_driver() -> CudaDriver:
+    """Load the driver's library and start it. Raises DriverError without one. Not before a fork."""
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise DriverError(str(error)) from error
+    return CudaDriver(library)
+
+
+class CudaDriver:
+    """The driver. Thread-safe. Methods raise DriverError.
+
+    library   libcuda, as ctypes.CDLL loads it
+    count     number of GPUs that this process sees
+    """
+
+    def __init__(self, library: Any):
+        self._library = library
+        self._call("cuInit", 0)
+        count = ctypes.c_int()
+        self._call("cuDeviceGetCount", ctypes.byref(count))
+        self.count = count.value
+
+    def name(self, number: int) -> str:
+        """Return the product name of a GPU."""
+        found = ctypes.create_string_buffer(_NAME_BYTES)
+        self._call("cuDeviceGetName", found, _NAME_BYTES, number)
+        return found.value.decode(errors="replace")
+
+    def uuid(self, number: int) -> str:
+        """Return the UUID of a GPU, or of the MIG part that this process sees, without "GPU-" or "MIG-"."""
+        found = ctypes.create_string_buffer(16)
+        self._call("cuDeviceGetUuid_v2", found, number)
+        return str(uuid.UUID(bytes=found.raw))
+
+    def capability(self, number: int) -> tuple[int, int]:
+        """Return the compute capability of a GPU: major and minor."""
+        return self._attribute(number, _MAJOR), self._attribute(number, _MINOR)
+
+    def can_access(self, number: int, peer: int) -> bool:
+        """Return whether the machine lets a GPU read the memory of another one directly."""
+        found = ctypes.c_int()
+        self._call("cuDeviceCanAccessPeer", ctypes.byref(found), number, peer)
+        return bool(found.value)
+
+    def in_use(self, number: int) -> bool:
+        """Return whether this process has the primary context of a GPU, which frameworks share."""
+        flags, active = ctypes.c_uint(), ctypes.c_int()
+        self._call("cuDevicePrimaryCtxGetState", number, ctypes.byref(flags), ctypes.byref(active))
+        return bool(active.value)
+
+    def retain(self, number: int) -> ctypes.c_void_p:
+        """Return the primary context of a GPU, created if needed, and keep it until `release`."""
+        context = ctypes.c_void_p()
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), number)
+        return context
+
+    def release(self, number: int) -> None:
+        self._call("cuDevicePrimaryCtxRelease_v2", number)
+
+    def enable_access(self, context: ctypes.c_void_p, peer: ctypes.c_void_p) -> None:
+        """Let the GPU of a context read the memory of the peer's. No error if it already can."""
+        self._call("cuCtxPushCurrent_v2", context)
+        try:
+            self._call("cuCtxEnablePeerAccess", peer, 0, accepted=_ALREADY_ENABLED)
+        finally:
+            self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def _attribute(self, number: int, attribute: int) -> int:
+        found = ctypes.c_int()
+        self._call("cuDeviceGetAttribute", ctypes.byref(found), attribute, number)
+        return found.value
+
+    def _call(self, name: str, *arguments: Any, accepted: int = 0) -> None:
+        """Call a function of the library. `accepted` is a status that is no error, besides 0."""
+        try:
+            status = getattr(self._library, name)(*arguments)
+        except AttributeError:
+            raise DriverError(f"the driver is too old: it has no function {name}") from None
+        if status not in (0, accepted):
+            text = ctypes.c_char_p()
+            self._library.cuGetErrorString(status, ctypes.byref(text))
+            reason = text.value.decode() if text.value else f"error {status}"
+            raise DriverError(f"{name}: {reason}")
