@@ -53,16 +53,20 @@ class AotiProgram(Program):
         return list(self._loader.boxed_run(given))
 
 
-def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
+def open_aoti(
+    path: Path, device: Any, model: str, runners: int, *, captured: bool = False
+) -> AotiProgram:
     """Load a package. torch unpacks its library into the temporary folder, where it stays.
 
     device    a torch.device, None for the one that the package is compiled for
     runners   maximum number of concurrent runs
+    captured  whether CUDA graphs of its runs are captured; it then runs on one thread only
     Raises CoreError with the file, the reason and advice.
     """
     index = device.index if device is not None and device.type == "cuda" else -1
     try:
-        loader = torch._C._aoti.AOTIModelPackageLoader(str(path), "model", False, runners, index)
+        count = 1 if captured else runners
+        loader = torch._C._aoti.AOTIModelPackageLoader(str(path), "model", captured, count, index)
         metadata = loader.get_metadata()
         arguments = arguments_of(path)
     except Exception as error:

@@ -54,6 +54,14 @@ class TorchModel(Model):
         torch = import_torch()
         self.parameters = Parameters(self.config)
         self.parameters.check()
+        cuda = self.config.optimization.cuda
+        self.graphs = bool(cuda.graphs)
+        if cuda.graph_spec:
+            logger.warning(
+                "model '%s': optimization.cuda.graph_spec has no effect: backend 'pytorch' captures a graph "
+                "for each shape that it runs",
+                self.name,
+            )
         self._source: Any = None
         if self.config.runtime.endswith(".py"):
             from backend_pytorch.module import ModuleSource, files_of
@@ -115,9 +123,11 @@ class TorchModel(Model):
 
         # The instances of the largest group can run the package at once.
         runners = max([1, *(group.count for group in self.config.instance_group)])
-        return open_aoti(self._file, target, self.name, runners)
+        return open_aoti(self._file, target, self.name, runners, captured=self.graphs)
 
     def _shares(self, program: Program) -> bool:
+        if self.graphs and program.kind == "AOTInductor":
+            return False  # it is loaded for one thread, which captures it
         asked = self.parameters.boolean("ENABLE_WEIGHT_SHARING")
         if asked is not None:
             return asked

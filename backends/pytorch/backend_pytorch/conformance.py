@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from backend_pytorch import backend
 
+# Tests on a GPU also need one that core sees.
+GPU = {"gpu"} if torch.cuda.is_available() else set()
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 INDEX = np.array([[0], [2], [1], [0]], np.int64)
 PICK = """
@@ -75,7 +77,7 @@ def script(module: nn.Module, path: Path) -> None:
 
 
 class TestTorchScript(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "strings"}
+    supports = {"batching", "cpu", "dynamic_shape", "strings"} | GPU
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
@@ -101,7 +103,7 @@ class TestTorchScript(BackendConformance):
 
 
 class TestModuleInPython(BackendConformance):
-    supports = {"batching", "cpu"}
+    supports = {"batching", "cpu"} | GPU
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
@@ -126,7 +128,7 @@ def exported() -> bytes:
 
 
 class TestExported(BackendConformance):
-    supports = {"batching", "cpu"}
+    supports = {"batching", "cpu"} | GPU
     loads = 20
 
     @pytest.fixture

@@ -24,12 +24,11 @@ from core.backend import Device
 from core.devices import dlpack
 
 
-def streams_of(device: Device, program: Any) -> DeviceStreams:
+def streams_of(device: Device, program: Any, *, polls: bool = False) -> DeviceStreams:
     """Return the streams of an instance: on its GPU, or on every GPU for a model that places itself."""
-    if device.kind == "GPU":
-        found = torch.device("cuda", device.id)
-        return DeviceStreams(found, every_gpu=False, waits=program.keeps_outputs)
-    return DeviceStreams(_home(program), every_gpu=True, waits=program.keeps_outputs)
+    single = device.kind == "GPU"
+    found = torch.device("cuda", device.id) if single else _home(program)
+    return DeviceStreams(found, every_gpu=not single, waits=program.keeps_outputs, polls=polls)
 
 
 def _home(program: Any) -> Any:
@@ -49,11 +48,13 @@ class DeviceStreams:
     place       the same device in DLPack, None for the CPU
     every_gpu   make streams on every GPU of the process
     waits       outputs are copied before the next batch computes, because it may write to them
+    polls       a thread that waits for a batch keeps a core busy instead of sleeping
     Not thread-safe, except for `Mark.wait`.
     """
 
-    def __init__(self, device: Any, *, every_gpu: bool, waits: bool):
+    def __init__(self, device: Any, *, every_gpu: bool, waits: bool, polls: bool = False):
         self.device = device
+        self._sleeps = not polls
         self._kind = dlpack.ROCM if torch.version.hip else dlpack.CUDA
         self.place = (self._kind, device.index) if device.type == "cuda" else None
         numbers = range(torch.cuda.device_count()) if every_gpu else [device.index]
@@ -173,7 +174,7 @@ class DeviceStreams:
         """Return a mark after all work that is queued so far on the streams of results."""
         events = []
         for stream in self._results.values():
-            event = torch.cuda.Event(blocking=True)  # a waiting thread sleeps instead of polling
+            event = torch.cuda.Event(blocking=self._sleeps)
             event.record(stream)
             events.append(event)
         return Mark(events)

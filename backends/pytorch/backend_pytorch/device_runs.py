@@ -164,7 +164,8 @@ def device_runs(
     scalar_inputs     names of inputs without a dimension for the program
     """
     config = instance.model.config
-    streams = cuda.streams_of(instance.device, program)
+    polls = config.optimization.cuda.busy_wait_events
+    streams = cuda.streams_of(instance.device, program, polls=polls)
     states = [state.output_name for state in config.sequence_batching.state]
     text = dtypes.BYTES.number
     feed = DeviceFeed(

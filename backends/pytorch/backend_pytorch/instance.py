@@ -77,7 +77,16 @@ class TorchInstance(ModelInstance):
             self.memory = "device" if self._runs.takes_device else "host"
         elif program.kind == "Python":
             self.placement = "thread"
+        self._run = self._runner()
         self._plain = self._make_plain()
+
+    def _runner(self) -> Callable[[Any], Any]:
+        """Return the function that runs the program, through CUDA graphs if the configuration says so."""
+        if self.device.kind != "GPU" or self._runs is None or not self.model.graphs:
+            return self._program.run
+        from backend_pytorch.graphs import CapturedRuns
+
+        return CapturedRuns(self._program, self.model.name).run
 
     def _make_plain(self) -> PlainRun | None:
         """Return a PlainRun, or None if it cannot run the model.
@@ -148,7 +157,7 @@ class TorchInstance(ModelInstance):
         tensors   inputs by name
         Raises CoreError for an output that does not fit the configuration.
         """
-        return self._picked(self._program.run(self._arguments(tensors)), batch.wanted(self._names))
+        return self._picked(self._run(self._arguments(tensors)), batch.wanted(self._names))
 
     def _tensors(self, batch: Batch) -> dict[str, Any]:
         given = {name: batch[name] for name in batch}
@@ -255,7 +264,7 @@ class TorchInstance(ModelInstance):
         """Complete the batches on GPUs, and release the program. The model keeps a program that is shared."""
         if self._runs is not None:
             self._runs.close()
-        self._program = self._runs = self._plain = None  # type: ignore[assignment]
+        self._program = self._runs = self._plain = self._run = None  # type: ignore[assignment]
 
 
 def _datatypes(config: Any, names: list[str]) -> dict[str, Any]:

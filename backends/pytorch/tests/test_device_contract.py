@@ -17,7 +17,7 @@ class TestOnFakeGpu(OfTorchScript):
 
         monkeypatch.setattr(
             "backend_pytorch.cuda.streams_of",
-            lambda device, program: fake_streams(gpu, program.keeps_outputs),
+            lambda device, program, polls: fake_streams(gpu, program.keeps_outputs),
         )
         device = property(lambda instance: instance._device, placed)
         monkeypatch.setattr(TorchInstance, "device", device)

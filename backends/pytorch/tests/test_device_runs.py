@@ -27,7 +27,7 @@ def streams(monkeypatch, fake_streams):
     made = []
     gpu = FakeDevice()
 
-    def streams_of(device, program):
+    def streams_of(device, program, polls):
         made.append(fake_streams(gpu, program.keeps_outputs))
         return made[-1]
 

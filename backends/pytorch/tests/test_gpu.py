@@ -169,3 +169,82 @@ def test_arrays_of_another_gpu_are_copied_between_gpus(server):
 
     assert server.infer("more", {"x": x})["y"].tolist() == (x + 1).tolist()
     assert copies(lambda: server.infer("more", {"x": x}))[0] == 0
+
+
+# CUDA graphs ----------------------------------------------------------------------------------
+
+GRAPHS = "optimization { cuda { graphs: true } } "
+
+
+def launched(ask):
+    """Return how many graphs the profiler sees launched during a call."""
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profiler:
+        ask()
+        torch.cuda.synchronize()
+    return sum(event.name == "cudaGraphLaunch" for event in profiler.events())
+
+
+def test_graphs_give_the_answers_of_the_module(serve, modules, io):
+    torch.manual_seed(5)
+    network = modules.Convolutions().eval()
+    config = "max_batch_size: 8 " + io("input", ("x", "FP32", "1, 4, 4"))
+    config += io("output", ("y", "FP32", 64)) + GRAPHS + instances("KIND_GPU")
+    model = serve(network, config)
+    random = np.random.default_rng(1)
+    inputs = [random.standard_normal((1 + n % 3, 1, 4, 4)).astype(np.float32) for n in range(40)]
+
+    found = [model(x=x)["y"] for x in inputs]
+
+    network.cpu()
+    for x, y in zip(inputs, found, strict=True):
+        with torch.no_grad():
+            expected = network(torch.from_numpy(x)).numpy()
+        np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-4)
+    assert launched(lambda: model(x=inputs[0])) == 1
+
+
+def test_answers_of_graphs_do_not_change_under_later_requests(serve, modules, io):
+    config = "max_batch_size: 8 " + io("input", ("x", "FP32", 3)) + io("output", ("y", "FP32", 3))
+    model = serve(modules.Identity(), config + GRAPHS + instances("KIND_GPU", 2))
+    inputs = [np.full((1 + n % 4, 3), n, np.float32) for n in range(200)]
+
+    answers = model.together(*({"x": x} for x in inputs))
+
+    for x, answer in zip(inputs, answers, strict=True):
+        assert np.array_equal(answer["y"], x)
+
+
+def test_a_model_that_reads_a_tensor_on_the_host_runs_without_graphs(serve, io, caplog):
+    code = (
+        "import torch\n"
+        "class Reads(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return x + 1 if x.sum().item() > 0 else x - 1\n"
+    )
+    model = serve(
+        lambda folder: (folder / "model.py").write_text(code),
+        'backend: "pytorch" runtime: "model.py" '
+        + io("input", ("x", "FP32", 3))
+        + io("output", ("y", "FP32", 3))
+        + GRAPHS
+        + instances("KIND_GPU"),
+    )
+
+    found = [model(x=np.full(3, sign, np.float32))["y"][0] for sign in [1, -1] * 5]
+
+    assert found == [2, -2] * 5
+    assert "runs without CUDA graphs: " in caplog.text
+
+
+def test_an_exported_program_is_captured(serve, modules, export):
+    model = serve(
+        lambda folder: export(modules.Convolutions(), folder / "model.pt2", torch.ones(2, 1, 4, 4)),
+        GRAPHS + instances("KIND_GPU"),
+    )
+    x = np.ones((2, 1, 4, 4), np.float32)
+
+    first = [model(x=x)["OUTPUT__0"] for _ in range(8)]
+
+    assert all(np.array_equal(each, first[0]) for each in first)
+    assert launched(lambda: model(x=x)) == 1
