@@ -1,8 +1,11 @@
-"""python -m benchmarks.backends.gpu, in the parts that need no GPU."""
+"""python -m benchmarks.gpu, in the parts that need no GPU."""
+
+import json
 
 import pytest
 
-from benchmarks.backends import gpu
+from benchmarks.gpu import __main__ as program
+from benchmarks.gpu import page, timeline
 
 
 def event(kind, name, start, end):
@@ -22,25 +25,57 @@ EVENTS = [
 
 @pytest.mark.parametrize(("direction", "share"), [("HtoD", 0.6), ("DtoH", 0.0), ("DtoD", 0.0)])
 def test_the_overlap_is_the_time_of_copies_in_which_a_kernel_ran(direction, share):
-    assert gpu.overlap(EVENTS, direction) == pytest.approx(share)
+    assert timeline.overlap(EVENTS, direction) == pytest.approx(share)
+
+
+def test_copies_are_counted_by_direction():
+    assert timeline.copies(EVENTS) == {"HtoD": 2, "DtoD": 0, "DtoH": 1}
 
 
 def test_without_a_gpu_it_reports_so_and_measures_nothing(monkeypatch, capsys):
-    monkeypatch.setattr(gpu, "reason", lambda: "torch finds no GPU that it can use")
+    monkeypatch.setattr(program, "reason", lambda: "torch finds no GPU that it can use")
 
-    assert gpu.main([]) == 1
-    told = capsys.readouterr().err
-    assert told == (
+    assert program.main([]) == 1
+    assert capsys.readouterr().err == (
         "nothing is measured: torch finds no GPU that it can use; this benchmark needs a GPU\n"
     )
 
 
-def test_the_network_has_the_shape_of_resnet_50():
+def test_an_unknown_section_is_refused_with_the_known_ones(capsys):
+    with pytest.raises(SystemExit):
+        program.main(["modles"])
+
+    assert "no section 'modles'; choose from models, overlap" in capsys.readouterr().err
+
+
+def test_the_page_shows_rows_and_errors(tmp_path):
+    found = {"section": "chains", "gpu": "H100 <1>", "torch": "2.11", "seconds": 3.2}
+    found |= {"rows": [{"chain": "bls", "DtoH": 0, "ratio": 0.9512}], "error": "it ended"}
+    (tmp_path / "chains.json").write_text(json.dumps(found))
+
+    page.write(tmp_path)
+
+    text = (tmp_path / "index.html").read_text()
+    assert "H100 &lt;1&gt;" in text and "<td>0.951</td>" in text and "it ended" in text
+
+
+def test_the_networks_have_the_shapes_of_resnet_50_and_bert():
     torch = pytest.importorskip("torch")
+    from benchmarks.gpu import networks
 
+    sizes = {}
     with torch.device("meta"):
-        network = gpu.network()
-        found = network.eval()(torch.ones(2, 3, gpu.SIDE, gpu.SIDE))
+        for network in networks.NETWORKS:
+            module = network.make().eval()
+            found = module(
+                network.sample(2)
+                .to("meta")
+                .to(next(module.parameters()).dtype if network.name == "resnet50" else torch.int64)
+            )
+            sizes[network.name] = (
+                tuple(found.shape),
+                sum(each.numel() for each in module.parameters()),
+            )
 
-    assert found.shape == (2, gpu.CLASSES)
-    assert sum(each.numel() for each in network.parameters()) == 25_557_032
+    assert sizes["resnet50"] == ((2, networks.CLASSES), 25_557_032)
+    assert sizes["encoder"] == ((2, networks.WIDTH), 108_495_360)

@@ -1,0 +1,1 @@
+"""What the server does on a GPU, beside bare loops: python -m benchmarks.gpu."""

@@ -1,0 +1,135 @@
+"""PyTorch models in each format, batch size and number of instances, beside a bare loop of the same file.
+
+The loop has CUDA graphs and overlapped copies. The server gets batches in host memory from CLIENTS threads in
+this process, each sending its next batch after the previous answer. Both take turns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.gpu.bare import BareLoop
+from benchmarks.gpu.networks import FORMATS, MOST_ROWS, NETWORKS, Network, file_of, loaded
+
+CLIENTS = 4  # for each instance: one batch computes, one is copied, the others wait
+BATCHES = (1, 8, 64)
+INSTANCES = (2, 8)
+CONFIG = """backend: "pytorch"
+max_batch_size: {rows}
+instance_group [ {{ kind: KIND_GPU count: {count} }} ]
+optimization {{ cuda {{ graphs: true }} }}
+"""
+
+
+def measure(folder: Path, seconds: float, rounds: int) -> Iterator[dict[str, Any]]:
+    """Yield a row of the table for each case. `folder` may hold packages: see networks.file_of."""
+    for network in NETWORKS:
+        for kind in FORMATS:
+            more = INSTANCES if kind == "torchscript" else ()
+            for count in (1, *more):
+                batches = BATCHES if count == 1 else (8,)
+                yield from _case(folder, network, kind, count, batches, seconds, rounds)
+
+
+def _case(
+    folder: Path,
+    network: Network,
+    kind: str,
+    count: int,
+    batches: tuple[int, ...],
+    seconds: float,
+    rounds: int,
+) -> Iterator[dict[str, Any]]:
+    import core
+
+    file = file_of(network, kind, folder / f"{network.name}-{kind}", "cuda")
+    repository = folder / f"serve-{network.name}-{kind}-{count}"
+    write(repository, network, kind, count, file)
+    run = loaded(network, kind, file, "cuda")
+    with core.Server(model_repository=str(repository)) as server:
+        for rows in batches:
+            row: dict[str, Any] = {"network": network.name, "format": kind, "instances": count}
+            row |= {"batch": rows}
+            try:
+                row |= _compared(server, network, run, rows, count, seconds, rounds)
+            except Exception as error:  # the other rows are measured
+                row["error"] = f"{type(error).__name__}: {error}"[:500]
+            yield row
+
+
+def write(repository: Path, network: Network, kind: str, count: int, file: Path) -> None:
+    """Write a repository with one model: the file, and a configuration with graphs."""
+    version = repository / network.name / "1"
+    version.mkdir(parents=True)
+    (version / file.name).symlink_to(file.resolve())
+    runtime = 'runtime: "model.py"\n' if kind == "module" else ""
+    config = CONFIG.format(rows=MOST_ROWS, count=count) + runtime + network.inputs
+    (repository / network.name / "config.pbtxt").write_text(config)
+
+
+def _compared(
+    server: Any, network: Network, run: Any, rows: int, count: int, seconds: float, rounds: int
+) -> dict[str, Any]:
+    host = network.sample(rows)
+    loop = BareLoop(run, host)
+    inputs = {"INPUT__0": host.numpy()}
+
+    def ask() -> Any:
+        return server.infer(network.name, inputs)
+
+    clients = CLIENTS * count
+    served(ask, 0.3, clients, rows)
+    turns = [(loop.rate(seconds), served(ask, seconds, clients, rows)) for _ in range(rounds)]
+    alone = [_latency(loop, ask) for _ in range(rounds)]
+    return {
+        "bare_per_s": median(bare for bare, _ in turns),
+        "served_per_s": median(each for _, each in turns),
+        "ratio": median(each / bare for bare, each in turns),
+        "bare_p50_ms": 1e3 * median(bare for bare, _ in alone),
+        "added_p50_ms": 1e3 * median(each - bare for bare, each in alone),
+        "largest_difference": _difference(ask, run, host),
+    }
+
+
+def served(ask: Any, seconds: float, clients: int, rows: int) -> float:
+    """Return rows per second of clients that each send a batch after the previous answer."""
+    with ThreadPoolExecutor(clients) as pool:
+        begin = time.perf_counter()
+        end = begin + seconds
+
+        def client(_: int) -> int:
+            count = 0
+            while time.perf_counter() < end:
+                ask()
+                count += 1
+            return count
+
+        runs = sum(pool.map(client, range(clients)))
+        return runs * rows / (time.perf_counter() - begin)
+
+
+def _latency(loop: BareLoop, ask: Any, count: int = 60) -> tuple[float, float]:
+    """Return the median seconds of single batches: of the loop, and of the server."""
+    bare = median(loop.latencies(count))
+    found = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        ask()
+        found.append(time.perf_counter() - begin)
+    return bare, median(found)
+
+
+def _difference(ask: Any, run: Any, host: Any) -> float:
+    """Return the largest difference of an element between the server and the program."""
+    import torch
+
+    with torch.inference_mode():
+        found = run(host.cuda())
+    bare = found[0] if isinstance(found, list | tuple) else found
+    answer = torch.from_numpy(ask()["OUTPUT__0"])
+    return float((answer.float() - bare.cpu().float()).abs().max())
