@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,10 +20,11 @@ from benchmarks.gpu.networks import FORMATS, MOST_ROWS, NETWORKS, Network, file_
 CLIENTS = 4  # for each instance: one batch computes, one is copied, the others wait
 BATCHES = (1, 8, 64)
 INSTANCES = (2, 8)
+PARTS = ("queue", "compute_input", "compute_infer", "compute_output")
 CONFIG = """backend: "pytorch"
 max_batch_size: {rows}
 instance_group [ {{ kind: KIND_GPU count: {count} }} ]
-optimization {{ cuda {{ graphs: true }} }}
+optimization {{ cuda {{ graphs: true busy_wait_events: {polls} }} }}
 """
 
 
@@ -30,31 +32,38 @@ def measure(folder: Path, seconds: float, rounds: int) -> Iterator[dict[str, Any
     """Yield a row of the table for each case. `folder` may hold packages: see networks.file_of."""
     for network in NETWORKS:
         for kind in FORMATS:
-            more = INSTANCES if kind == "torchscript" else ()
-            for count in (1, *more):
-                batches = BATCHES if count == 1 else (8,)
-                yield from _case(folder, network, kind, count, batches, seconds, rounds)
+            cases = [Case(kind)]
+            if kind == "torchscript":
+                cases += [Case(kind, count, batches=(8,)) for count in INSTANCES]
+                cases += [Case(kind, polls=True, batches=(1, 8))]
+            for case in cases:
+                yield from _measured(folder, network, case, seconds, rounds)
 
 
-def _case(
-    folder: Path,
-    network: Network,
-    kind: str,
-    count: int,
-    batches: tuple[int, ...],
-    seconds: float,
-    rounds: int,
+@dataclass(frozen=True)
+class Case:
+    """A model of the server. polls: busy_wait_events"""
+
+    kind: str
+    instances: int = 1
+    polls: bool = False
+    batches: tuple[int, ...] = BATCHES
+
+
+def _measured(
+    folder: Path, network: Network, case: Case, seconds: float, rounds: int
 ) -> Iterator[dict[str, Any]]:
     import core
 
+    kind, count = case.kind, case.instances
     file = file_of(network, kind, folder / f"{network.name}-{kind}", "cuda")
-    repository = folder / f"serve-{network.name}-{kind}-{count}"
-    write(repository, network, kind, count, file)
+    repository = folder / f"serve-{network.name}-{kind}-{count}-{case.polls}"
+    write(repository, network, kind, count, file, polls=case.polls)
     run = loaded(network, kind, file, "cuda")
     with core.Server(model_repository=str(repository)) as server:
-        for rows in batches:
+        for rows in case.batches:
             row: dict[str, Any] = {"network": network.name, "format": kind, "instances": count}
-            row |= {"batch": rows}
+            row |= {"polls": case.polls, "batch": rows}
             try:
                 row |= _compared(server, network, run, rows, count, seconds, rounds)
             except Exception as error:  # the other rows are measured
@@ -62,13 +71,19 @@ def _case(
             yield row
 
 
-def write(repository: Path, network: Network, kind: str, count: int, file: Path) -> None:
+def write(
+    repository: Path, network: Network, kind: str, count: int, file: Path, *, polls: bool = False
+) -> None:
     """Write a repository with one model: the file, and a configuration with graphs."""
     version = repository / network.name / "1"
     version.mkdir(parents=True)
     (version / file.name).symlink_to(file.resolve())
     runtime = 'runtime: "model.py"\n' if kind == "module" else ""
-    config = CONFIG.format(rows=MOST_ROWS, count=count) + runtime + network.inputs
+    config = (
+        CONFIG.format(rows=MOST_ROWS, count=count, polls=str(polls).lower())
+        + runtime
+        + network.inputs
+    )
     (repository / network.name / "config.pbtxt").write_text(config)
 
 
@@ -85,15 +100,26 @@ def _compared(
     clients = CLIENTS * count
     served(ask, 0.3, clients, rows)
     turns = [(loop.rate(seconds), served(ask, seconds, clients, rows)) for _ in range(rounds)]
+    before = _parts(server, network.name)
     alone = [_latency(loop, ask) for _ in range(rounds)]
+    after = _parts(server, network.name)
+    requests = after["requests"] - before["requests"]
     return {
         "bare_per_s": median(bare for bare, _ in turns),
         "served_per_s": median(each for _, each in turns),
         "ratio": median(each / bare for bare, each in turns),
         "bare_p50_ms": 1e3 * median(bare for bare, _ in alone),
         "added_p50_ms": 1e3 * median(each - bare for bare, each in alone),
+        **{f"{part}_us": (after[part] - before[part]) / requests / 1e3 for part in PARTS},
         "largest_difference": _difference(ask, run, host),
     }
+
+
+def _parts(server: Any, model: str) -> dict[str, int]:
+    """Return the number of requests of a model so far, and the nanoseconds of each part of their way."""
+    (found,) = server.statistics(model)
+    stats = found["inference_stats"]
+    return {"requests": stats["success"]["count"], **{part: stats[part]["ns"] for part in PARTS}}
 
 
 def served(ask: Any, seconds: float, clients: int, rows: int) -> float:
