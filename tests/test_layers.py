@@ -85,6 +85,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/console": ("frontends.commands.explain", "frontends.http", "frontends.shared"),
     "plugins/keda": ("frontends.grpc",),
     "plugins/tfserving": ("frontends.grpc", "frontends.http"),
+    "plugins/traffic": ("frontends.grpc.options", "frontends.http"),
     "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
     "plugins/tritonserver": ("frontends.in_process", "frontends.metrics.text"),

@@ -79,9 +79,7 @@ class ModelManager(ModelIndex):
             needs_config=options.disable_auto_complete_config,
             namespacing=options.model_namespacing,
         )
-        self.endpoints = EndpointTable(
-            lambda name, version: self.resolve(name, version).chain.handler
-        )
+        self.endpoints = EndpointTable(self.missing_endpoint)
         host = Host(
             options,
             loop,

@@ -13,6 +13,7 @@ from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_registry import ModelRegistry
 from core.lifecycle.progress import seconds
 from core.lifecycle.version import ModelVersion
+from core.pipeline.endpoint import ModelEndpoint
 from core.repository import Catalog
 from core.repository.catalog import DUPLICATE
 from core.repository.names import name_of, namespace_of
@@ -75,6 +76,13 @@ class ModelIndex:
         raise unavailable(
             f"Request for unknown model: '{name}' version {version} is not at ready state"
         )
+
+    def missing_endpoint(self, name: str, version: int) -> ModelEndpoint:
+        """Return the endpoint of a version that the table has not under `name`. Raises as `resolve` does."""
+        found = self.resolve(name, version)
+        if version == NEWEST and found.state == "READY" and found.key != name:
+            return self._host.endpoints.find(found.key, NEWEST)
+        return found.chain.handler
 
     def _only(self, name: str) -> ManagedModel | None:
         """Return the one model that a name without namespace means, or None if there is none.

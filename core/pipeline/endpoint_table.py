@@ -19,10 +19,15 @@ class EndpointTable:
 
     missing   called with name and version if the table has no entry: raises CoreError that says why, or
               returns an endpoint
+    front     (name, endpoints by number) → what answers requests without a version, or None for the newest
+              version; a plugin may set it
     """
 
     def __init__(self, missing: Callable[[str, int], ModelEndpoint]):
         self._missing = missing
+        self.front: Callable[[str, dict[int, ModelEndpoint]], ModelEndpoint | None] = (
+            lambda name, endpoints: None
+        )
         self._newest: dict[str, ModelEndpoint] = {}
         self._numbered: dict[tuple[str, int], ModelEndpoint] = {}
         self._numbers: dict[str, tuple[int, ...]] = {}  # the versions of each model in _numbered
@@ -42,4 +47,8 @@ class EndpointTable:
             self._numbered[name, number] = endpoint
         if endpoints:
             self._numbers[name] = tuple(endpoints)
-            self._newest[name] = endpoints[max(endpoints)]
+            self._newest[name] = self.front(name, endpoints) or endpoints[max(endpoints)]
+
+    def renew(self, name: str) -> None:
+        """Ask `front` again, with the versions of a model that serve."""
+        self.put(name, {each: self._numbered[name, each] for each in self._numbers.get(name, ())})

@@ -240,3 +240,14 @@ def test_a_key_has_its_parts_and_equals_its_text():
     assert (key, key.namespace, key.name) == ("/a::b::c::d", "/a::b", "c::d")
     assert (name_of(key), namespace_of(key)) == ("c::d", "/a::b")
     assert (name_of("m"), namespace_of("m"), key_of(None, "m")) == ("m", None, "m")
+
+
+async def test_a_front_answers_for_the_name_without_a_namespace_too(spaced):
+    manager = await spaced()
+    key = next(each.key for each in manager.versions() if each.name == "only")
+    front = manager.endpoints.find("calls_m", 1)
+    manager.endpoints.front = lambda name, endpoints: front
+    manager.endpoints.renew(key)
+
+    assert [manager.endpoints.find(name, -1) for name in (key, "only")] == [front, front]
+    assert manager.endpoints.find("only", 1) is manager.endpoints.find(key, 1) is not front

@@ -71,3 +71,34 @@ def test_the_missing_callback_may_return_an_endpoint(endpoint):
 
 def test_an_endpoint_has_the_signature_of_its_model(endpoint, signature):
     assert endpoint().signature == signature(TEXT)
+
+
+def test_a_front_stands_before_the_versions_of_its_model(endpoints, endpoint):
+    one, two, three, front = (endpoint() for _ in range(4))
+    asked = []
+
+    def choose(name, versions):
+        asked.append((name, versions))
+        return front if name == "m" else None
+
+    endpoints.front = choose
+    endpoints.put("m", {1: one, 2: two})
+    endpoints.put("other", {1: three})
+
+    assert endpoints.find("m", NEWEST) is front
+    assert [endpoints.find("m", number) for number in (1, 2)] == [one, two]
+    assert endpoints.find("other", NEWEST) is three
+    assert asked == [("m", {1: one, 2: two}), ("other", {1: three})]
+
+
+def test_a_front_is_asked_again_for_the_versions_that_serve(endpoints, endpoint):
+    one, two = endpoint(), endpoint()
+    endpoints.put("m", {1: one, 2: two})
+    endpoints.front = lambda name, versions: versions[1]
+
+    assert endpoints.find("m", NEWEST) is two
+    endpoints.renew("m")
+    endpoints.renew("unknown")
+
+    assert endpoints.find("m", NEWEST) is one
+    assert [endpoints.find("m", number) for number in (1, 2)] == [one, two]

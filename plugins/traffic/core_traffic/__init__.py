@@ -1,0 +1,59 @@
+"""Traffic by version: which version of a model answers requests that name none. server.py begins it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+import core
+
+if TYPE_CHECKING:
+    from core.governing import ModelVersion
+    from core.options import Options
+    from core.server import InferenceServer
+    from core_traffic.metrics import TrafficMetrics
+    from core_traffic.server import ServerTraffic
+
+# Servers of one process. Keys are objects of a server that core passes to the hooks.
+_metrics: dict[int, TrafficMetrics] = {}
+_traffic: dict[int, ServerTraffic] = {}
+
+
+@core.hookimpl
+def core_open_metric_source(options: Options) -> TrafficMetrics:
+    from core_traffic.metrics import TrafficMetrics
+
+    _metrics[id(options)] = found = TrafficMetrics()
+    return found
+
+
+@core.hookimpl
+def core_server_starting(server: InferenceServer) -> None:
+    """Put the traffic of the server before its endpoints; add its control operations and its route."""
+    from core.governing import KNOWN
+    from core_traffic import routes
+    from core_traffic.control import TrafficControl
+    from core_traffic.server import ServerTraffic
+    from core_traffic.settings import PARAMETER
+
+    if PARAMETER not in KNOWN:
+        KNOWN.append(PARAMETER)  # core does not warn of it
+    traffic = _traffic[id(server.models)] = ServerTraffic(server)
+    if (metrics := _metrics.pop(id(server.options), None)) is not None:
+        metrics.models = traffic.models.values()
+    routes.add_to(server, server.control.add(TrafficControl(traffic)))
+
+
+@core.hookimpl
+def core_around_load(
+    version: ModelVersion, server: Any
+) -> AbstractAsyncContextManager[object] | None:
+    """Refuse a load whose configuration has wrong settings."""
+    if (traffic := _traffic.get(id(server))) is not None:
+        traffic.check(version.key, version.config)
+    return None
+
+
+@core.hookimpl
+def core_server_stopping(server: InferenceServer) -> None:
+    _traffic.pop(id(server.models), None)

@@ -1,0 +1,145 @@
+"""ServerTraffic: the traffic of all models of one server.
+
+EndpointTable.front ─► [ServerTraffic] ─► ModelTraffic ◄─ control operations
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from core.config import ModelConfig
+from core.errors import CoreError, invalid, not_found
+from core.governing import EndpointTable, ModelEndpoint
+from core_traffic.model import ModelTraffic, Source, parameter_of, unfit
+from core_traffic.settings import Traffic
+from frontends.grpc.options import GrpcOptions
+from frontends.http.options import HttpOptions
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
+
+logger = logging.getLogger("core")
+
+
+class ServerTraffic:
+    """The traffic of one server. Event loop only.
+
+    models   key → ModelTraffic, of the models that have settings, or had some
+    """
+
+    def __init__(self, server: InferenceServer):
+        self.models: dict[str, ModelTraffic] = {}
+        self._manager = server.manager
+        self._table: EndpointTable = server.manager.endpoints
+        self._table.front = self._front
+        self._forwarded = [
+            re.compile(pattern)
+            for pattern in (
+                HttpOptions.of(server.options).http_header_forward_pattern,
+                GrpcOptions.of(server.options).grpc_header_forward_pattern,
+            )
+            if pattern
+        ]
+
+    # loads -----------------------------------------------------------------------
+
+    def check(self, name: str, config: ModelConfig) -> None:
+        """Raise CoreError(INVALID) for wrong settings in a configuration."""
+        if text := parameter_of(config):
+            self._check_headers(name, Traffic.parse(name, text))
+
+    def _front(self, name: str, endpoints: dict[int, ModelEndpoint]) -> ModelEndpoint | None:
+        """Return what answers requests for a model that name no version; None for its newest version."""
+        config = self._manager.resolve(name, max(endpoints)).config
+        model = self.models.get(name)
+        if model is None:
+            if not parameter_of(config):
+                return None
+            model = self._model(name)
+        try:
+            model.configure(config)
+        except (
+            CoreError
+        ) as error:  # a load with these settings has failed before; an older version serves
+            logger.error("%s", error.message)
+        return model.front(endpoints)
+
+    def _model(self, name: str) -> ModelTraffic:
+        if name not in self.models:
+            self.models[name] = ModelTraffic(name, asyncio.get_running_loop())
+        return self.models[name]
+
+    # control calls -----------------------------------------------------------------
+
+    def set(self, name: str, value: Any) -> tuple[ModelTraffic, Callable[[], None]]:
+        """Put settings of a control call in force. Return the model, and a function that undoes it.
+
+        Raises CoreError(NOT_FOUND) for an unknown model, CoreError(INVALID) for wrong settings and for a
+        version that is not ready.
+        """
+        key, ready = self._ready(name)
+        traffic = Traffic.read(key, value)
+        self._check_headers(key, traffic)
+        self._check_versions(key, traffic, ready)
+        model = self._model(key)
+        model.configure(self._manager.resolve(key, max(ready)).config)
+        before = (model.traffic, model.source)
+
+        def put(traffic: Traffic | None, source: Source) -> None:
+            model.put(traffic, source)
+            self._table.renew(key)
+
+        put(traffic, "control")
+        return model, lambda: put(*before)
+
+    def reset(self, name: str) -> ModelTraffic | None:
+        """Put the settings of the configuration in force. Return the model; None if it has none.
+
+        Raises CoreError(NOT_FOUND) for an unknown model.
+        """
+        model = self.models.get(self._manager.resolve(name).key)
+        if model is not None:
+            model.reset()
+            self._table.renew(model.name)
+        return model
+
+    def report(self, name: str) -> dict[str, Any]:
+        """Return the state of a model in this process. Raises CoreError(NOT_FOUND) for an unknown model."""
+        key = self._manager.resolve(name).key
+        model = self.models.get(key)
+        if model is None:
+            model = ModelTraffic(key, asyncio.get_running_loop())
+        return model.report()
+
+    def _ready(self, name: str) -> tuple[str, list[int]]:
+        """Return the key of a model, and its versions that are ready. Raises CoreError(NOT_FOUND)."""
+        key = self._manager.resolve(name).key
+        ready = self._manager.ready_versions(key)
+        if not ready:
+            raise not_found(f"model '{name}' has no version that is ready; load it first")
+        return key, ready
+
+    def _check_versions(self, key: str, traffic: Traffic, ready: list[int]) -> None:
+        for number in sorted(traffic.versions()):
+            if number not in ready:
+                raise invalid(
+                    f"traffic of model '{key}': version {number} is not ready; ready: "
+                    f"{', '.join(map(str, ready))}"
+                )
+        endpoints = {number: self._table.find(key, number) for number in traffic.versions()}
+        for number, reason in unfit(min(endpoints), endpoints).items():
+            raise invalid(f"traffic of model '{key}': version {number} cannot take part: {reason}")
+
+    def _check_headers(self, name: str, traffic: Traffic) -> None:
+        for header in traffic.headers():
+            spellings = (header, header.title(), header.upper())
+            if not any(each.search(text) for each in self._forwarded for text in spellings):
+                raise invalid(
+                    f"traffic of model '{name}': the header '{header}' is not forwarded to models; start the "
+                    f"server with --http-header-forward-pattern='(?i){re.escape(header)}', for gRPC with "
+                    f"--grpc-header-forward-pattern={re.escape(header)}"
+                )
