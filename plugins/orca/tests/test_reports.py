@@ -143,7 +143,7 @@ def test_a_stream_begins_with_a_report_and_continues_at_the_interval(channel, po
     took_s = time.monotonic() - begin
     stream.cancel()
 
-    assert at_once_s < 0.3 and took_s >= 0.5
+    assert at_once_s < 0.3 and took_s > 0.5
     assert later[1].rps_fractional > 0
 
 
@@ -154,7 +154,7 @@ def test_a_stream_is_no_faster_than_reports_are_renewed(channel):
         next(stream)
     stream.cancel()
 
-    assert time.monotonic() - begin >= 0.5
+    assert time.monotonic() - begin > 0.45
 
 
 def test_a_stream_without_a_request_is_refused(channel):
