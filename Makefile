@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools soak-memory console-pictures test-dropin lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -58,6 +58,9 @@ dev: .venv/.test  ## everything that work on the code needs; builds the compiled
 	$(PIP) install --no-build-isolation --no-deps --editable .
 	for each in $(dir $(wildcard $(addsuffix /CMakeLists.txt,$(DISTRIBUTIONS)))); do \
 	  $(PIP) install --no-build-isolation --no-deps --editable $$each || exit 1; done
+
+test-kserve: .venv/.test  ## balance requests over three servers of unequal speed by their load reports, for minutes
+	PYTHONPATH=.:tests $(BIN)/python -m balancing $(ARGS)
 
 bench: .venv/.release  ## this server beside Triton, MLServer and FastAPI, in under ten minutes
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -84,6 +84,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/bench": ("frontends.grpc.protocol",),
     "plugins/console": ("frontends.commands.explain", "frontends.http", "frontends.shared"),
     "plugins/keda": ("frontends.grpc",),
+    "plugins/orca": ("frontends.grpc", "frontends.shared"),
     "plugins/tfserving": ("frontends.grpc", "frontends.http"),
     "plugins/traffic": ("frontends.grpc.options", "frontends.http"),
     "plugins/openai": ("frontends.http", "frontends.shared"),

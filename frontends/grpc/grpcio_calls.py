@@ -20,7 +20,6 @@ from frontends.grpc.call import GrpcCall, Metadata
 from frontends.grpc.load import load_of
 from frontends.grpc.method import Method, UnaryMethod
 from frontends.grpc.status import Code, code_of, details, unforeseen
-from frontends.shared.load_reports import REPORT
 
 Context = Any  # grpc.aio.ServicerContext, whose stubs lack what it inherits
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
@@ -183,9 +182,13 @@ class _Run:
             share.close()
 
     def _report_load(self, call: GrpcCall, code: Code, context: Context) -> None:
-        """Add the load report to the trailers if the client has asked for it."""
-        if self._method.load is not None and (report := load_of(self._method.load, call, code)):
-            context.set_trailing_metadata(((REPORT, report.decode()),))
+        """Add the load report to the trailers, if the call has one."""
+        if self._method.load is None:
+            return
+        name, value = load_of(self._method.load, call, code)
+        if name:
+            is_text = not name.endswith("-bin")
+            context.set_trailing_metadata(((name, value.decode() if is_text else value),))
 
 
 def _deadline_ns(context: Context) -> int:

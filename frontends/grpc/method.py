@@ -14,12 +14,12 @@ from core.errors import CoreError
 from core.tensor import Buffer
 from frontends.grpc.call import GrpcCall
 from frontends.shared.access import ActiveCall
+from frontends.shared.load_reports import LoadReports
 
 Message = bytes | list[Buffer]  # whole, or in parts that are sent one after another
 Done = Callable[[Message | CoreError], None]
 BeginFunction = Callable[[bytes, GrpcCall, Done], None]
 EnterFunction = Callable[[GrpcCall], ActiveCall]
-LoadFunction = Callable[["str | bytes | None"], "str | None"]
 ReceivedFunction = Callable[[GrpcCall, bytes], None]
 UnaryFunction = Callable[[bytes, GrpcCall], Awaitable[bytes]]
 StreamFunction = Callable[[AsyncIterator[bytes], GrpcCall], AsyncGenerator[bytes, None]]
@@ -47,7 +47,7 @@ class UnaryMethod:
     changes: bool | Callable[[bytes], bool] = True
     enter: EnterFunction | None = None
     received: ReceivedFunction | None = None  # gets each message, unpacked
-    load: LoadFunction | None = None  # returns the load report for its trailers
+    load: LoadReports | None = None  # what its trailers report
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class StreamMethod:
     changes: bool = True
     enter: EnterFunction | None = None
     received: ReceivedFunction | None = None
-    load: LoadFunction | None = None
+    load: LoadReports | None = None
 
 
 Method = UnaryMethod | StreamMethod

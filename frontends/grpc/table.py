@@ -74,7 +74,7 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     counts = context.policy is not None or context.access_log is not None
     infer = (MeteredInferService if counts else InferService)(server, inbound, intake)
     stream = StreamService(server, inbound, intake, context.access_log)
-    reported: dict[str, Any] = {"compress": True, "load": LoadReports.of(server).text}
+    reported: dict[str, Any] = {"compress": True, "load": LoadReports.of(server)}
 
     def v2(name: str, subject: str, service: Service, **more: Any) -> UnaryMethod:
         """Return the method `name` of the v2 protocol, which `service` answers.

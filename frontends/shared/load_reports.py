@@ -2,7 +2,7 @@
 
 request with endpoint-load-metrics-format ─► [LoadReports] ─► endpoint-load-metrics of its response
 
-The values are those of the metrics. docs/operate/load-reports.md describes the fields.
+The values are those of the metrics, and those that plugins add. docs/operate/load-reports.md has the fields.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from collections.abc import Callable, Mapping
 
 from core.server import InferenceServer
 from core.telemetry.families import Family, Sample
+from frontends.shared.recent_growth import RecentGrowth
 
 FORMAT = "endpoint-load-metrics-format"
 REPORT = "endpoint-load-metrics"
 
 # Seconds for which a report is repeated: a scrape of a server with many models takes milliseconds.
 _KEPT_S = 0.25
+# Seconds over which rates are counted: shorter ones of few requests per second would jump.
+_RATES_S = 2.0
 
 Numbers = dict[str, float]
 
@@ -28,6 +31,8 @@ class LoadReports:
 
     scrape    returns the metric families of this process
     clock_s   monotonic time in seconds
+    unasked   returns a serialized OrcaLoadReport for a response over gRPC whose request asks for no report.
+              None, unless a plugin sets it before the ports open: such a response has none
     """
 
     def __init__(
@@ -37,14 +42,37 @@ class LoadReports:
     ):
         self._scrape = scrape
         self._clock_s = clock_s
-        self._texts: dict[str, str] = {}  # of the last scrape, by format
+        self.unasked: Callable[[], bytes] | None = None
+        self._added: list[Callable[[Numbers], Numbers]] = []
+        self._texts: dict[str, str] = {}  # of the last reading, by format
+        self._numbers: tuple[Numbers, Numbers] = ({}, {})
         self._read_s = float("-inf")
-        self._counts: tuple[float, float] | None = None  # requests and failures at the last scrape
+        self._counts: RecentGrowth[str] = RecentGrowth(_RATES_S)
 
     @staticmethod
     def of(server: InferenceServer) -> LoadReports:
         """Return the load reports of a server: the same object at every call."""
         return server.shared(_reports_of)
+
+    def add(self, measure: Callable[[Numbers], Numbers]) -> None:
+        """Add standard fields of ORCA to all later reports, such as application_utilization.
+
+        `measure` is called for each new report, at most four times a second. It gets the named metrics and
+        returns fields and their values.
+        """
+        self._added.append(measure)
+
+    def numbers(self) -> tuple[Numbers, Numbers]:
+        """Return the standard fields and the named metrics, at most 0.25 seconds old.
+
+        The same tuple until they are read again. Fields that are unknown are left out.
+        """
+        now_s = self._clock_s()
+        if now_s - self._read_s >= _KEPT_S:
+            self._texts = {}
+            self._numbers = self._read(now_s)
+            self._read_s = now_s
+        return self._numbers
 
     def text(self, form: str | bytes | None) -> str | None:
         """Return the report in a format, at most 0.25 seconds old; None for an unknown format.
@@ -53,9 +81,8 @@ class LoadReports:
         """
         if form not in ("json", "text"):
             return None
-        now_s = self._clock_s()
-        if now_s - self._read_s >= _KEPT_S:
-            values, named = self._read(now_s)
+        values, named = self.numbers()
+        if not self._texts:
             self._texts = {"json": _json(values, named), "text": _text(values, named)}
         return self._texts[str(form)]
 
@@ -69,7 +96,6 @@ class LoadReports:
         self._texts.clear()
 
     def _read(self, now_s: float) -> tuple[Numbers, Numbers]:
-        """Return the standard fields and the named metrics of ORCA, without those that are unknown."""
         found = {each.name: each for each in self._scrape()}
         values: Numbers = {}
         if (share := _largest(found, "nv_cpu_utilization")) is not None:
@@ -79,15 +105,13 @@ class LoadReports:
         if total and used is not None:
             values["mem_utilization"] = used / total
         failures = _total(found, "nv_inference_request_failure")
-        counts = (failures + _total(found, "nv_inference_request_success"), failures)
-        if self._counts is not None:
-            past_s = now_s - self._read_s
-            # Statistics begin at 0 again when a model is loaded again.
-            names = ("rps_fractional", "eps")
-            for name, now, before in zip(names, counts, self._counts, strict=True):
-                values[name] = max(0.0, now - before) / past_s
-        self._counts, self._read_s = counts, now_s
-        return values, _named(found)
+        requests = failures + _total(found, "nv_inference_request_success")
+        past_s, grown = self._counts.add(now_s, {"rps_fractional": requests, "eps": failures})
+        values.update({name: growth / past_s for name, growth in grown.items()})
+        named = _named(found)
+        for measure in self._added:
+            values.update(measure(named))
+        return values, named
 
 
 def _reports_of(server: InferenceServer) -> LoadReports:

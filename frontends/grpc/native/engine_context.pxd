@@ -7,7 +7,7 @@ cdef class MethodRoute:
     """A method, with copies of the attributes that every call needs."""
 
     cdef object method, begin, enter, received, load
-    cdef bint streams, compresses
+    cdef bint streams, compresses, reports_all
 
 
 cdef class EngineContext:

@@ -25,6 +25,7 @@ cdef class MethodRoute:
         self.enter = method.enter
         self.received = method.received
         self.load = method.load
+        self.reports_all = method.load is not None and method.load.unasked is not None
         self.compresses = compresses and method.compress
 
 

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t
 from frontends.grpc.call cimport GrpcCall
 from frontends.grpc.native.connection cimport Connection
 from frontends.grpc.native.engine_context cimport MethodRoute
+from frontends.grpc.native.session cimport Session
 
 
 @cython.final
@@ -21,3 +22,4 @@ cdef class Handle:
     cpdef send(self, message, bint compressed)
     cpdef finish(self, int code, str text)
     cdef gone(self)
+    cdef _report_load(self, Session* session, int code)

@@ -15,6 +15,8 @@ from frontends.grpc.native.session cimport (
     CANCELLED, DEFLATE, GZIP, IDENTITY, OK, RESOURCE_EXHAUSTED, RequestHead, Session,
 )
 
+from binascii import b2a_base64
+
 from core.errors import CoreError, MemoryExhausted
 from frontends.grpc.load import load_of
 from frontends.grpc.native.running import pack_answer
@@ -86,9 +88,8 @@ cdef class Handle:
         if self.call.active is not None:
             self.call.end(code)
         head = session.head(self.id)
-        if head != NULL and head.wants_load and self.route.load is not None:
-            report = <bytes>load_of(self.route.load, self.call, code)
-            session.report_load(self.id, PyBytes_AS_STRING(report), PyBytes_GET_SIZE(report))
+        if self.route.load is not None and head != NULL and (head.wants_load or self.route.reports_all):
+            self._report_load(session, code)
         self.call = self.worker = None
         tag = session.untag(self.id)
         encoded = text.encode() if text else b""
@@ -96,6 +97,15 @@ cdef class Handle:
         self.connection.soon()
         if tag != NULL:
             Py_DECREF(<Handle>tag)
+
+    cdef _report_load(self, Session* session, int code):
+        """Set the trailer with the load report, if the call has one."""
+        cdef bytes value
+        name, value = load_of(self.route.load, self.call, code)
+        is_binary = name.endswith("-bin")
+        if is_binary:
+            value = b2a_base64(value, newline=False)
+        session.report_load(self.id, is_binary, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
 
     def taken(self, size_t size):
         """Permit the client to send more: the method has consumed a message of `size` bytes as received."""

@@ -93,8 +93,9 @@ class Session {
   // Submit a message, after its parts. False if the host should wait for the event `room` before the next
   // one.
   bool push(int32_t id);
-  // Set the trailer endpoint-load-metrics of the call; `text` is ASCII.
-  void report_load(int32_t id, const char* text, size_t size);
+  // Set the trailer endpoint-load-metrics of the call, or endpoint-load-metrics-bin; `text` is ASCII, of a
+  // binary one in base64.
+  void report_load(int32_t id, bool binary, const char* text, size_t size);
   // End the call with a gRPC status; `text` is UTF-8. The host must take back the tag before, with untag.
   void finish(int32_t id, int status, const char* text, size_t text_size);
   // Note that the host has consumed a message of `size` bytes: its bytes are no longer counted for the call,

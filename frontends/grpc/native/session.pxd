@@ -111,7 +111,7 @@ cdef extern from "session.hpp" namespace "core_grpc" nogil:
         bool message(int32_t id, size_t size, bool compressed) except +
         void part(int32_t id, const char* data, size_t size, void* owner) except +
         bool push(int32_t id) except +
-        void report_load(int32_t id, const char* text, size_t size) except +
+        void report_load(int32_t id, bool binary, const char* text, size_t size) except +
         void finish(int32_t id, int status, const char* text, size_t size) except +
         void taken(int32_t id, size_t size)
         bool hold(int32_t id, size_t size) except +

@@ -139,8 +139,11 @@ inline void Session::end(Stream* stream, int status, const char* text, size_t te
   }
 }
 
-inline void Session::report_load(int32_t id, const char* text, size_t size) {
-  if (Stream* stream = find(id)) stream->load.assign(text, size);
+inline void Session::report_load(int32_t id, bool binary, const char* text, size_t size) {
+  Stream* stream = find(id);
+  if (stream == nullptr) return;
+  stream->load.assign(text, size);
+  stream->load_is_binary = binary;
 }
 
 // Submit the status: as trailers after the response, or as the whole response.
@@ -158,7 +161,10 @@ inline void Session::submit_trailers(Stream* stream) {
   } else if (!stream->responded) {
     pairs[count++] = literal("grpc-message", "");
   }
-  if (!stream->load.empty()) pairs[count++] = copied("endpoint-load-metrics", stream->load);
+  if (!stream->load.empty()) {
+    pairs[count++] = stream->load_is_binary ? copied("endpoint-load-metrics-bin", stream->load)
+                                            : copied("endpoint-load-metrics", stream->load);
+  }
   if (stream->responded) {
     nghttp2_submit_trailer(session_, stream->id, pairs + 3, count - 3);
     return;

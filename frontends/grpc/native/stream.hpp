@@ -168,7 +168,8 @@ struct Stream {
   Encoding packing = IDENTITY;  // of the response
   int status = OK;
   std::string text;         // of the status, percent-encoded
-  std::string load;         // the trailer endpoint-load-metrics; "" for none
+  std::string load;         // value of the trailer with the load report; "" for none
+  bool load_is_binary = false;  // its name ends in -bin
   int64_t deadline_ns = NEVER;
   int64_t begun_ns = 0;     // when its incomplete message began, for a unary call its headers came
   Assembly incoming;
@@ -193,6 +194,7 @@ struct Stream {
     status = OK;
     text.clear();
     load.clear();
+    load_is_binary = false;
     deadline_ns = NEVER;
     begun_ns = 0;
     message = tag = nullptr;
