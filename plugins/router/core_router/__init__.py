@@ -1,0 +1,6 @@
+"""core-router: one address for several servers of the v2 protocol.
+
+client ─► http.client ─► http.targets ─► http.forward ─► choice ─► http.upstream ─► server
+                                              ▲
+          servers.addresses ─► servers.watch ─┴► servers.table
+"""

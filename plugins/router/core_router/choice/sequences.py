@@ -1,0 +1,90 @@
+"""Sequences: which server has the state of which sequence.
+
+start ─► [Sequences.begin] ─► find ─► … ─► end, or too long without a request
+
+The first choice depends on the identifier only. So several routers, and one that was started again, agree on
+it while the servers stay the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+
+from core_router.servers.server_model import ServerModel
+
+IDLE_S = 600.0
+"""Seconds after which a sequence without a request is forgotten. Servers forget sooner."""
+
+Identifier = int | str
+
+
+class Pin:
+    """A sequence and its server.
+
+    used_s   time of its last request, of the monotonic clock
+    """
+
+    __slots__ = ("server_model", "used_s")
+
+    def __init__(self, server_model: ServerModel, used_s: float):
+        self.server_model = server_model
+        self.used_s = used_s
+
+
+class Sequences:
+    """The sequences that are open, by model and identifier. Event loop only."""
+
+    def __init__(self) -> None:
+        self._pins: dict[tuple[str, Identifier], Pin] = {}
+
+    def __len__(self) -> int:
+        return len(self._pins)
+
+    def find(self, model: str, identifier: Identifier, now_s: float) -> ServerModel | None:
+        """Return the server of an open sequence; None for one that did not begin here."""
+        pin = self._pins.get((model, identifier))
+        if pin is None:
+            return None
+        pin.used_s = now_s
+        return pin.server_model
+
+    def begin(
+        self, model: str, identifier: Identifier, server_model: ServerModel, now_s: float
+    ) -> None:
+        """Pin a sequence to a server, in place of the server that it had."""
+        self._pins[model, identifier] = Pin(server_model, now_s)
+
+    def end(self, model: str, identifier: Identifier) -> None:
+        """Forget a sequence."""
+        self._pins.pop((model, identifier), None)
+
+    def expire(self, before_s: float) -> None:
+        """Forget sequences without a request since that time of the monotonic clock."""
+        old = [key for key, pin in self._pins.items() if pin.used_s < before_s]
+        for key in old:
+            del self._pins[key]
+
+    def count_of(self, server: object) -> int:
+        """Return the number of open sequences of a server."""
+        return sum(pin.server_model.server is server for pin in self._pins.values())
+
+
+def first_choice(
+    identifier: Identifier,
+    candidates: Sequence[ServerModel],
+    tried: Collection[ServerModel],
+    now_s: float,
+) -> ServerModel | None:
+    """Return the server for a new sequence by rendezvous hashing; None if all were tried.
+
+    Of the servers that are not ejected, if there are any.
+    """
+    left = [each for each in candidates if each not in tried]
+    left = [each for each in left if each.ejected_until <= now_s] or left
+    return max(left, key=lambda each: _weight(identifier, each), default=None)
+
+
+def _weight(identifier: Identifier, server_model: ServerModel) -> bytes:
+    text = f"{identifier}\0{server_model.name}\0{server_model.server.name}"
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()

@@ -1,0 +1,55 @@
+"""SequenceParameters: what a request says about its sequence.
+
+body ─► [sequence_of] ─► identifier, is_start, is_end
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import orjson
+
+
+class SequenceParameters(NamedTuple):
+    """The sequence of a request.
+
+    identifier   a number or text, neither 0 nor ""
+    """
+
+    identifier: int | str
+    is_start: bool
+    is_end: bool
+
+
+def sequence_of(body: bytes, json_size: int) -> SequenceParameters | None:
+    """Return the sequence of an inference request; None if it names none, or its JSON is wrong.
+
+    json_size   bytes of JSON at the start of the body; -1 for all of it
+    """
+    try:
+        found: Any = orjson.loads(body if json_size < 0 else body[:json_size])
+    except orjson.JSONDecodeError:
+        return None  # the server says what is wrong
+    if not isinstance(found, dict):
+        return None
+    parameters = found.get("parameters")
+    # `generate` has its parameters beside its inputs, too.
+    for given in (parameters, found):
+        if isinstance(given, dict) and "sequence_id" in given:
+            identifier = given["sequence_id"]
+            if not identifier or not isinstance(identifier, int | str):
+                return None
+            return SequenceParameters(
+                identifier, bool(given.get("sequence_start")), bool(given.get("sequence_end"))
+            )
+    return None
+
+
+def model_in(body: bytes) -> str:
+    """Return the name of the model in the JSON of a request; "" if it has none."""
+    try:
+        found: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return ""
+    name = found.get("model") if isinstance(found, dict) else None
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,96 @@
+"""Target: what the path of a request asks for, and which servers can answer.
+
+path ─► [target_of] ─► Purpose, model, version
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+
+class Purpose(enum.Enum):
+    """How the router answers a request."""
+
+    MODEL = "a server with the model answers"
+    INFERENCE = "as MODEL; the request may be repeated on another server if the model has no state"
+    NAMED_IN_BODY = "as INFERENCE; the JSON of the body names the model"
+    ANY = "any server answers"
+    EVERY = "all servers answer, and their responses are combined"
+    INDEX = "the indexes of all servers become one"
+    STATISTICS = "the statistics of all servers become one"
+    LIVE = "the router is live"
+    READY = "the router is ready if a server is"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a request asks for.
+
+    model     name of the model; "" if the path has none
+    version   as in the path, "" for none
+    """
+
+    purpose: Purpose
+    model: str = ""
+    version: str = ""
+
+
+_MODEL = r"/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[^/]+))?"
+_INFERENCE = re.compile(_MODEL + r"/(?:infer|generate|generate_stream)")
+_STATISTICS = re.compile(rf"(?:/v2/models|{_MODEL})/stats")
+_OF_MODEL = re.compile(_MODEL + r"(?:/.*)?")
+_PREDICTION = re.compile(
+    r"/v1/models/(?P<model>[^/:]+)(?:/(?:versions|labels)/[^/:]+)?:(?:predict|classify|regress|explain)"
+)
+_V1_MODEL = re.compile(r"/v1/models/(?P<model>[^/:]+)(?:/.*)?")
+# Settings of the server itself: all servers get the same. GET asks one of them.
+_SETTINGS = re.compile(
+    r"/v2/(?:repository/models/[^/]+/(?:load|unload)|logging|(?:models/[^/]+/)?trace/setting"
+    r"|(?:system|cuda)sharedmemory(?:/region/[^/]+)?/(?:register|unregister))"
+)
+_BY_BODY = re.compile(
+    r"/v1/(?:chat/completions|completions|embeddings|responses|messages(?:/count_tokens)?|rerank)"
+    r"|/(?:de)?tokenize"
+)
+
+_PLAIN = {
+    "/v2/health/live": Purpose.LIVE,
+    "/v2/health/ready": Purpose.READY,
+    "/v2/repository/index": Purpose.INDEX,
+}
+
+
+def target_of(method: bytes, path: bytes) -> Target:
+    """Return what a request asks for.
+
+    path   as received, without the query; may have escapes such as %20
+    """
+    text = _decoded(path)
+    if (purpose := _PLAIN.get(text)) is not None:
+        return Target(purpose)
+    if method != b"GET" and _SETTINGS.fullmatch(text):
+        return Target(Purpose.EVERY)
+    if method == b"POST":
+        if _BY_BODY.fullmatch(text):
+            return Target(Purpose.NAMED_IN_BODY)
+        if match := _INFERENCE.fullmatch(text) or _PREDICTION.fullmatch(text):
+            return _of(match, Purpose.INFERENCE)
+    if match := _STATISTICS.fullmatch(text):
+        return _of(match, Purpose.STATISTICS)
+    if match := _OF_MODEL.fullmatch(text) or _V1_MODEL.fullmatch(text):
+        return _of(match, Purpose.MODEL)
+    return Target(Purpose.ANY)
+
+
+def _of(match: re.Match[str], purpose: Purpose) -> Target:
+    found = match.groupdict()
+    return Target(purpose, found.get("model") or "", found.get("version") or "")
+
+
+def _decoded(path: bytes) -> str:
+    if b"%" in path:
+        path = unquote_to_bytes(path)
+    return path.decode("utf-8", "replace")

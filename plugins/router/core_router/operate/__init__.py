@@ -1,0 +1,1 @@
+"""What operators see of the router, and how they take servers out."""

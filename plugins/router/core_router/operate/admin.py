@@ -1,0 +1,104 @@
+"""Admin: the port for operators.
+
+GET /metrics, GET /servers, POST /servers/{name}/drain, POST /servers/{name}/resume ─► [Admin] ─► Server
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from core_router.http.responses import error_body, json_body
+from core_router.operate.metrics import metric_families
+from frontends.metrics.text import render
+
+if TYPE_CHECKING:
+    from core_router.router import Router
+    from core_router.servers.server import Server
+
+
+class Admin:
+    """An HTTP port of its own, so that clients of the router do not reach it. Event loop only."""
+
+    def __init__(self, router: Router):
+        self._router = router
+        self._runner: web.AppRunner | None = None
+
+    async def open(self, address: str, port: int) -> int:
+        """Listen; return the port. Raises OSError if the address is in use."""
+        app = web.Application()
+        app.add_routes(
+            [
+                web.get("/metrics", self._metrics),
+                web.get("/servers", self._servers),
+                web.post("/servers/{name}/drain", self._drain),
+                web.post("/servers/{name}/resume", self._resume),
+            ]
+        )
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, address, port).start()
+        found: int = self._runner.addresses[0][1]
+        return found
+
+    async def close(self) -> None:
+        """Close the port."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        text = render(metric_families(self._router))
+        return web.Response(text=text, content_type="text/plain", charset="utf-8")
+
+    async def _servers(self, request: web.Request) -> web.Response:
+        return _json([self._row(each) for each in self._router.table.servers.values()])
+
+    async def _drain(self, request: web.Request) -> web.Response:
+        return self._set_drained(request, True)
+
+    async def _resume(self, request: web.Request) -> web.Response:
+        return self._set_drained(request, False)
+
+    def _set_drained(self, request: web.Request, is_drained: bool) -> web.Response:
+        """Take a server out, or back in; requests in flight and open sequences are not touched."""
+        table = self._router.table
+        name = request.match_info["name"]
+        server = table.servers.get(name)
+        if server is None:
+            known = ", ".join(table.servers) or "none"
+            return web.Response(
+                status=404,
+                body=error_body(f"no server '{name}'; the servers are: {known}"),
+                content_type="application/json",
+            )
+        if server.is_drained != is_drained:
+            server.is_drained = is_drained
+            table.changed()
+        return _json(self._row(server))
+
+    def _row(self, server: Server) -> dict[str, Any]:
+        """Return what is known of a server."""
+        models = {
+            name: {
+                "versions": sorted(each.versions),
+                "in_flight": each.in_flight,
+                "mean_ms": round(each.latency_s * 1e3, 3),
+                "ejected": each.ejected_until > self._router.now_s,
+            }
+            for name, each in sorted(server.models.items())
+        }
+        return {
+            "name": server.name,
+            "state": server.state.value,
+            "reason": server.reason,
+            "drained": server.is_drained,
+            "in_flight": server.in_flight,
+            "sequences": self._router.sequences.count_of(server),
+            "connections": len(server.idle) + len(server.busy),
+            "models": models,
+        }
+
+
+def _json(value: Any) -> web.Response:
+    return web.Response(body=json_body(value), content_type="application/json")

@@ -1,0 +1,228 @@
+"""RouterOptions: what the command line of `core router` says."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core.errors import invalid
+from core_router.servers.addresses import AddressSource, read_servers
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of requests and connections.
+
+    retries           further attempts of a request after its first one
+    body_bytes        largest body of a request; 0 for any size: the servers have limits of their own
+    kept_body_bytes   largest body that is kept until the response, so that another server can get it
+    kept_bytes        bodies of all connections together that are kept
+    connections       connections of clients
+    idle_s            seconds in which a connection without a request is closed
+    client_s          seconds without a byte in which a client must go on with a request
+    connect_s         seconds in which a server accepts a connection
+    """
+
+    retries: int = 3
+    body_bytes: int = 0
+    kept_body_bytes: int = 1 << 20
+    kept_bytes: int = 256 << 20
+    connections: int = 10_000
+    idle_s: float = 75.0
+    client_s: float = 30.0
+    connect_s: float = 2.0
+
+
+@dataclass(frozen=True)
+class RouterOptions:
+    """The options of a router.
+
+    sources           where the servers are
+    check_s           seconds between two checks of a server
+    check_failures    failed checks in a row after which a server is down
+    resolve_s         seconds between two looks at DNS
+    headers           sent with each check
+    drain_s           seconds at the end in which requests in flight are answered
+    drain_delay_s     seconds at the end in which the router is not ready, but serves
+    """
+
+    sources: Sequence[AddressSource]
+    address: str = "0.0.0.0"
+    port: int = 8000
+    admin_address: str = "127.0.0.1"
+    admin_port: int = 8003
+    reuse_port: bool = False
+    check_s: float = 1.0
+    check_timeout_s: float = 2.0
+    check_failures: int = 3
+    resolve_s: float = 5.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    drain_s: float = 30.0
+    drain_delay_s: float = 0.0
+    limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> RouterOptions:
+        """Return the options of a command line. Raises CoreError(INVALID) for one that has no meaning."""
+        return cls(
+            sources=read_servers(given.servers),
+            address=given.http_address,
+            port=given.http_port,
+            admin_address=given.admin_address,
+            admin_port=given.admin_port,
+            reuse_port=given.reuse_port,
+            check_s=given.check_secs,
+            check_timeout_s=given.check_timeout_secs,
+            check_failures=given.check_failures,
+            resolve_s=given.resolve_secs,
+            headers=_headers(given.token_file),
+            drain_s=given.exit_timeout_secs,
+            drain_delay_s=given.drain_delay_secs,
+            limits=Limits(
+                retries=given.retries,
+                body_bytes=given.max_body_bytes,
+                kept_body_bytes=given.kept_body_bytes,
+                kept_bytes=given.kept_bytes,
+                connections=given.max_connections,
+                idle_s=given.idle_timeout_secs,
+                client_s=given.client_timeout_secs,
+                connect_s=given.connect_timeout_secs,
+            ),
+        )
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the options on a parser."""
+    limits, options = Limits(), RouterOptions(())
+    parser.add_argument(
+        "--servers",
+        required=True,
+        metavar="LIST",
+        help="servers with commas between them: host:port, http://host:port, or dns://name:port for all "
+        "addresses of a name",
+    )
+    port = parser.add_argument_group("ports")
+    port.add_argument(
+        "--http-port", type=_port, default=options.port, help="for clients (%(default)s)"
+    )
+    port.add_argument("--http-address", default=options.address, help="(%(default)s)")
+    port.add_argument(
+        "--admin-port",
+        type=_port,
+        default=options.admin_port,
+        help="for operators: /metrics, /servers (%(default)s)",
+    )
+    port.add_argument("--admin-address", default=options.admin_address, help="(%(default)s)")
+    port.add_argument(
+        "--reuse-port",
+        action="store_true",
+        help="several routers share --http-port, one per processor",
+    )
+    check = parser.add_argument_group("checks of the servers")
+    _seconds(check, "--check-secs", options.check_s, "between two checks of a server")
+    _seconds(
+        check, "--check-timeout-secs", options.check_timeout_s, "in which a server answers a check"
+    )
+    check.add_argument(
+        "--check-failures",
+        type=_count,
+        default=options.check_failures,
+        metavar="N",
+        help="failed checks in a row after which a server is down (%(default)s)",
+    )
+    _seconds(check, "--resolve-secs", options.resolve_s, "between two look-ups of names")
+    check.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="with a token that the servers' checks need"
+    )
+    bound = parser.add_argument_group("limits")
+    for name, value, text in (
+        ("--retries", limits.retries, "further attempts of a request that may be repeated"),
+        (
+            "--max-body-bytes",
+            limits.body_bytes,
+            "largest body of a request; 0 for the servers' limits",
+        ),
+        (
+            "--kept-body-bytes",
+            limits.kept_body_bytes,
+            "largest body that is kept for another attempt",
+        ),
+        ("--kept-bytes", limits.kept_bytes, "all bodies that are kept at a time"),
+        ("--max-connections", limits.connections, "connections of clients"),
+    ):
+        bound.add_argument(
+            name, type=_natural, default=value, metavar="N", help=f"{text} (%(default)s)"
+        )
+    _seconds(
+        bound, "--connect-timeout-secs", limits.connect_s, "in which a server accepts a connection"
+    )
+    _seconds(
+        bound, "--client-timeout-secs", limits.client_s, "in which a client goes on with a request"
+    )
+    _seconds(
+        bound, "--idle-timeout-secs", limits.idle_s, "after which an idle connection is closed"
+    )
+    end = parser.add_argument_group("end")
+    _seconds(
+        end, "--exit-timeout-secs", options.drain_s, "in which requests in flight are answered"
+    )
+    _seconds(
+        end,
+        "--drain-delay-secs",
+        options.drain_delay_s,
+        "of service that is not ready, before that",
+    )
+
+
+def _seconds(group: argparse._ArgumentGroup, name: str, value: float, text: str) -> None:
+    group.add_argument(
+        name, type=_duration, default=value, metavar="S", help=f"seconds {text} (%(default)g)"
+    )
+
+
+def _headers(token_file: Path | None) -> dict[str, str]:
+    if token_file is None:
+        return {}
+    try:
+        token = token_file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise invalid(f"--token-file '{token_file}' cannot be read: {error}") from None
+    if not token or not token.isprintable():
+        raise invalid(f"--token-file '{token_file}' must hold one token, and no more")
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 65536:
+        raise ValueError
+    return value
+
+
+def _duration(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1e9:
+        raise ValueError
+    return value
+
+
+# argparse shows these names in its errors: "invalid number value: 'x'".
+_natural.__name__ = _count.__name__ = "number"
+_port.__name__ = "port"
+_duration.__name__ = "seconds"

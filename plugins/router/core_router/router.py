@@ -1,0 +1,169 @@
+"""Router: what all connections of clients share, and the life of the process.
+
+options ─► ServerList ─► listener ─► ClientConnection … ─► drain
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from core_router.choice.budget import RetryBudget
+from core_router.choice.sequences import IDLE_S, Sequences
+from core_router.combined import Combined
+from core_router.http.client import ClientConnection
+from core_router.http.upstream import ServerConnection
+from core_router.operate.counts import Counts
+from core_router.servers.listing import ServerList
+from core_router.servers.table import ServerTable
+
+if TYPE_CHECKING:
+    from core_router.http.forward import ForwardedRequest
+    from core_router.http.heads import RequestHead
+    from core_router.http.targets import Target
+    from core_router.options import RouterOptions
+    from core_router.servers.server import Server
+
+logger = logging.getLogger("core_router")
+
+_TICK_S = 1.0
+# Servers close idle connections too, after 75 s in core; a request must not meet that.
+_SERVER_IDLE_S = 20.0
+_LOOKS_S = 0.25  # between two looks for models that are not known
+_GOODBYE_S = 1.0  # in which idle clients of a draining router may still send a request
+
+
+class Router:
+    """One router. Event loop only.
+
+    now_s         time of the monotonic clock, at most a second old
+    clients       open connections of clients
+    kept_bytes    bodies that are kept for another attempt
+    is_draining   whether it ends: each response is the last one of its connection
+    """
+
+    def __init__(self, options: RouterOptions):
+        self.options = options
+        self.limits = options.limits
+        self.now_s = monotonic()
+        self.clients: set[ClientConnection] = set()
+        self.kept_bytes = 0
+        self.is_draining = False
+        self.table = ServerTable()
+        self.budget = RetryBudget()
+        self.sequences = Sequences()
+        self.metrics = Counts()
+        self.servers = ServerList(self.table, options)
+        self._combined = Combined(self.table, self.servers)
+        self._listener: asyncio.AbstractServer | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looked_s = 0.0
+
+    # life -----------------------------------------------------------------
+
+    async def open(self) -> int:
+        """Find the servers and listen. Return the port.
+
+        Raises OSError if the address is in use.
+        """
+        loop = asyncio.get_running_loop()
+        options = self.options
+        # The port first: a second router on it must not send checks.
+        self._listener = await loop.create_server(
+            lambda: ClientConnection(self),
+            options.address,
+            options.port,
+            backlog=1024,
+            reuse_port=options.reuse_port or None,
+            start_serving=False,
+        )
+        await self.servers.open(options.sources)
+        await self._listener.start_serving()
+        self._run(self._tick())
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    async def drain(self) -> None:
+        """Answer requests in flight; accept no more."""
+        self.is_draining = True
+        await asyncio.sleep(self.options.drain_delay_s)
+        if self._listener is not None:
+            self._listener.close()
+        end_s = monotonic() + self.options.drain_s
+        goodbye_s = monotonic() + min(_GOODBYE_S, self.options.drain_s)
+        while self.clients and monotonic() < end_s:
+            if monotonic() >= goodbye_s:
+                for each in list(self.clients):
+                    each.close_if_idle()
+            await asyncio.sleep(0.02)
+        if self.clients:
+            logger.warning("%d requests were not answered in time", len(self.clients))
+
+    async def close(self) -> None:
+        """End all connections."""
+        for client in list(self.clients):
+            client.abort()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.servers.close()
+
+    async def _tick(self) -> None:
+        """Close what has waited for too long."""
+        while True:
+            await asyncio.sleep(_TICK_S)
+            self.now_s = monotonic()
+            for client in list(self.clients):
+                client.expire(self.now_s)
+            for server in self.table.servers.values():
+                server.close_idle(self.now_s - _SERVER_IDLE_S)
+            self.sequences.expire(self.now_s - IDLE_S)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # for connections ------------------------------------------------------
+
+    def enter(self, client: ClientConnection) -> bool:
+        """Add a connection of a client. Return False if there are too many."""
+        self.clients.add(client)
+        self.metrics.connections += 1
+        return len(self.clients) <= self.limits.connections
+
+    def connect(self, request: ForwardedRequest, server: Server) -> None:
+        """Open a connection to a server for a request, which gets it or the error."""
+        self._run(self._connect(request, server))
+
+    async def _connect(self, request: ForwardedRequest, server: Server) -> None:
+        loop = asyncio.get_running_loop()
+        address = server.address
+        made = ServerConnection(server)
+        opening = loop.create_connection(lambda: made, address.host, address.port)
+        try:
+            await asyncio.wait_for(opening, self.limits.connect_s)
+        except asyncio.TimeoutError:
+            request.not_connected(f"no connection in {self.limits.connect_s:g} s")
+        except OSError as error:
+            request.not_connected(f"no connection: {error.strerror or error}")
+        else:
+            request.connected(made)
+
+    def may_look(self) -> bool:
+        """Return whether the servers may be asked for models that are not known: not too often."""
+        return monotonic() - self._looked_s >= _LOOKS_S
+
+    async def look_again(self) -> None:
+        """Read the indexes of all servers."""
+        self._looked_s = monotonic()
+        await self.servers.look()
+
+    async def answer_of_all(
+        self, target: Target, head: RequestHead, body: bytes
+    ) -> tuple[int, bytes]:
+        """Send a request to all servers; return status and body of the combined answer."""
+        return await self._combined.answer(target, head, body)

@@ -1,0 +1,111 @@
+"""ServerList: the servers of all sources, each with its watch.
+
+AddressSource ─► [ServerList] ─► Server, Watch ─► ServerTable
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import aiohttp
+
+from core_router.options import RouterOptions
+from core_router.servers.addresses import AddressSource
+from core_router.servers.server import Address, Server
+from core_router.servers.table import ServerTable
+from core_router.servers.watch import Watch
+
+logger = logging.getLogger("core_router")
+
+
+class ServerList:
+    """Asks the sources for addresses, again and again. Event loop only."""
+
+    def __init__(self, table: ServerTable, options: RouterOptions):
+        self._table = table
+        self._options = options
+        self._session: aiohttp.ClientSession | None = None
+        self._tasks: dict[Address, asyncio.Task[None]] = {}
+        self._watches: dict[Address, Watch] = {}
+        self._known: dict[str, list[Address]] = {}  # by source, as it has said last
+        self._resolving: asyncio.Task[None] | None = None
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """Sends requests of the router's own to servers."""
+        assert self._session is not None
+        return self._session
+
+    async def open(self, sources: Sequence[AddressSource]) -> None:
+        """Find and check the servers once; then go on in the background."""
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15), auto_decompress=False
+        )
+        await self._resolve(sources)
+        looks = [each.look() for each in self._watches.values()]
+        await asyncio.gather(*looks)
+        self._resolving = asyncio.get_running_loop().create_task(self._go_on(sources))
+
+    async def look(self) -> None:
+        """Check all servers that are not down, and wait for the results."""
+        there = {each.address for each in self._table.in_use()}
+        looks = [watch.look() for address, watch in self._watches.items() if address in there]
+        await asyncio.gather(*looks)
+
+    async def close(self) -> None:
+        """End the checks, and the connections to the servers."""
+        tasks = [each for each in (self._resolving, *self._tasks.values()) if each is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for server in self._table.servers.values():
+            server.close()
+        if self._session is not None:
+            await self._session.close()
+
+    async def _go_on(self, sources: Sequence[AddressSource]) -> None:
+        while True:
+            await asyncio.sleep(self._options.resolve_s)
+            await self._resolve(sources)
+
+    async def _resolve(self, sources: Sequence[AddressSource]) -> None:
+        """Ask the sources. One that fails keeps its servers: a name server that is away ends no server."""
+        for source in sources:
+            try:
+                self._known[str(source)] = await source.addresses()
+            except OSError as error:
+                logger.warning("%s: %s", source, error.strerror or error)
+        wanted = {address for each in self._known.values() for address in each}
+        for address in wanted - self._tasks.keys():
+            self._add(address)
+        for address in self._tasks.keys() - wanted:
+            self._remove(address)
+
+    def _add(self, address: Address) -> None:
+        server = Server(address)
+        self._table.servers[server.name] = server
+        options = self._options
+        watch = Watch(
+            server,
+            self._table,
+            self.session,
+            options.check_s,
+            options.check_timeout_s,
+            options.check_failures,
+            options.headers,
+        )
+        self._watches[address] = watch
+        self._tasks[address] = asyncio.get_running_loop().create_task(watch.run())
+        self._table.changed()
+
+    def _remove(self, address: Address) -> None:
+        """Take a server out of the list; its requests in flight go on."""
+        self._tasks.pop(address).cancel()
+        del self._watches[address]
+        server = self._table.servers.pop(str(address))
+        server.is_removed = True
+        server.close_idle(float("inf"))
+        self._table.changed()
+        logger.info("server %s is no longer in the list", server.name)

@@ -1,0 +1,108 @@
+"""Server: one server behind the router, its connections and its state.
+
+Address ─► [Server] ─► connections, models
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core_router.servers.server_model import ServerModel
+
+if TYPE_CHECKING:
+    from core_router.http.upstream import ServerConnection
+
+logger = logging.getLogger("core_router")
+
+
+@dataclass(frozen=True, order=True)
+class Address:
+    """Where a server listens for HTTP."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class State(enum.Enum):
+    """What the last check of a server has found."""
+
+    UNKNOWN = "not checked yet"
+    READY = "ready"
+    NOT_READY = "not ready"
+    DOWN = "down"
+
+
+class Server:
+    """One server. Event loop only.
+
+    address      where it is
+    state        what the last check has found; `reason` says why if it is not READY
+    is_drained   an operator has taken it out: only sequences that it has begun reach it
+    is_removed   its address is no longer in the list
+    models       name → ServerModel, of the models in its index
+    any_model    stands for requests without a model, and for models if the index is not known
+    has_index    whether it has shown its index
+    idle         open connections without a request, the last used one last
+    busy         connections with a request
+    in_flight    requests without a response
+    """
+
+    def __init__(self, address: Address):
+        self.address = address
+        self.name = str(address)
+        self.state = State.UNKNOWN
+        self.reason = ""
+        self.is_drained = False
+        self.is_removed = False
+        self.models: dict[str, ServerModel] = {}
+        self.any_model = ServerModel(self, "")
+        self.has_index = False
+        self.idle: list[ServerConnection] = []
+        self.busy: set[ServerConnection] = set()
+        self.in_flight = 0
+        self.checks_now = asyncio.Event()  # set to have it checked at once
+
+    def __repr__(self) -> str:
+        return f"Server({self.name}, {self.state.value})"
+
+    def set_state(self, state: State, reason: str = "") -> bool:
+        """Set what was found. Return whether it is new; the log gets a line then."""
+        if (state, reason) == (self.state, self.reason):
+            return False
+        before, self.state, self.reason = self.state, state, reason
+        if before is not state:
+            because = f": {reason}" if reason else ""
+            level = logging.INFO if state is State.READY else logging.WARNING
+            logger.log(level, "server %s is %s%s", self.name, state.value, because)
+        return True
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether requests of sequences that it has begun still reach it."""
+        return self.state in (State.READY, State.NOT_READY)
+
+    @property
+    def status(self) -> str:
+        """The state in words, with its reason."""
+        text = f"{self.state.value} ({self.reason})" if self.reason else self.state.value
+        return f"{text}, drained" if self.is_drained else text
+
+    def close(self) -> None:
+        """Close all connections; requests in flight are lost."""
+        for connection in [*self.idle, *self.busy]:
+            connection.close()
+        self.idle.clear()
+
+    def close_idle(self, before_s: float) -> None:
+        """Close connections that were last used before that time of the monotonic clock."""
+        old = [each for each in self.idle if each.used_s < before_s]
+        for connection in old:
+            self.idle.remove(connection)
+            connection.close()

@@ -1,0 +1,116 @@
+"""ServerTable: which servers can answer a request.
+
+Watch ─► changed ─► [ServerTable] ─► Candidates ─► choice
+"""
+
+from __future__ import annotations
+
+from core_router.http.targets import Purpose, Target, target_of
+from core_router.servers.server import Server, State
+from core_router.servers.server_model import ServerModel
+
+_MOST_ROUTES = 4096  # kept; a client that asks for other paths each time costs their parsing
+
+
+class Route:
+    """What a request asks for, and the servers that can answer. Never changes; a new table has new routes.
+
+    candidates    of these, one gets the request
+    is_known      whether a server has the model in its index, or the request needs none
+    is_stateful   whether the model has sequences
+    is_inference  whether two servers may execute the request, unless it belongs to a sequence
+    """
+
+    def __init__(
+        self, target: Target, candidates: tuple[ServerModel, ...], is_known: bool, repeats: bool
+    ):
+        self.target = target
+        self.purpose = target.purpose
+        self.candidates = candidates
+        self.is_known = is_known
+        self.is_stateful = any(each.is_stateful for each in candidates)
+        self.is_inference = repeats
+        self.is_plain = not self.is_stateful and target.purpose in (
+            Purpose.MODEL,
+            Purpose.INFERENCE,
+            Purpose.ANY,
+        )
+
+
+class ServerTable:
+    """All servers, and the routes to them. Event loop only."""
+
+    def __init__(self) -> None:
+        self.servers: dict[str, Server] = {}
+        self._routes: dict[tuple[bytes, bytes], Route] = {}
+
+    def changed(self) -> None:
+        """Forget the routes. Call it after each change of a server that `find` reads."""
+        self._routes.clear()
+
+    def find(self, method: bytes, target: bytes) -> Route:
+        """Return the route of a request: the same object until the table changes.
+
+        target   path and query, as received
+        """
+        route = self._routes.get((method, target))
+        if route is None:
+            route = self.route(target_of(method, target.partition(b"?")[0]))
+            if len(self._routes) >= _MOST_ROUTES:
+                self._routes.clear()
+            self._routes[method, target] = route
+        return route
+
+    def route(self, target: Target) -> Route:
+        """Return the route of a target."""
+        repeats = target.purpose in (Purpose.INFERENCE, Purpose.NAMED_IN_BODY)
+        if not target.model:
+            return Route(target, self._any(), True, repeats)
+        there = self._there()
+        ready = [each for each in there if each.state is State.READY]
+        for has in (_has_version, _has_model):
+            for servers in (ready, there):
+                found = tuple(
+                    each
+                    for server in servers
+                    if (each := server.models.get(target.model)) is not None
+                    and has(each, target.version)
+                )
+                if found:
+                    return Route(target, found, True, repeats)
+        without = [each for each in ready or there if not each.has_index]
+        if without:
+            return Route(target, tuple(each.any_model for each in without), True, repeats)
+        # Any server says best what is wrong with the name.
+        return Route(target, self._any(), False, repeats)
+
+    def in_use(self) -> list[Server]:
+        """Return the servers that are neither down nor removed, for what all of them must do."""
+        return [
+            each
+            for each in self.servers.values()
+            if each.state in (State.READY, State.NOT_READY) and not each.is_removed
+        ]
+
+    def is_ready(self) -> bool:
+        """Return whether a server is ready."""
+        return any(
+            each.state is State.READY and not each.is_drained for each in self.servers.values()
+        )
+
+    def _any(self) -> tuple[ServerModel, ...]:
+        there = self._there()
+        ready = [each for each in there if each.state is State.READY]
+        return tuple(each.any_model for each in ready or there)
+
+    def _there(self) -> list[Server]:
+        """Return the servers for new requests, also those that are not ready: better than none."""
+        return [each for each in self.in_use() if not each.is_drained]
+
+
+def _has_version(each: ServerModel, version: str) -> bool:
+    return version in each.versions if version else bool(each.versions)
+
+
+def _has_model(each: ServerModel, version: str) -> bool:
+    return True

@@ -1,0 +1,191 @@
+"""Watch: checks one server again and again, and reads which models it has.
+
+Server ─► [Watch] ─► readiness, index, configurations ─► state, models ─► ServerTable
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+
+from core_router.servers.server import Server, State
+from core_router.servers.server_model import ServerModel
+from core_router.servers.table import ServerTable
+
+logger = logging.getLogger("core_router")
+
+_LEAST_S = 0.05  # between two checks, however many requests fail
+
+
+class Watch:
+    """The checks of one server. Event loop only.
+
+    session      sends them
+    interval_s   seconds between two checks
+    timeout_s    seconds after which a check has failed
+    failures     failed checks in a row after which a server is down that refuses no connection
+    headers      sent with each check, such as a token
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        table: ServerTable,
+        session: aiohttp.ClientSession,
+        interval_s: float,
+        timeout_s: float,
+        failures: int,
+        headers: Mapping[str, str],
+    ):
+        self.server = server
+        self._table = table
+        self._session = session
+        self._interval_s = interval_s
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._most_failures = failures
+        self._headers = headers
+        self._failures = 0
+        self._index = b""
+        self._stateful: dict[str, bool] = {}  # name → whether the configuration has sequences
+        self._begun = self._ended = 0  # numbers of the checks
+        self._has_ended = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Check until cancelled."""
+        now = self.server.checks_now
+        while True:
+            now.clear()
+            self._begun += 1
+            try:
+                await self._check()
+            except Exception:  # a defect must not end the checks of a server
+                logger.exception("the check of server %s failed", self.server.name)
+            self._ended = self._begun
+            async with self._has_ended:
+                self._has_ended.notify_all()
+            await asyncio.sleep(_LEAST_S)
+            try:
+                await asyncio.wait_for(now.wait(), self._interval_s)
+            except asyncio.TimeoutError:
+                continue
+
+    async def look(self) -> None:
+        """Wait for the end of a check that begins after this call."""
+        wanted = self._begun + 1
+        self.server.checks_now.set()
+        async with self._has_ended:
+            await self._has_ended.wait_for(lambda: self._ended >= wanted)
+
+    # one check ------------------------------------------------------------
+
+    async def _check(self) -> None:
+        try:
+            status, _ = await self._ask("GET", "/v2/health/ready")
+            await self._read_index()
+        except aiohttp.ClientConnectorError as error:
+            self._failed(_reason(error), self._most_failures)
+        except (aiohttp.ClientError, OSError) as error:
+            self._failed(_reason(error), 1)
+        except asyncio.TimeoutError:
+            self._failed(f"no answer in {self._timeout.total:g} s", 1)
+        else:
+            self._failures = 0
+            is_ready = status == 200
+            self._set(
+                State.READY if is_ready else State.NOT_READY,
+                "" if is_ready else f"its readiness has status {status}",
+            )
+
+    def _failed(self, reason: str, weight: int) -> None:
+        """Count a failed check; a refused connection counts as many."""
+        self._failures += weight
+        if self._failures < self._most_failures and self.server.state is not State.UNKNOWN:
+            self.server.checks_now.set()
+            return
+        self._index = b""  # a server that comes back may have other models
+        self._stateful.clear()
+        if self._set(State.DOWN, reason):
+            for connection in list(self.server.busy):
+                if connection.request is not None:
+                    connection.request.move()
+
+    def _set(self, state: State, reason: str) -> bool:
+        is_new = self.server.set_state(state, reason)
+        if is_new:
+            self._table.changed()
+        return is_new
+
+    async def _read_index(self) -> None:
+        """Read the index, and the configurations of models that it has not had before."""
+        server = self.server
+        status, data = await self._ask("POST", "/v2/repository/index")
+        if status != 200:
+            # A server without an index, or without one for this caller: any model may be there.
+            if server.has_index:
+                server.has_index = False
+                self._table.changed()
+            return
+        if data == self._index:
+            return
+        entries = orjson.loads(data)
+        versions: dict[str, set[str]] = {}
+        for each in entries:
+            found = versions.setdefault(each["name"], set())
+            if each.get("state") == "READY":
+                found.add(str(each.get("version", "")))
+        for name, ready in versions.items():
+            if ready and name not in self._stateful:
+                self._stateful[name] = await self._has_sequences(name)
+        self._take(versions)
+        self._index = data
+
+    def _take(self, versions: Mapping[str, set[str]]) -> None:
+        """Make the models of the server those of its index."""
+        server = self.server
+        for name in server.models.keys() - versions.keys():
+            del server.models[name]
+            self._stateful.pop(name, None)
+        for name, ready in versions.items():
+            found = server.models.get(name)
+            if found is None:
+                found = server.models[name] = ServerModel(server, name)
+                found.expect(_mean_latency_s(self._table, name))
+            found.versions = frozenset(ready)
+            found.is_stateful = self._stateful.get(name, False)
+        server.has_index = True
+        self._table.changed()
+
+    async def _has_sequences(self, name: str) -> bool:
+        status, data = await self._ask("GET", f"/v2/models/{quote(name, safe='')}/config")
+        if status != 200:
+            return False
+        config = orjson.loads(data)
+        return isinstance(config, dict) and "sequence_batching" in config
+
+    async def _ask(self, method: str, path: str) -> tuple[int, bytes]:
+        """Return status and body of a response. Raises aiohttp.ClientError, OSError or TimeoutError."""
+        url = f"http://{self.server.name}{path}"
+        async with self._session.request(
+            method, url, headers=self._headers, timeout=self._timeout, allow_redirects=False
+        ) as response:
+            return response.status, await response.read()
+
+
+def _mean_latency_s(table: ServerTable, name: str) -> float:
+    """Return the mean duration of a model on the servers that have answered for it; 0 if none has."""
+    known: list[Any] = [
+        each.models[name].latency_s for each in table.servers.values() if name in each.models
+    ]
+    known = [each for each in known if each]
+    return sum(known) / len(known) if known else 0.0
+
+
+def _reason(error: BaseException) -> str:
+    inner = getattr(error, "os_error", None) or error
+    return getattr(inner, "strerror", None) or str(inner) or type(inner).__name__

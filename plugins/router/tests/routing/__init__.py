@@ -1,0 +1,1 @@
+"""What the tests of the router share: clients, servers, and routers on a thread."""
