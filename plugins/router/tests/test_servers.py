@@ -100,6 +100,8 @@ def test_a_head_that_is_not_passed_on_unchanged_does_not_hide_the_sequence(route
     raw(router.port).send(head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
 
     until(lambda: router.metric("core_router_sequences") == 1)
+    end = inputs(2.0, sequence_id=5, sequence_end=True)
+    assert outputs(ask(router.port, INFER.format("sums"), end))[0] == 3
 
 
 def test_another_router_continues_a_sequence(router, route, three):

@@ -6,7 +6,8 @@ bytes ─► request_head ─► Route ─► [ClientConnection] ─► Forwarde
 from __future__ import annotations
 
 import asyncio
-import enum
+import socket
+import struct
 from typing import TYPE_CHECKING, Any
 
 from core_router.http.chunks import BadChunk, ChunkScanner
@@ -25,26 +26,19 @@ _MOST_EARLY = 64 * 1024  # bytes after a request that are received before its re
 _LINGER_S = 2.0  # in which a client reads the response to a request that it is still sending
 
 
-class Phase(enum.IntEnum):
-    """What the connection waits for."""
-
-    IDLE = 0  # a request
-    COLLECTING = 1  # the rest of a body, which is kept
-    STREAMING = 2  # the rest of a body, which passes piece by piece
-    WAITING = 3  # the response
-    TUNNEL = 4  # bytes of another protocol
-    ENDING = 5  # the client reads the last response
+# What a connection waits for: a request; the rest of a body, which is kept, or passes piece by piece; the response;
+# bytes of another protocol; the client, which reads the last response.
+_IDLE, _COLLECTING, _STREAMING, _WAITING, _TUNNEL, _ENDING = range(6)
 
 
-class ClientConnection(asyncio.Protocol):
-    """A connection of a client. Event loop only.
+class ClientConnection:
+    """A connection of a client: the protocol of its transport. Event loop only.
 
-    phase      what it waits for
     active_s   time of the router's clock when bytes arrived last
     """
 
     def __init__(self, router: Router):
-        self.phase = Phase.IDLE
+        self._phase = _IDLE
         self.active_s = router.now_s
         self._router = router
         self._transport: Any = None
@@ -83,17 +77,17 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.active_s = self._router.now_s
-        phase = self.phase
-        if phase == Phase.IDLE:
+        phase = self._phase
+        if phase == _IDLE:
             self._rest = self._rest + data if self._rest else data
             self._begin_rest()
-        elif phase == Phase.COLLECTING or phase == Phase.STREAMING:
+        elif phase == _COLLECTING or phase == _STREAMING:
             self._receive(data, 0)
-        elif phase == Phase.WAITING:
+        elif phase == _WAITING:
             self._rest += data
             if len(self._rest) > _MOST_EARLY:
                 self.pause_reading()
-        elif phase == Phase.TUNNEL and self._request is not None:
+        elif phase == _TUNNEL and self._request is not None:
             self._request.more(data, False)
 
     def pause_writing(self) -> None:
@@ -111,7 +105,7 @@ class ClientConnection(asyncio.Protocol):
         if self._is_beginning:
             return  # the caller's loop goes on
         self._is_beginning = True
-        while self.phase == Phase.IDLE and self._rest:
+        while self._phase == _IDLE and self._rest:
             data, self._rest = self._rest, b""
             self._begin(data)
             if self._rest is data:
@@ -170,7 +164,7 @@ class ClientConnection(asyncio.Protocol):
         self._left = size
         self._pieces = [head.passed_on]
         if self._keep(max(size, 0)):
-            self.phase = Phase.COLLECTING
+            self._phase = _COLLECTING
         else:
             self._stream()
         self._receive(data, at)
@@ -185,7 +179,7 @@ class ClientConnection(asyncio.Protocol):
                 self._fail(400, str(error))
                 return
             is_last = self._chunks.done
-            if self.phase == Phase.COLLECTING and not self._keep(end - at):
+            if self._phase == _COLLECTING and not self._keep(end - at):
                 self._stream()
         else:
             end = min(size, at + self._left)
@@ -193,15 +187,15 @@ class ClientConnection(asyncio.Protocol):
             is_last = not self._left
         piece = data if at == 0 and end == size else data[at:end]
         self._rest = data[end:]
-        if self.phase == Phase.COLLECTING:
+        if self._phase == _COLLECTING:
             self._pieces.append(piece)
             if is_last:
                 message, self._pieces = b"".join(self._pieces), []
                 assert self._head is not None
                 self._dispatch(message, len(self._head.passed_on))
-        elif self.phase == Phase.STREAMING and self._request is not None:
+        elif self._phase == _STREAMING and self._request is not None:
             if is_last:
-                self.phase = Phase.WAITING
+                self._phase = _WAITING
             self._request.more(piece, is_last)
 
     def _keep(self, size: int) -> bool:
@@ -233,7 +227,7 @@ class ClientConnection(asyncio.Protocol):
                 f"the body is larger than --kept-body-bytes={self._router.limits.kept_body_bytes}",
             )
             return
-        self.phase = Phase.STREAMING
+        self._phase = _STREAMING
         if route.purpose in (Purpose.LIVE, Purpose.READY, Purpose.STATISTICS):
             route = self._router.table.route(Target(Purpose.ANY))
         self._request = ForwardedRequest(self._router, self, head, route)
@@ -246,7 +240,7 @@ class ClientConnection(asyncio.Protocol):
 
         message   its bytes for a server, with the body from `body_at` on
         """
-        self.phase = Phase.WAITING
+        self._phase = _WAITING
         route, head = self._route, self._head
         assert route is not None and head is not None
         if route.is_plain and route.is_known:
@@ -330,10 +324,10 @@ class ClientConnection(asyncio.Protocol):
             return
         if last:
             self._transport.write(last)
-        if closes or self.phase == Phase.TUNNEL:
+        if closes or self._phase == _TUNNEL:
             self._end()
             return
-        self.phase = Phase.IDLE
+        self._phase = _IDLE
         if self._is_paused:
             self.resume_reading()
         if self._rest and not self._is_beginning:
@@ -345,7 +339,7 @@ class ClientConnection(asyncio.Protocol):
         """Answer with an error. The connection ends if the request is not complete, too."""
         closes = (
             closes
-            or self.phase != Phase.WAITING
+            or self._phase != _WAITING
             or self._router.is_draining
             or (self._head is not None and not self._head.keep_alive)
         )
@@ -365,11 +359,15 @@ class ClientConnection(asyncio.Protocol):
         """End the connection in the middle of a response."""
         self._request = None
         if self._transport is not None:
+            # A reset: the end of a response without a size is the end of its connection.
+            reset = struct.pack("ii", 1, 0)
+            connection = self._transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
             self._transport.abort()
 
     def begin_tunnel(self) -> None:
         """Pass all bytes on in both directions: the server has accepted another protocol."""
-        self.phase = Phase.TUNNEL
+        self._phase = _TUNNEL
         if self._rest and self._request is not None:
             rest, self._rest = self._rest, b""
             self._request.more(rest, False)
@@ -395,12 +393,12 @@ class ClientConnection(asyncio.Protocol):
 
     def _end(self) -> None:
         """Close the connection, after the client has read the last response."""
-        transport, before = self._transport, self.phase
-        self.phase = Phase.ENDING
+        transport, before = self._transport, self._phase
+        self._phase = _ENDING
         self._rest = b""
         if transport is None:
             return
-        if before == Phase.WAITING or before == Phase.TUNNEL:
+        if before == _WAITING or before == _TUNNEL:
             transport.close()
             return
         # Closing with unread bytes of the client would destroy the response on its way.
@@ -412,7 +410,7 @@ class ClientConnection(asyncio.Protocol):
 
     def close_if_idle(self) -> None:
         """Close the connection if it has no request."""
-        if self.phase == Phase.IDLE and not self._rest and self._transport is not None:
+        if self._phase == _IDLE and not self._rest and self._transport is not None:
             self._transport.close()
 
     def expire(self, now_s: float) -> None:
@@ -421,10 +419,10 @@ class ClientConnection(asyncio.Protocol):
         now_s   time of the router's clock
         """
         waits_s = now_s - self.active_s
-        if self.phase == Phase.IDLE and not self._rest:
+        if self._phase == _IDLE and not self._rest:
             if waits_s > self._router.limits.idle_s and self._transport is not None:
                 self._transport.close()
             return
-        receives = self.phase in (Phase.IDLE, Phase.COLLECTING, Phase.STREAMING)
+        receives = self._phase in (_IDLE, _COLLECTING, _STREAMING)
         if receives and not self._is_paused and waits_s > self._router.limits.client_s:
             self._fail(408, "the rest of the request did not arrive")

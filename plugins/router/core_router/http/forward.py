@@ -128,6 +128,9 @@ class ForwardedRequest:
         self._route = self._router.table.route(self._route.target)
         self._attempt()
 
+    def _has_untried(self) -> bool:
+        return any(each not in self._tried for each in self._route.candidates)
+
     def _may_retry(self) -> bool:
         """Return whether limit and budget permit another attempt, and take it from the budget."""
         return len(self._tried) <= self._router.limits.retries and self._router.budget.take()
@@ -199,7 +202,7 @@ class ForwardedRequest:
             self._is_whole
             and (self._repeats or (self._sequence is not None and self._sequence.is_start))
             and (head.status == 503 or bool(self._route.target.model and self._route.is_known))
-            and any(each not in self._tried for each in self._route.candidates)
+            and self._has_untried()
             and self._may_retry()
         )
         self._is_answered = not moves

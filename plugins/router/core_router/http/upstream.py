@@ -5,7 +5,6 @@ ForwardedRequest ─► [ServerConnection.send] ─► server ─► response_he
 
 from __future__ import annotations
 
-import asyncio
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,10 @@ if TYPE_CHECKING:
     from core_router.servers.server import Server
 
 
-class ServerConnection(asyncio.Protocol):
-    """A connection to a server: idle in its pool, busy with one request, or closed. Event loop only.
+class ServerConnection:
+    """A connection to a server: idle in its pool, busy with one request, or closed.
+
+    The protocol of its transport. Event loop only.
 
     request   the request that it carries
     used_s    time of the monotonic clock when it last became idle

@@ -142,7 +142,9 @@ class Scripted:
         self.requests = []
         self.index = INDEX
         self.ready = 200
-        self._writers = set()
+        self.is_hung = False  # whether it answers nothing more
+        self.early = b""  # sent as soon as the head of a request has come
+        self._serving = set()
         self._server = thread.run(asyncio.start_server(self._serve, "127.0.0.1", 0))
         self.name = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
@@ -151,15 +153,28 @@ class Scripted:
 
     async def _close(self):
         self._server.close()
-        for each in self._writers:
-            each.transport.abort()
+        for each in self._serving:
+            each.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def _serve(self, reader, writer):
-        self._writers.add(writer)
+        task = asyncio.current_task()
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        try:
+            await self._answer_all(reader, writer)
+        finally:
+            writer.close()
+
+    async def _answer_all(self, reader, writer):
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
                 line = head.partition("\r\n")[0]
+                while self.is_hung:
+                    await asyncio.sleep(0.05)
+                if self.early and "/infer" in line:
+                    writer.write(self.early)
                 size = next(
                     (
                         int(each[15:])
@@ -178,8 +193,6 @@ class Scripted:
                 else:
                     self.requests.append(line)
                     await self.respond(reader, writer, line, body)
-        writer.close()
-        self._writers.discard(writer)
 
 
 def said(body, status=200, *fields):

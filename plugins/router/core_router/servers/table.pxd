@@ -1,0 +1,22 @@
+import cython
+
+
+@cython.final
+cdef class Route:
+    cdef readonly object target
+    cdef readonly object purpose
+    cdef readonly tuple candidates
+    cdef readonly bint is_known
+    cdef readonly bint is_stateful
+    cdef readonly bint is_inference
+    cdef readonly bint is_plain
+
+
+@cython.final
+cdef class ServerTable:
+    cdef readonly dict servers
+    cdef dict _routes
+
+    cpdef changed(self)
+    @cython.locals(route=Route)
+    cpdef Route find(self, bytes method, bytes target)

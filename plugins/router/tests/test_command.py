@@ -1,0 +1,163 @@
+"""The program `core router`, as a person starts and ends it, before servers that are processes."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+from routing.requests import PATIENCE_S, ask, inputs, outputs, until
+
+SERVER = """
+    import os, sys, core
+    with core.Server() as server:
+        x = ("FP32", [-1])
+        server.bind("m", lambda x: {"y": x + 1}, inputs={"x": x}, outputs={"y": x})
+        print(server.serve(http_port=0)["http"], flush=True)
+        sys.stdin.read()
+"""
+
+
+class Program:
+    """A process whose lines of output are kept."""
+
+    def __init__(self, *command):
+        self._process = subprocess.Popen(
+            [sys.executable, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        self.lines = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            self.lines.append(line.rstrip())
+
+    def says(self, pattern):
+        """Wait for a line; return its match."""
+        return until(
+            lambda: next(
+                (found for each in self.lines if (found := re.search(pattern, each))), None
+            )
+        )
+
+    def send(self, number):
+        os.kill(self._process.pid, number)
+
+    def end(self):
+        """Wait for the end; return the exit status."""
+        self._process.stdin.close()
+        status = self._process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        return status
+
+    def close(self):
+        if self._process.poll() is None:
+            self._process.kill()
+        self.end()
+
+
+@pytest.fixture
+def program():
+    found = []
+
+    def start(*command):
+        found.append(Program(*command))
+        return found[-1]
+
+    yield start
+    for each in found:
+        each.close()
+
+
+def router(start, *options):
+    return start("-m", "core", "router", "--http-port=0", "--admin-port=0", *options)
+
+
+def test_servers_are_killed_one_after_the_other_and_no_request_is_lost(program):
+    servers = [program("-c", textwrap.dedent(SERVER)) for _ in range(3)]
+    ports = [each.says(r"^(\d+)$")[1] for each in servers]
+    started = router(program, f"--servers={','.join('localhost:' + port for port in ports)}")
+    port = int(started.says(r"router at http://0\.0\.0\.0:(\d+) for clients")[1])
+    stop, answers = threading.Event(), []
+
+    def client(number):
+        while not stop.is_set():
+            answers.append((outputs(ask(port, "/v2/models/m/infer", inputs(number))), [number + 1]))
+
+    clients = [threading.Thread(target=client, args=(float(number),)) for number in range(4)]
+    for each in clients:
+        each.start()
+    for killed in servers[:2]:
+        before = len(answers)
+        until(lambda before=before: len(answers) > before + 50)
+        killed.send(signal.SIGKILL)
+    before = len(answers)
+    until(lambda: len(answers) > before + 50)
+    stop.set()
+    for each in clients:
+        each.join(PATIENCE_S)
+
+    assert all(found == expected for found, expected in answers)
+    until(lambda: len([each for each in started.lines if "is down: " in each]) == 2)
+    started.send(signal.SIGINT)
+    assert started.end() == 0
+    assert "requests in flight are answered" in started.lines[-1]
+
+
+def test_it_starts_without_its_servers_and_ends_at_once_without_clients(program):
+    started = router(program, "--servers=localhost:9")
+    started.says(r"server localhost:9 is down: ")
+    started.says("for clients")
+    started.send(signal.SIGTERM)
+
+    assert started.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        ([], 2, "--servers"),
+        (["--servers=a:b"], 1, "'a:b' is no server; write host:port"),
+        (["--servers="], 1, "--servers names no server"),
+        (["--servers=a", "--retries=-1"], 2, "invalid number value: '-1'"),
+        (["--servers=a", "--check-secs=soon"], 2, "invalid seconds value: 'soon'"),
+        (["--servers=a", "--token-file=/nowhere"], 1, "--token-file '/nowhere' cannot be read"),
+    ],
+)
+def test_wrong_options_are_errors(capsys, options, status, text):
+    from core.plugins.commands import run_command
+
+    try:
+        found = run_command("router", options)
+    except SystemExit as error:
+        found = error.code
+
+    assert found == status
+    assert text in capsys.readouterr().err
+
+
+def test_a_port_that_is_in_use_is_an_error(program):
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = used.getsockname()[1]
+        started = program(
+            "-m",
+            "core",
+            "router",
+            "--servers=localhost:9",
+            "--http-address=127.0.0.1",
+            f"--http-port={port}",
+        )
+        assert started.end() == 1
+
+    assert "cannot listen on 127.0.0.1" in started.lines[-1]
+    assert "choose another port with --http-port" in started.lines[-1]
