@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core_router.choice.budget import RetryBudget
 from core_router.choice.sequences import IDLE_S, Sequences
@@ -73,7 +73,7 @@ class Router:
         options = self.options
         # The port first: a second router on it must not send checks.
         self._listener = await loop.create_server(
-            lambda: ClientConnection(self),
+            lambda: cast(asyncio.Protocol, ClientConnection(self)),
             options.address,
             options.port,
             backlog=1024,
@@ -97,7 +97,7 @@ class Router:
         while self.clients and monotonic() < end_s:
             if monotonic() >= goodbye_s:
                 for each in list(self.clients):
-                    each.close_if_idle()
+                    each.expire(self.now_s, 0.0, self.limits.client_s)
             await asyncio.sleep(0.02)
         if self.clients:
             logger.warning("%d requests were not answered in time", len(self.clients))
@@ -117,7 +117,7 @@ class Router:
             await asyncio.sleep(_TICK_S)
             self.now_s = monotonic()
             for client in list(self.clients):
-                client.expire(self.now_s)
+                client.expire(self.now_s, self.limits.idle_s, self.limits.client_s)
             for server in self.table.servers.values():
                 server.close_idle(self.now_s - _SERVER_IDLE_S)
             self.sequences.expire(self.now_s - IDLE_S)
@@ -143,7 +143,8 @@ class Router:
         loop = asyncio.get_running_loop()
         address = server.address
         made = ServerConnection(server)
-        opening = loop.create_connection(lambda: made, address.host, address.port)
+        protocol = cast(asyncio.Protocol, made)
+        opening = loop.create_connection(lambda: protocol, address.host, address.port)
         try:
             await asyncio.wait_for(opening, self.limits.connect_s)
         except asyncio.TimeoutError:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 from routing.requests import PATIENCE_S, ask, inputs, outputs, until
@@ -20,6 +21,9 @@ SERVER = """
         print(server.serve(http_port=0)["http"], flush=True)
         sys.stdin.read()
 """
+
+
+START_S = 90  # of a process, on a busy machine
 
 
 class Program:
@@ -45,9 +49,8 @@ class Program:
     def says(self, pattern):
         """Wait for a line; return its match."""
         return until(
-            lambda: next(
-                (found for each in self.lines if (found := re.search(pattern, each))), None
-            )
+            lambda: next(filter(None, (re.search(pattern, each) for each in self.lines)), None),
+            START_S,
         )
 
     def send(self, number):
@@ -99,7 +102,7 @@ def test_servers_are_killed_one_after_the_other_and_no_request_is_lost(program):
         each.start()
     for killed in servers[:2]:
         before = len(answers)
-        until(lambda before=before: len(answers) > before + 50)
+        until(lambda before=before: len(answers) > before + 50, START_S)
         killed.send(signal.SIGKILL)
     before = len(answers)
     until(lambda: len(answers) > before + 50)
@@ -161,3 +164,13 @@ def test_a_port_that_is_in_use_is_an_error(program):
 
     assert "cannot listen on 127.0.0.1" in started.lines[-1]
     assert "choose another port with --http-port" in started.lines[-1]
+
+
+def test_the_example_goes_on_without_a_server():
+    program = Path(__file__).parents[3] / "examples" / "router.py"
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
+
+    assert done.returncode == 0, done.stderr
+    before, after = done.stdout.splitlines()
+    assert before.startswith("200 requests, answered by servers [0, ")
+    assert re.fullmatch(r"200 requests, answered by servers \[[12, ]+\]", after)

@@ -4,6 +4,6 @@ from core_router.servers.server_model cimport ServerModel
 
 
 @cython.locals(
-    count=Py_ssize_t, at=Py_ssize_t, other=Py_ssize_t, first=ServerModel, second=ServerModel
+    count=Py_ssize_t, at=Py_ssize_t, other=Py_ssize_t, first=ServerModel, second=ServerModel, one=double, another=double
 )
 cpdef ServerModel choose(tuple candidates, tuple tried, double now_s)

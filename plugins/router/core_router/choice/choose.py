@@ -13,6 +13,8 @@ from random import random
 
 from core_router.servers.server_model import ServerModel
 
+_EQUAL = 1.5  # below this ratio, the mean durations of two servers say nothing
+
 
 def choose(
     candidates: Sequence[ServerModel], tried: Collection[ServerModel], now_s: float
@@ -28,7 +30,10 @@ def choose(
         other = int(random() * (count - 1))
         first, second = candidates[at], candidates[other + (other >= at)]
         if first.ejected_until <= now_s and second.ejected_until <= now_s:
-            return first if first.cost(now_s) <= second.cost(now_s) else second
+            one, another = first.cost(now_s), second.cost(now_s)
+            if first.in_flight == second.in_flight and another < one < another * _EQUAL:
+                return first  # they are equal, and their order is random
+            return first if one <= another else second
     elif not tried and count == 1:
         return candidates[0]
     return _best_left(candidates, tried, now_s)

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
-from core_router.servers.server_model import ServerModel
+if TYPE_CHECKING:
+    from core_router.http.sequence_parameters import SequenceParameters
+    from core_router.servers.server_model import ServerModel
+    from core_router.servers.table import Route
 
 IDLE_S = 600.0
 """Seconds after which a sequence without a request is forgotten. Servers forget sooner."""
@@ -54,6 +58,37 @@ class Sequences:
     ) -> None:
         """Pin a sequence to a server, in place of the server that it had."""
         self._pins[model, identifier] = Pin(server_model, now_s)
+
+    def choose(
+        self,
+        route: Route,
+        sequence: SequenceParameters,
+        tried: Collection[ServerModel],
+        now_s: float,
+    ) -> ServerModel | None:
+        """Return the server for a request of a sequence, whose first request defines it.
+
+        None if that server is gone, or if a first request has tried all of them.
+        """
+        name, identifier = route.target.model, sequence.identifier
+        pinned = self.find(name, identifier, now_s)
+        if not sequence.is_start and pinned is not None:
+            return pinned if pinned not in tried and pinned.server.is_reachable else None
+        found = first_choice(identifier, route.candidates, tried, now_s)
+        if found is not None:
+            self.begin(name, identifier, found, now_s)
+        return found
+
+    def failure(self, route: Route, sequence: SequenceParameters) -> str:
+        """Return why a sequence cannot go on; "" if another reason ended the request."""
+        pin = self._pins.get((route.target.model, sequence.identifier))
+        if sequence.is_start or pin is None:
+            return ""
+        server = pin.server_model.server
+        return (
+            f"sequence {sequence.identifier} was on server {server.name}, which is {server.status}: "
+            "begin the sequence again"
+        )
 
     def end(self, model: str, identifier: Identifier) -> None:
         """Forget a sequence."""

@@ -1,20 +1,22 @@
 """ClientConnection: one connection of a client, whose requests are answered one after the other.
 
-bytes ─► request_head ─► Route ─► [ClientConnection] ─► ForwardedRequest, or an answer of the router itself
+bytes ─► request_head ─► Route ─► [ClientConnection] ─► ForwardedRequest, or own_answers
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from core_router.http.chunks import BadChunk, ChunkScanner
+from core_router.http.body import IncomingBody
+from core_router.http.chunks import BadChunk
+from core_router.http.client_transport import ClientTransport
 from core_router.http.forward import ForwardedRequest
 from core_router.http.heads import CHUNKED, MOST_BYTES, UNTIL_CLOSE, BadHead, request_head
+from core_router.http.own_answers import handle
 from core_router.http.responses import error_body, response
-from core_router.http.sequence_parameters import model_in, sequence_of
+from core_router.http.sequence_parameters import sequence_of
 from core_router.http.targets import Purpose, Target
 
 if TYPE_CHECKING:
@@ -23,35 +25,29 @@ if TYPE_CHECKING:
     from core_router.servers.table import Route
 
 _MOST_EARLY = 64 * 1024  # bytes after a request that are received before its response
-_LINGER_S = 2.0  # in which a client reads the response to a request that it is still sending
+
+# What a connection waits for: a request; the rest of its body; the response; bytes of another protocol; the
+# client, which reads the last response.
+_IDLE, _RECEIVING, _WAITING, _TUNNEL, _ENDING = range(5)
 
 
-# What a connection waits for: a request; the rest of a body, which is kept, or passes piece by piece; the response;
-# bytes of another protocol; the client, which reads the last response.
-_IDLE, _COLLECTING, _STREAMING, _WAITING, _TUNNEL, _ENDING = range(6)
-
-
-class ClientConnection:
+class ClientConnection(ClientTransport):
     """A connection of a client: the protocol of its transport. Event loop only.
 
     active_s   time of the router's clock when bytes arrived last
     """
 
     def __init__(self, router: Router):
-        self._phase = _IDLE
+        ClientTransport.__init__(self)
         self.active_s = router.now_s
         self._router = router
-        self._transport: Any = None
+        self._phase = _IDLE
         self._rest = b""  # bytes that are not processed yet
         self._head: RequestHead | None = None
         self._route: Route | None = None
+        self._body: IncomingBody | None = None
         self._request: ForwardedRequest | None = None
         self._task: asyncio.Task[None] | None = None
-        self._pieces: list[bytes] = []  # of the message, while COLLECTING
-        self._left = 0  # bytes of the body that are still to come
-        self._chunks: ChunkScanner | None = None
-        self._kept = 0  # bytes of the body that count against the limit of all connections
-        self._is_paused = False
         self._is_beginning = False
 
     # methods of a protocol ------------------------------------------------
@@ -64,16 +60,10 @@ class ClientConnection:
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._router.clients.discard(self)
-        self._release()
-        if self._request is not None:
-            self._request.cancel()
-            self._request = None
+        self._forget()
         if self._task is not None:
             self._task.cancel()
             self._task = None
-
-    def eof_received(self) -> bool | None:
-        return None  # a client that sends no more gets no response: the transport closes
 
     def data_received(self, data: bytes) -> None:
         self.active_s = self._router.now_s
@@ -81,7 +71,7 @@ class ClientConnection:
         if phase == _IDLE:
             self._rest = self._rest + data if self._rest else data
             self._begin_rest()
-        elif phase == _COLLECTING or phase == _STREAMING:
+        elif phase == _RECEIVING:
             self._receive(data, 0)
         elif phase == _WAITING:
             self._rest += data
@@ -115,22 +105,21 @@ class ClientConnection:
     def _begin(self, data: bytes) -> None:
         """Begin the request at the start of `data`. Keep the bytes of an incomplete head in `_rest`."""
         end = data.find(b"\r\n\r\n") + 4
-        if end == 3 or end > MOST_BYTES:
-            if len(data) > MOST_BYTES or not data[:1].isupper():
-                self._refuse_head(data)
-            else:
-                self._rest = data
+        if end == 3 and len(data) <= MOST_BYTES and data[:1].isupper():
+            self._rest = data
             return
         try:
+            if end == 3 or end > MOST_BYTES:
+                raise _no_head(data)
             head = request_head(data[:end])
         except BadHead as error:
-            self.refuse(error.status, error.text, closes=True)
+            self.refuse(error.status, error.text)
             return
         self._head = head
         self._route = self._router.table.find(head.method, head.target)
         size = head.body_size
         if size == CHUNKED or end + size > len(data):
-            self._begin_body(data, end, size)
+            self._begin_body(data, end)
             return
         end_of_body = end + size
         if end_of_body < len(data):
@@ -141,127 +130,79 @@ class ClientConnection:
         else:
             self._dispatch(head.passed_on + data[end:], len(head.passed_on))
 
-    def _refuse_head(self, data: bytes) -> None:
-        if data[:1].isupper():
-            self.refuse(
-                431, f"the head of the request is larger than {MOST_BYTES} bytes", closes=True
-            )
-        else:
-            self.refuse(400, "these bytes are not HTTP/1.1", closes=True)
-
-    def _begin_body(self, data: bytes, at: int, size: int) -> None:
-        """Begin a request whose body is not complete: keep it until it is, or pass it on piece by piece."""
+    def _begin_body(self, data: bytes, at: int) -> None:
+        """Begin a request whose body is not complete."""
         head, limits = self._head, self._router.limits
-        assert head is not None and self._route is not None
-        if size > limits.body_bytes > 0:
-            self.refuse(
-                413, f"the body is larger than --max-body-bytes={limits.body_bytes}", closes=True
-            )
+        assert head is not None
+        if head.body_size > limits.body_bytes > 0:
+            self.refuse(413, f"the body is larger than --max-body-bytes={limits.body_bytes}")
             return
         if head.expects:
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        self._chunks = ChunkScanner() if size == CHUNKED else None
-        self._left = size
-        self._pieces = [head.passed_on]
-        if self._keep(max(size, 0)):
-            self._phase = _COLLECTING
-        else:
-            self._stream()
+        self._phase = _RECEIVING
+        self._body = IncomingBody(self._router, head)
+        if not self._body.is_kept:
+            self._stream(self._body.message)
         self._receive(data, at)
 
     def _receive(self, data: bytes, at: int) -> None:
-        """Process bytes of the body, from `at` on."""
-        size = len(data)
-        if self._chunks is not None:
-            try:
-                end = self._chunks.feed(data, at)
-            except BadChunk as error:
-                self._fail(400, str(error))
-                return
-            is_last = self._chunks.done
-            if self._phase == _COLLECTING and not self._keep(end - at):
-                self._stream()
-        else:
-            end = min(size, at + self._left)
-            self._left -= end - at
-            is_last = not self._left
-        piece = data if at == 0 and end == size else data[at:end]
-        self._rest = data[end:]
-        if self._phase == _COLLECTING:
-            self._pieces.append(piece)
+        """Process bytes of the body, from `at` on: keep them, or pass them on."""
+        body, head = self._body, self._head
+        if body is None or head is None:
+            return  # it was refused
+        try:
+            piece, is_last = body.take(data, at)
+        except BadChunk as error:
+            self.refuse(400, str(error))
+            return
+        if at + len(piece) < len(data):
+            self._rest = data[at + len(piece) :]
+        if body.is_kept:
             if is_last:
-                message, self._pieces = b"".join(self._pieces), []
-                assert self._head is not None
-                self._dispatch(message, len(self._head.passed_on))
-        elif self._phase == _STREAMING and self._request is not None:
+                self._dispatch(body.message, len(head.passed_on))
+            return
+        if self._request is None:
+            self._stream(body.message)
+        if self._request is not None:
             if is_last:
                 self._phase = _WAITING
             self._request.more(piece, is_last)
 
-    def _keep(self, size: int) -> bool:
-        """Count bytes of a body as kept. Return False if it must pass piece by piece."""
-        limits, router = self._router.limits, self._router
-        if (
-            self._kept + size > limits.kept_body_bytes
-            or router.kept_bytes + size > limits.kept_bytes
-        ):
-            return False
-        self._kept += size
-        router.kept_bytes += size
-        return True
-
-    def _release(self) -> None:
-        self._router.kept_bytes -= self._kept
-        self._kept = 0
-        self._pieces = []
-
-    def _stream(self) -> None:
-        """Send what there is of a request to a server; the rest follows piece by piece."""
-        route, head = self._route, self._head
-        assert route is not None and head is not None
-        data = b"".join(self._pieces)
-        self._release()
+    def _stream(self, first: bytes) -> None:
+        """Send the first bytes of a request to a server; the rest follows piece by piece."""
+        route, head, body = self._route, self._head, self._body
+        assert route is not None and head is not None and body is not None
+        body.release()
         if route.purpose in (Purpose.EVERY, Purpose.INDEX) or route.is_stateful:
-            self._fail(
-                413,
-                f"the body is larger than --kept-body-bytes={self._router.limits.kept_body_bytes}",
-            )
+            most = self._router.limits.kept_body_bytes
+            self.refuse(413, f"the body is larger than --kept-body-bytes={most}")
             return
-        self._phase = _STREAMING
         if route.purpose in (Purpose.LIVE, Purpose.READY, Purpose.STATISTICS):
             route = self._router.table.route(Target(Purpose.ANY))
         self._request = ForwardedRequest(self._router, self, head, route)
-        self._request.start(data, False)
-
-    # the ways of a request ------------------------------------------------
+        self._request.start(first, False)
 
     def _dispatch(self, message: bytes, body_at: int) -> None:
-        """Answer a request that is complete.
+        """Answer a request that has come as a whole, or forward it.
 
         message   its bytes for a server, with the body from `body_at` on
         """
         self._phase = _WAITING
         route, head = self._route, self._head
         assert route is not None and head is not None
-        if route.is_plain and route.is_known:
+        if route.is_plain:
             self._request = ForwardedRequest(self._router, self, head, route)
             self._request.start(message, True)
-            return
-        purpose = route.purpose
-        if purpose == Purpose.LIVE or purpose == Purpose.READY:
-            self._answer_health(purpose)
-        elif purpose in (Purpose.EVERY, Purpose.INDEX, Purpose.STATISTICS):
-            self._run(self._answer_of_all(route.target, message[body_at:]))
         else:
-            if purpose == Purpose.NAMED_IN_BODY:
-                target = Target(purpose, model_in(message[body_at:]))
-                self._route = route = self._router.table.route(target)
-            if route.is_known or not self._router.may_look():
-                self._forward(route, message, body_at)
-            else:
-                self._run(self._look_and_forward(route.target, message, body_at))
+            handle(self._router, self, head, route, message, body_at)
 
-    def _forward(self, route: Route, message: bytes, body_at: int) -> None:
+    # for own_answers ------------------------------------------------------
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run what answers a request; the end of the connection cancels it."""
+        self._task = asyncio.get_running_loop().create_task(work)
+
+    def forward(self, route: Route, message: bytes, body_at: int) -> None:
         """Forward a request that may belong to a sequence."""
         head = self._head
         assert head is not None
@@ -271,39 +212,21 @@ class ClientConnection:
         self._request = ForwardedRequest(self._router, self, head, route, sequence)
         self._request.start(message, True)
 
-    async def _look_and_forward(self, target: Target, message: bytes, body_at: int) -> None:
-        """Forward a request for a model that no server had, after the servers were asked again."""
-        await self._router.look_again()
-        self._task = None
-        self._forward(self._router.table.route(target), message, body_at)
-
-    def _run(self, work: Any) -> None:
-        self._task = asyncio.get_running_loop().create_task(work)
-
-    def _answer_health(self, purpose: Purpose) -> None:
-        is_ready = self._router.table.is_ready() and not self._router.is_draining
-        self._answer(200 if purpose == Purpose.LIVE or is_ready else 503, b"")
-
-    async def _answer_of_all(self, target: Target, body: bytes) -> None:
-        head = self._head
-        assert head is not None
-        status, answer = await self._router.answer_of_all(target, head, body)
-        self._task = None
-        self._answer(status, answer)
-
-    def _answer(self, status: int, body: bytes) -> None:
+    def answer(self, status: int, body: bytes, retry_after_s: int | None = None) -> None:
         """Send an answer of the router itself."""
         head = self._head
-        closes = head is None or not head.keep_alive or self._router.is_draining
+        closes = (
+            self._phase != _WAITING
+            or self._router.is_draining
+            or (head is not None and not head.keep_alive)
+        )
         is_head = head is not None and head.method == b"HEAD"
-        self.complete(response(status, body, close=closes, without_body=is_head), closes)
+        data = response(
+            status, body, close=closes, without_body=is_head, retry_after_s=retry_after_s
+        )
+        self.complete(data, closes)
 
     # for ForwardedRequest -------------------------------------------------
-
-    def write(self, data: bytes) -> None:
-        """Send bytes of a response."""
-        if self._transport is not None:
-            self._transport.write(data)
 
     def closes(self, head: ResponseHead) -> bool:
         """Return whether the connection ends with a response."""
@@ -318,14 +241,21 @@ class ClientConnection:
     def complete(self, last: bytes, closes: bool) -> None:
         """Send the last bytes of a response; then begin the next request."""
         self._request = None
-        if self._kept:
-            self._release()
+        if self._body is not None:
+            self._body.release()
+            self._body = None
         if self._transport is None:
             return
         if last:
             self._transport.write(last)
         if closes or self._phase == _TUNNEL:
-            self._end()
+            is_received = self._phase in (_WAITING, _TUNNEL)
+            self._phase = _ENDING
+            self._rest = b""
+            if is_received:
+                self.close()
+            else:
+                self.close_slowly()
             return
         self._phase = _IDLE
         if self._is_paused:
@@ -333,37 +263,20 @@ class ClientConnection:
         if self._rest and not self._is_beginning:
             self._begin_rest()
 
-    def refuse(
-        self, status: int, text: str, *, closes: bool = False, retry_after_s: int | None = None
-    ) -> None:
-        """Answer with an error. The connection ends if the request is not complete, too."""
-        closes = (
-            closes
-            or self._phase != _WAITING
-            or self._router.is_draining
-            or (self._head is not None and not self._head.keep_alive)
-        )
-        is_head = self._head is not None and self._head.method == b"HEAD"
-        self.complete(
-            response(
-                status,
-                error_body(text),
-                close=closes,
-                without_body=is_head,
-                retry_after_s=retry_after_s,
-            ),
-            closes,
-        )
+    def refuse(self, status: int, text: str, retry_after_s: int | None = None) -> None:
+        """Answer with an error. The connection ends with it if the request has not come as a whole."""
+        if self._phase == _RECEIVING:
+            self._forget()
+        self.answer(status, error_body(text), retry_after_s)
 
-    def abort(self) -> None:
-        """End the connection in the middle of a response."""
-        self._request = None
-        if self._transport is not None:
-            # A reset: the end of a response without a size is the end of its connection.
-            reset = struct.pack("ii", 1, 0)
-            connection = self._transport.get_extra_info("socket")
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
-            self._transport.abort()
+    def _forget(self) -> None:
+        """Cancel the request, if there is one."""
+        request, self._request = self._request, None
+        if request is not None:
+            request.cancel()
+        if self._body is not None:
+            self._body.release()
+            self._body = None
 
     def begin_tunnel(self) -> None:
         """Pass all bytes on in both directions: the server has accepted another protocol."""
@@ -372,57 +285,22 @@ class ClientConnection:
             rest, self._rest = self._rest, b""
             self._request.more(rest, False)
 
-    def pause_reading(self) -> None:
-        """Receive no more until `resume_reading`: the server does not take what there is."""
-        if self._transport is not None and not self._is_paused:
-            self._is_paused = True
-            self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        if self._transport is not None and self._is_paused:
-            self._is_paused = False
-            self._transport.resume_reading()
-
-    # the end --------------------------------------------------------------
-
-    def _fail(self, status: int, text: str) -> None:
-        """Answer with an error while a request is being received."""
-        if self._request is not None:
-            self._request.cancel()
-        self.refuse(status, text, closes=True)
-
-    def _end(self) -> None:
-        """Close the connection, after the client has read the last response."""
-        transport, before = self._transport, self._phase
-        self._phase = _ENDING
-        self._rest = b""
-        if transport is None:
-            return
-        if before == _WAITING or before == _TUNNEL:
-            transport.close()
-            return
-        # Closing with unread bytes of the client would destroy the response on its way.
-        if self._is_paused:
-            self.resume_reading()
-        if transport.can_write_eof():
-            transport.write_eof()
-        asyncio.get_running_loop().call_later(_LINGER_S, transport.close)
-
-    def close_if_idle(self) -> None:
-        """Close the connection if it has no request."""
-        if self._phase == _IDLE and not self._rest and self._transport is not None:
-            self._transport.close()
-
-    def expire(self, now_s: float) -> None:
+    def expire(self, now_s: float, idle_s: float, client_s: float) -> None:
         """End the connection if the client sends nothing for too long.
 
-        now_s   time of the router's clock
+        now_s      time of the router's clock
+        idle_s     seconds that a connection without a request may last
+        client_s   seconds after which a client must go on with a request
         """
         waits_s = now_s - self.active_s
         if self._phase == _IDLE and not self._rest:
-            if waits_s > self._router.limits.idle_s and self._transport is not None:
-                self._transport.close()
-            return
-        receives = self._phase in (_IDLE, _COLLECTING, _STREAMING)
-        if receives and not self._is_paused and waits_s > self._router.limits.client_s:
-            self._fail(408, "the rest of the request did not arrive")
+            if waits_s >= idle_s:
+                self.close()
+        elif self._phase in (_IDLE, _RECEIVING) and not self._is_paused and waits_s > client_s:
+            self.refuse(408, "the rest of the request did not arrive")
+
+
+def _no_head(data: bytes) -> BadHead:
+    if data[:1].isupper():
+        return BadHead(431, f"the head of the request is larger than {MOST_BYTES} bytes")
+    return BadHead(400, "these bytes are not HTTP/1.1")

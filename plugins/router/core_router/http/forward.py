@@ -11,7 +11,6 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from core_router.choice.choose import choose
-from core_router.choice.sequences import first_choice
 
 if TYPE_CHECKING:
     from core_router.http.client import ClientConnection
@@ -108,7 +107,7 @@ class ForwardedRequest:
         if self._sequence is None:
             found = choose(self._route.candidates, self._tried, now_s)
         else:
-            found = self._of_sequence(now_s)
+            found = self._router.sequences.choose(self._route, self._sequence, self._tried, now_s)
         if found is None:
             self._refuse()
             return
@@ -128,31 +127,9 @@ class ForwardedRequest:
         self._route = self._router.table.route(self._route.target)
         self._attempt()
 
-    def _has_untried(self) -> bool:
-        return any(each not in self._tried for each in self._route.candidates)
-
     def _may_retry(self) -> bool:
         """Return whether limit and budget permit another attempt, and take it from the budget."""
         return len(self._tried) <= self._router.limits.retries and self._router.budget.take()
-
-    def _of_sequence(self, now_s: float) -> ServerModel | None:
-        """Return the server of a sequence. A first request chooses it."""
-        sequence = self._sequence
-        assert sequence is not None
-        name = self._route.target.model
-        pinned = self._router.sequences.find(name, sequence.identifier, now_s)
-        if not sequence.is_start and pinned is not None:
-            if pinned in self._tried or not pinned.server.is_reachable:
-                self._failure = (
-                    f"sequence {sequence.identifier} was on server {pinned.server.name}, which is "
-                    f"{pinned.server.status}: begin the sequence again"
-                )
-                return None
-            return pinned
-        found = first_choice(sequence.identifier, self._route.candidates, self._tried, now_s)
-        if found is not None:
-            self._router.sequences.begin(name, sequence.identifier, found, now_s)
-        return found
 
     def connected(self, connection: ServerConnection) -> None:
         """Send the request on a new connection."""
@@ -202,7 +179,7 @@ class ForwardedRequest:
             self._is_whole
             and (self._repeats or (self._sequence is not None and self._sequence.is_start))
             and (head.status == 503 or bool(self._route.target.model and self._route.is_known))
-            and self._has_untried()
+            and _has_untried(self._route.candidates, self._tried)
             and self._may_retry()
         )
         self._is_answered = not moves
@@ -223,10 +200,6 @@ class ForwardedRequest:
     def closes(self, head: ResponseHead) -> bool:
         """Return whether the client's connection ends with this response."""
         return not self.is_sent or self.client.closes(head)
-
-    def respond(self, data: bytes) -> None:
-        """Pass on bytes of the response that are not the last ones."""
-        self.client.write(data)
 
     def complete(self, head: ResponseHead, last: bytes) -> None:
         """Pass on the last bytes of the response."""
@@ -256,7 +229,7 @@ class ForwardedRequest:
             self._again()
         else:
             self._is_over = True
-            self.client.refuse(502, f"{self._what} was lost: {self._failure}")
+            self.client.refuse(502, f"{_title(self._route)} was lost: {self._failure}")
 
     def move(self) -> None:
         """Try another server: this one no longer answers, but its connection is open."""
@@ -267,17 +240,23 @@ class ForwardedRequest:
 
     # refusals -------------------------------------------------------------
 
-    @property
-    def _what(self) -> str:
-        model = self._route.target.model
-        return f"the request for model '{model}'" if model else "the request"
-
     def _refuse(self) -> None:
         self._is_over = True
         self._router.metrics.refused += 1
-        if not self._failure:
-            states = ", ".join(
-                f"{each.name}: {each.status}" for each in self._router.table.servers.values()
-            )
-            self._failure = states or "no server is in the list"
-        self.client.refuse(503, f"no server takes {self._what}; {self._failure}", retry_after_s=1)
+        failure = self._failure
+        if self._sequence is not None:
+            failure = self._router.sequences.failure(self._route, self._sequence) or failure
+        if not failure:
+            servers = self._router.table.servers.values()
+            failure = ", ".join(f"{each.name}: {each.status}" for each in servers)
+        text = f"no server takes {_title(self._route)}; {failure or 'no server is in the list'}"
+        self.client.refuse(503, text, retry_after_s=1)
+
+
+def _has_untried(candidates: tuple[ServerModel, ...], tried: tuple[ServerModel, ...]) -> bool:
+    return any(each not in tried for each in candidates)
+
+
+def _title(route: Route) -> str:
+    model = route.target.model
+    return f"the request for model '{model}'" if model else "the request"

@@ -147,7 +147,7 @@ class ServerConnection:
         if end + self._left == len(data) and head.is_same and not request.closes(head):
             self._complete(request, data)  # all of it, as it came
             return
-        request.respond(head.closing() if request.closes(head) else head.passed_on)
+        request.client.write(head.closing() if request.closes(head) else head.passed_on)
         self._go_on(request, data, end)
 
     def _go_on(self, request: ForwardedRequest, data: bytes, at: int) -> None:
@@ -169,7 +169,7 @@ class ServerConnection:
         piece = data if at == 0 and end == size else data[at:end]
         if not is_complete:
             if piece:
-                request.respond(piece)
+                request.client.write(piece)
             return
         if end < size:
             self._start = data[end:]  # more than the response: the connection is not used again

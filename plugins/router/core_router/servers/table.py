@@ -18,6 +18,7 @@ class Route:
     candidates    of these, one gets the request
     is_known      whether a server has the model in its index, or the request needs none
     is_stateful   whether the model has sequences
+    is_plain      whether the request is forwarded without a look at its body
     is_inference  whether two servers may execute the request, unless it belongs to a sequence
     """
 
@@ -30,11 +31,8 @@ class Route:
         self.is_known = is_known
         self.is_stateful = any(each.is_stateful for each in candidates)
         self.is_inference = repeats
-        self.is_plain = not self.is_stateful and target.purpose in (
-            Purpose.MODEL,
-            Purpose.INFERENCE,
-            Purpose.ANY,
-        )
+        forwarded = (Purpose.MODEL, Purpose.INFERENCE, Purpose.ANY)
+        self.is_plain = is_known and not self.is_stateful and target.purpose in forwarded
 
 
 class ServerTable:

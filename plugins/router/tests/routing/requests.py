@@ -9,9 +9,9 @@ import urllib.request
 PATIENCE_S = 20
 
 
-def until(condition):
+def until(condition, patience_s=PATIENCE_S):
     """Wait for a condition; return its value."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + patience_s
     while not (found := condition()):
         assert time.monotonic() < end
         time.sleep(0.005)

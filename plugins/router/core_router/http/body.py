@@ -1,0 +1,69 @@
+"""IncomingBody: the body of a request that has not come as a whole with its head.
+
+pieces ─► [IncomingBody] ─► kept until the last one, or passed on one by one
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core_router.http.chunks import ChunkScanner
+from core_router.http.heads import CHUNKED
+
+if TYPE_CHECKING:
+    from core_router.http.heads import RequestHead
+    from core_router.router import Router
+
+
+class IncomingBody:
+    """One body. Event loop only; call `release` at its end.
+
+    is_kept   whether all pieces so far are in `message`
+    """
+
+    def __init__(self, router: Router, head: RequestHead):
+        self._router = router
+        self._pieces = [head.passed_on]
+        self._chunks = ChunkScanner() if head.body_size == CHUNKED else None
+        self._left = head.body_size
+        self._kept = 0
+        self.is_kept = self._keep(max(self._left, 0))
+
+    def take(self, data: bytes, at: int) -> tuple[bytes, bool]:
+        """Take the bytes of `data` from `at` on. Return those of this body, and whether they end it.
+
+        Raises BadChunk.
+        """
+        if self._chunks is not None:
+            end = self._chunks.feed(data, at)
+            is_last = self._chunks.done
+            if self.is_kept and not self._keep(end - at):
+                self.is_kept = False
+        else:
+            end = min(len(data), at + self._left)
+            self._left -= end - at
+            is_last = not self._left
+        piece = data if at == 0 and end == len(data) else data[at:end]
+        if self.is_kept:
+            self._pieces.append(piece)
+        return piece, is_last
+
+    @property
+    def message(self) -> bytes:
+        """The head for a server, and the pieces that were kept."""
+        return b"".join(self._pieces)
+
+    def release(self) -> None:
+        """Forget the pieces: another server cannot get the request any more."""
+        self._router.kept_bytes -= self._kept
+        self._kept = 0
+        self._pieces = []
+
+    def _keep(self, size: int) -> bool:
+        """Count bytes as kept. Return False if there would be too many."""
+        limits, kept = self._router.limits, self._router.kept_bytes
+        if self._kept + size > limits.kept_body_bytes or kept + size > limits.kept_bytes:
+            return False
+        self._kept += size
+        self._router.kept_bytes += size
+        return True

@@ -1,0 +1,60 @@
+"""ClientTransport: what a connection of a client writes, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from typing import Any
+
+_LINGER_S = 2.0  # in which a client reads the response to a request that it is still sending
+
+
+class ClientTransport:
+    """The transport of a client's connection, as long as it is open. Event loop only."""
+
+    def __init__(self) -> None:
+        self._transport: Any = None
+        self._is_paused = False
+
+    def eof_received(self) -> bool | None:
+        return None  # a client that sends no more gets no response: the transport closes
+
+    def write(self, data: bytes) -> None:
+        """Send bytes of a response."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        """Receive no more until `resume_reading`: the server does not take what there is."""
+        if self._transport is not None and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None and self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Close the connection after what was written."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def close_slowly(self) -> None:
+        """Close the connection when the client has read what was written, although it is still sending."""
+        transport = self._transport
+        if transport is None:
+            return
+        # Closing with unread bytes of the client would destroy the response on its way.
+        self.resume_reading()
+        if transport.can_write_eof():
+            transport.write_eof()
+        asyncio.get_running_loop().call_later(_LINGER_S, transport.close)
+
+    def abort(self) -> None:
+        """Reset the connection: the end of a response without a size is the end of its connection."""
+        if self._transport is not None:
+            found = self._transport.get_extra_info("socket")
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._transport.abort()
