@@ -9,6 +9,7 @@ import pytest
 import tritonclient.http as triton
 from core_router.servers.addresses import read_servers
 from core_router.servers.server import Address
+from prometheus_client.parser import text_string_to_metric_families
 from routing.requests import PATIENCE_S, ask, inputs, outputs, until
 
 INFER = "/v2/models/{}/infer"
@@ -219,6 +220,8 @@ def test_metrics_say_what_each_server_has_done(router, three):
     assert router.metric("core_router_responses", **labels, status="2xx") == 20
     assert router.metric("core_router_response_seconds_count", **labels) == 20
     assert router.metric("core_router_in_flight") == 0
+    families = list(text_string_to_metric_families(ask(router.admin, "/metrics").body.decode()))
+    assert {each.type for each in families} == {"counter", "gauge", "histogram"}
     rows = router.servers()
     assert rows[three[2].name]["models"]["only_2"]["mean_ms"] > 0
     assert {each["state"] for each in rows.values()} == {"ready"}

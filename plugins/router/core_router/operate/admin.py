@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from core_router.http.responses import error_body, json_body
-from core_router.operate.metrics import metric_families
-from frontends.metrics.text import render
+from core_router.operate.metrics import metrics_text
 
 if TYPE_CHECKING:
     from core_router.router import Router
@@ -48,7 +47,7 @@ class Admin:
             await self._runner.cleanup()
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        text = render(metric_families(self._router))
+        text = metrics_text(self._router)
         return web.Response(text=text, content_type="text/plain", charset="utf-8")
 
     async def _servers(self, request: web.Request) -> web.Response:
