@@ -1,5 +1,6 @@
 """Every block of every page is run or says why not. Commands, flags and files that pages name exist."""
 
+import argparse
 import importlib.util
 import re
 import shlex
@@ -46,6 +47,12 @@ if importlib.util.find_spec("core_bench"):
 
     taken = {name for action in parser()._actions for name in action.option_strings}
     OTHERS_FLAGS |= {name.lstrip("-") for name in taken | set(REFUSED)}
+if importlib.util.find_spec("core_router"):
+    from core_router.options import declare
+
+    declare(router := argparse.ArgumentParser())
+    taken = {name for action in router._actions for name in action.option_strings}
+    OTHERS_FLAGS |= {name.lstrip("-") for name in taken}
 
 
 def served(command):
