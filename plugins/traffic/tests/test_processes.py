@@ -1,4 +1,4 @@
-"""A real server of two workers with examples/traffic/models: HTTP, gRPC, and the example itself."""
+"""A real server of two workers with the models of docs/operate/traffic.md: HTTP, gRPC, and the example itself."""
 
 import json
 import os
