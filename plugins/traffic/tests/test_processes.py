@@ -1,4 +1,4 @@
-"""A real server of two workers with the models of docs/operate/traffic.md: HTTP, gRPC, and the example itself."""
+"""A real server of two workers with the models of docs/operate/traffic.md: HTTP, gRPC and the example."""
 
 import json
 import os
