@@ -58,7 +58,7 @@ def test_the_source_distribution_has_all_files_of_core_and_frontends_and_no_grou
     assert {name.split("/")[0] for name in found} & {*GROUPS, "tests", "docs"} == set()
 
 
-@pytest.mark.parametrize("script", ["run", "test", "wheels"])
+@pytest.mark.parametrize("script", ["run", "wheels"])  # .ci/groups.py: tests/test_groups.py
 def test_a_script_reads_the_list(script):
     text = (ROOT / ".ci" / script).read_text()
 

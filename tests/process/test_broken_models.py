@@ -60,24 +60,51 @@ BROKEN = {
 }
 
 
+# One that is not read, one that is refused, one that its backend refuses, and one that its child refuses.
+ENDING = [
+    "a configuration with an unknown field",
+    "a configuration that makes no sense",
+    "an ONNX file that is none",
+    "a Python model that raises in initialize",
+]
+
+
+def named(model, number):
+    """Return a broken model under a name of its own."""
+    return Model(f"broken_{number}", model.base, config=model.config, files=model.files)
+
+
+@pytest.fixture(scope="module")
+def server(launch_for_all):
+    """A server with one good model and all broken ones."""
+    models = [named(model, number) for number, (model, _) in enumerate(BROKEN.values())]
+    return launch_for_all(["plain", *models], "--exit-on-error=false", wait="live")
+
+
 @pytest.fixture(params=list(BROKEN))
 def broken(request):
-    return BROKEN[request.param]
+    """The name of a broken model, and words of its error."""
+    return f"broken_{list(BROKEN).index(request.param)}", BROKEN[request.param][1]
 
 
-def test_the_server_stays_up_and_reports_the_error(launch, broken):
-    model, words = broken
-    server = launch(["plain", model], "--exit-on-error=false", wait="live")
+def test_the_server_stays_up_and_reports_the_error(server, broken):
+    name, words = broken
+
+    def errors():
+        return [line for line in server.log_text().splitlines() if f"'{name}'" in line]
 
     assert wait_until(lambda: server.ready("plain"))
-    assert wait_until(lambda: all(word in server.log_text() for word in words)), server.log_tail()
+    assert wait_until(lambda: any(all(word in line for word in words) for line in errors())), (
+        server.log_tail()
+    )
     assert data_of(server.infer("plain", {"inputs": [tensor("INPUT0", [1])]})) == [2]
-    assert not server.ready("broken")
+    assert not server.ready(name)
     assert server.get("/v2/health/ready").status == 400
 
 
-def test_the_server_ends_with_a_failure_and_reports_the_error(launch, broken):
-    model, words = broken
+@pytest.mark.parametrize("kind", ENDING)
+def test_the_server_ends_with_a_failure_and_reports_the_error(launch, kind):
+    model, words = BROKEN[kind]
 
     with pytest.raises(StartError) as error:
         launch(["plain", model])

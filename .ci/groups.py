@@ -1,0 +1,119 @@
+"""Run the tests in groups, each in a pytest of its own, side by side: .ci/groups.py FOLDER [PART]
+
+FOLDER   gets the report of each group, group-1.xml …
+PART     of the tests; without it all run
+         bare        all but those of `installed` that also cover a machine without libnghttp2 and azurite
+         installed   those that depend on libnghttp2, redis-server, azurite, or a model or package of .ci/run
+
+One group more than there are processors runs at a time, as tests often wait for processes. The output of a
+group appears when it has ended; the status is 1 if one has failed.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def files(folder, *names):
+    """Return the paths of test files: files("tests", "shape") is ["tests/test_shape.py"]."""
+    return [f"{folder}/test_{name}.py" for name in names]
+
+
+# They run over both engines of gRPC where there are two, and over all kinds of storage that there are.
+BOTH_ENGINES = [
+    *("tests/unit/grpc", "tests/integration/grpc", "tests/integration/memory", "tests/weaknesses"),
+    *files("tests/process", "costly", "hostile", "local_clients", "portable", "workers"),
+    "plugins/cloud",
+]
+
+# Whatever a group names belongs to no later one. The last one has the rest, so that no test is forgotten.
+EVERYTHING = [
+    ["tests/process"],
+    ["backends/python"],
+    ["plugins/adapters", "plugins/bench", "plugins/console"],
+    ["tests/unit"],
+    ["tests/conformance"],
+    ["tests/flow", "tests/integration"],
+    ["plugins"],
+    ["backends"],
+    ["tests", "clients", "examples"],
+]
+
+GENAI = "backends/openvino_genai/tests"
+ORACLE = "backends/transformers/tests/test_oracle.py"
+INSTALLED = [
+    ["tests/conformance"],
+    [
+        *("tests/weaknesses", "tests/integration/grpc", "tests/integration/contract"),
+        *("tests/integration/memory", "tests/unit/grpc", "tests/test_compiled.py"),
+        *files("tests/unit", "limits_page"),
+        *files("tests/unit/benchmarks", "guard"),
+    ],
+    files(
+        "tests/process",
+        *("clients", "costly", "hostile", "killed_workers", "local_clients", "portable"),
+        *("security", "slow_clients", "streams", "workers", "workers_end"),
+    ),
+    [
+        *("backends/llamacpp", *files(GENAI, "engine", "files", "schema", "speech")),
+        *(f"{each}::test_a_gguf_file_is_refused" for each in files(GENAI, "embedding", "ranking")),
+        *files("backends/transformers/tests", "speech"),
+        f"{ORACLE}::test_a_real_model_gives_the_tokens_of_transformers",
+        *files("backends/tracker/tests", "reference", "settings"),
+        *files("plugins/bench/tests", "page", "protocols", "transports"),
+        *files("plugins/openai/tests", "clients", "encoders"),
+        *files("tests/examples", "rag"),
+        *("plugins/cloud", "plugins/redis"),
+    ],
+]
+
+
+def commands(part):
+    """Return the arguments of pytest for each group."""
+    if part == "installed":
+        return INSTALLED
+    left_out = list(BOTH_ENGINES) if part == "bare" else []
+    found = []
+    for group in EVERYTHING:
+        below = [each for each in left_out if each.startswith(tuple(f"{one}/" for one in group))]
+        found.append([*group, *(f"--ignore={each}" for each in below)])
+        left_out += group
+    return found
+
+
+def run(number, arguments, folder):
+    """Run a group and print what it has printed; return its status."""
+    begin = time.monotonic()
+    report = f"--junit-xml={folder}/group-{number}.xml"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", report, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    named = " ".join(each for each in arguments if not each.startswith("--"))
+    title = f"group {number}, {time.monotonic() - begin:.0f} s: {named}"
+    print(f"\n-- {title}\n{done.stdout}", end="", flush=True)
+    return done.returncode
+
+
+def main(folder, part="everything"):
+    groups = commands(part)
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+        running = [pool.submit(run, i, group, folder) for i, group in enumerate(groups, 1)]
+        failed = [i for i, each in enumerate(running, 1) if each.result()]
+    if failed:
+        print(f"\nfailed: groups {failed}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
