@@ -157,7 +157,7 @@ def test_the_same_operations_are_there_over_grpc(server):
     ("settings", "status", "text"),
     [
         ({"weights": {"9": 1}}, 400, "version 9 is not ready; ready: 1, 2, 3"),
-        ([1], 400, "is [1], expected an object with weights, sticky, rules"),
+        ([1], 400, "is [1], expected an object with weights, sticky, rules, shadow, rollback"),
         ({"weights": {"1": 1}, "stiky": {}}, 400, "did you mean 'sticky'?"),
     ],
 )
