@@ -1,6 +1,6 @@
 """Rolls a version of a model out: python examples/traffic/canary.py [HOST:PORT] [VERSION, 2 by default]
 
-First the version gets copies of requests: their answers are compared with those of version 1, and thrown away.
+First the version gets copies of requests; their answers are compared with those of version 1, and dropped.
 Then it gets 1, 10, 50 and 100 % of the requests. If it fails too often, the server takes it out by itself:
 version 3 does.
 
