@@ -35,9 +35,11 @@ class TrafficControl(Area, name="traffic"):
         return Changed(found.traffic.as_json(), undo=undo)
 
     @change("model-repository", subject="traffic {model}", otherwise=_BEFORE, internal=True)
-    async def roll_back(self, model: str, before: dict[str, Any], after: dict[str, Any]) -> Changed:
+    async def roll_back(
+        self, model: str, before: dict[str, Any], after: dict[str, Any], event: dict[str, Any]
+    ) -> Changed:
         """Replace the settings `before` of a model by `after`; return whether that was done here."""
-        undo = self._traffic.roll_back(model, before, after)
+        undo = self._traffic.roll_back(model, before, after, event)
         return Changed(undo is not None, idle=undo is None, undo=undo)
 
     @change("model-repository", subject="traffic {model}", otherwise=_BEFORE, forgets=True)

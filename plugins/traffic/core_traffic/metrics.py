@@ -26,6 +26,7 @@ _ROLLBACKS = Entry(
     "counter",
     "Times that a version has lost its share because it broke the objective",
     VERSION,
+    together="largest",  # each process counts each of them
 )
 _SHARE = Entry(
     "core_traffic_share",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from typing import Any, Literal
 
@@ -42,8 +42,8 @@ class ModelTraffic:
     arms        version → counters, for each version that was ever in the traffic
     shadows     version → counters, for each version that ever got copies
     serving     versions that can answer
-    rollbacks   the last ones that this process has decided, as JSON
-    rollback_counts   version → number of its rollbacks that this process has decided
+    rollbacks   the last ones, as JSON; all processes have the same
+    rollback_counts   version → number of its rollbacks
     helpless    version that is bad, but without which no version with a weight would be ready; None for none
     """
 
@@ -165,10 +165,16 @@ class ModelTraffic:
             for number in judged(self.traffic) & self.arms.keys()
         )
 
-    def rolled_back(self, event: dict[str, Any]) -> None:
-        """Keep a rollback that this process has decided: time, version, reason, weights."""
+    def rolled_back(self, event: dict[str, Any]) -> Callable[[], None]:
+        """Keep a rollback: time, version, reason, weights. Return a function that forgets it."""
         self.rollbacks.append(event)
         self.rollback_counts[event["version"]] += 1
+
+        def forget() -> None:
+            self.rollbacks.remove(event)
+            self.rollback_counts[event["version"]] -= 1
+
+        return forget
 
     def _fitting(
         self, traffic: Traffic, endpoints: Mapping[int, ModelEndpoint]

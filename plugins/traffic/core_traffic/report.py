@@ -24,7 +24,8 @@ def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
             for number in numbers
         ],
         "shadows": _shadows([each["shadows"] for each in reports]),
-        "rollbacks": _last(each["rollbacks"] for each in reports),
+        # A process that has started later has only the last one.
+        "rollbacks": max((each["rollbacks"] for each in reports), key=len),
     }
 
 

@@ -93,17 +93,17 @@ class Watch:
                 text = "traffic of model '%s': version %d is bad, but no other could answer: %s"
                 logger.error(text, model.name, number, reason)
             return
-        with called_by(_CALLER):
-            done = await self._control.roll_back(model.name, before.as_json(), after.as_json())
-        if not done:
-            return  # another process was faster, or an operator
+        found = after.as_json()
         event: dict[str, Any] = {
             "time": time.time(),
             "version": number,
             "reason": reason,
-            "weights": after.as_json()["weights"],
+            "weights": found["weights"],
         }
-        model.rolled_back(event)
+        with called_by(_CALLER):
+            done = await self._control.roll_back(model.name, before.as_json(), found, event)
+        if not done:
+            return  # another process was faster, or an operator
         logger.warning(
             "traffic of model '%s': rolled back version %d: %s; now: %s",
             model.name, number, reason, after,

@@ -113,10 +113,13 @@ class ServerTraffic:
         model.configure(config)
         return model, self._put(model, traffic, "control")
 
-    def roll_back(self, name: str, before: Any, after: Any) -> Callable[[], None] | None:
+    def roll_back(
+        self, name: str, before: Any, after: Any, event: dict[str, Any]
+    ) -> Callable[[], None] | None:
         """Replace the settings `before` by `after`. Return a function that undoes it.
 
         Return None, and do nothing, if other settings are in force.
+        event   time, version, reason and weights, which the model keeps
         A process without changes since its start takes `after` in any case: it repeats what the others did.
         Raises CoreError(NOT_FOUND) for an unknown model.
         """
@@ -125,7 +128,14 @@ class ServerTraffic:
         model.configure(self._manager.resolve(key, max(ready)).config)
         if model.changed and (model.traffic is None or model.traffic.as_json() != before):
             return None
-        return self._put(model, Traffic.read(key, after), "rollback")
+        undo = self._put(model, Traffic.read(key, after), "rollback")
+        forget = model.rolled_back(event)
+
+        def undo_all() -> None:
+            undo()
+            forget()
+
+        return undo_all
 
     def _put(self, model: ModelTraffic, traffic: Traffic, source: Source) -> Callable[[], None]:
         """Put settings in force. Return a function that undoes it."""

@@ -239,7 +239,7 @@ def test_a_bad_version_is_rolled_back_in_all_workers_within_5_s(server):
     assert {ask() for _ in range(40)} == {"1"}
     found = traffic(server)
     assert found["traffic"]["weights"] == {"1": 100, "3": 0}
-    (event,) = found["rollbacks"]
+    event = found["rollbacks"][-1]
     assert event["version"] == 3 and "more than 5 %" in event["reason"]
     assert sum(metrics(server, "core_traffic_rollbacks", 'version="3"')) == 1
     log = server.log_text()
@@ -257,6 +257,7 @@ def test_a_worker_that_starts_later_has_the_rollback(server):
     kill_a_worker(server)
 
     assert {infer()["model_version"] for _ in range(40)} == {"1"}
+    assert {traffic(server)["rollbacks"][-1]["version"] for _ in range(10)} == {3}
 
 
 def example(server, version):

@@ -9,6 +9,7 @@ from core_traffic import rollback
 from .conftest import CONFIG, area, ask, parameter, shares, text_of_error, until
 
 ECHO = CONFIG.replace('"versions"', '"echo"')
+EVENT = {"time": 1.0, "version": 2, "reason": "it is bad", "weights": {"1": 1}}
 
 
 def settings(weights, **objective):
@@ -146,7 +147,8 @@ async def test_an_operator_who_was_faster_is_not_overruled(models, serve):
     before = await area(server).set("m", settings({"1": 1, "2": 1}, error_rate=0))
     await area(server).set("m", {"weights": {"2": 1}})
 
-    assert await area(server).roll_back("m", before, {"weights": {"1": 1}}) is False
+    assert await area(server).roll_back("m", before, {"weights": {"1": 1}}, EVENT) is False
+    assert (await area(server).get("m"))["rollbacks"] == []
     assert await shares(server, 5) == {2: 5}
 
 
@@ -154,8 +156,9 @@ async def test_a_process_that_starts_later_takes_what_the_others_did(models, ser
     models.write(more=parameter('{"weights": {"2": 1}}'))
     server = await serve()
 
-    assert await area(server).roll_back("m", {"weights": {"9": 1}}, {"weights": {"1": 1}}) is True
+    assert await area(server).roll_back("m", {"weights": {"9": 1}}, {"weights": {"1": 1}}, EVENT)
     assert await shares(server, 5) == {1: 5}
+    assert (await area(server).get("m"))["rollbacks"] == [EVENT]
 
 
 async def test_without_an_objective_no_timer_runs(models, serve):
