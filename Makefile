@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -76,6 +76,9 @@ soak: .venv/.test  ## ten minutes of load while everything changes: nothing may 
 
 soak-streams: .venv/.test  ## ten minutes of generated streams: clients leave, models are loaded again
 	$(BIN)/python -m tests.streams.soak $(ARGS)
+
+soak-traffic: .venv/.test  ## a version walks from 1 to 100 % of the requests; copies; a rollback
+	PYTHONPATH=.:tests $(BIN)/python -m rollout $(ARGS)
 
 soak-memory: .venv/.test  ## 200 models on a quarter of their memory, under load
 	PYTHONPATH=.:tests $(BIN)/python -m memory_budget $(ARGS)

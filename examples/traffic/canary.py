@@ -1,4 +1,8 @@
-"""Walks version 2 of a model from 1 to 100 % of the requests: python examples/traffic/canary.py [HOST:PORT]
+"""Rolls a version of a model out: python examples/traffic/canary.py [HOST:PORT] [VERSION, 2 by default]
+
+First the version gets copies of requests; their answers are compared with those of version 1, and dropped.
+Then it gets 1, 10, 50 and 100 % of the requests. If it fails too often, the server takes it out by itself:
+version 3 does.
 
 The server: core-serve --model-repository=examples/traffic/models. It needs only the standard library.
 """
@@ -11,8 +15,10 @@ import urllib.request
 from collections import Counter
 
 ADDRESS = sys.argv[1] if len(sys.argv) > 1 else "localhost:8000"
+VERSION = sys.argv[2] if len(sys.argv) > 2 else "2"
 STEPS = (1, 10, 50, 100)  # per cent of the requests
 REQUESTS = 200  # of each step
+OBJECTIVE = {"error_rate": 0.05, "p99_ms": 2000, "min_requests": 10, "to": 1}
 
 
 def call(path, value=None):
@@ -32,24 +38,47 @@ def ask():
         return "error"
 
 
+def entry(entries):
+    """Return the entry of the version in a list of the traffic."""
+    return next(each for each in entries if each["version"] == int(VERSION))
+
+
+def compare():
+    """Copy requests to the version; print how its answers differ from those of version 1."""
+    # Prices within 2 % count as equal.
+    call("/traffic", {"weights": {"1": 1}, "shadow": {"version": int(VERSION), "rtol": 0.02}})
+    for _ in range(REQUESTS):
+        ask()
+    while (found := entry(call("/traffic")["shadows"]))["in_flight"]:
+        time.sleep(0.05)
+    counts = ", ".join(f"{found[each]} {each}" for each in ("equal", "differing", "error"))
+    print(
+        f"copies to version {VERSION}: {counts}, largest difference {found['largest_difference']}"
+    )
+
+
 def walk():
-    """Raise the share of version 2 step by step, as long as it answers."""
+    """Raise the share of the version step by step, until the server takes it out."""
     for percent in STEPS:
-        call("/traffic", {"weights": {"1": 100 - percent, "2": percent}})
+        weights = {"1": 100 - percent, VERSION: percent}
+        call("/traffic", {"weights": weights, "rollback": OBJECTIVE})
         answers = Counter(ask() for _ in range(REQUESTS))
-        window = call("/traffic")["versions"][1]["window"]
+        time.sleep(0.5)  # the server judges it four times a second
+        found = call("/traffic")
+        if found["source"] == "rollback":
+            sys.exit(f"version {VERSION} is rolled back: {found['rollbacks'][-1]['reason']}")
+        window = entry(found["versions"])["window"]
         print(
-            f"{percent:3} % for version 2: {answers['2']:3} of {REQUESTS} answers, "
+            f"{percent:3} % for version {VERSION}: {answers[VERSION]:3} of {REQUESTS} answers, "
             f"{window['errors']} errors, p99 {window['p99_ms'] or 0:.1f} ms"
         )
-        if window["errors"]:
-            sys.exit("version 2 fails: the walk ends")
 
 
 if __name__ == "__main__":
     begun = time.monotonic()
     try:
+        compare()
         walk()
     except urllib.error.URLError as error:
         sys.exit(f"{ADDRESS}: {error}")
-    print(f"version 2 has all requests after {time.monotonic() - begun:.0f} s")
+    print(f"version {VERSION} has all requests after {time.monotonic() - begun:.0f} s")

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from core.options import Options
     from core.server import InferenceServer
     from core_traffic.metrics import TrafficMetrics
+    from core_traffic.rollback import Watch
     from core_traffic.server import ServerTraffic
 
 # Servers of one process. Keys are objects of a server that core passes to the hooks.
 _metrics: dict[int, TrafficMetrics] = {}
 _traffic: dict[int, ServerTraffic] = {}
+_watches: dict[int, Watch] = {}
 
 
 @core.hookimpl
@@ -33,6 +35,7 @@ def core_server_starting(server: InferenceServer) -> None:
     from core.governing import KNOWN
     from core_traffic import routes
     from core_traffic.control import TrafficControl
+    from core_traffic.rollback import Watch
     from core_traffic.server import ServerTraffic
     from core_traffic.settings import PARAMETER
 
@@ -41,7 +44,9 @@ def core_server_starting(server: InferenceServer) -> None:
     traffic = _traffic[id(server.models)] = ServerTraffic(server)
     if (metrics := _metrics.pop(id(server.options), None)) is not None:
         metrics.models = traffic.models.values()
-    routes.add_to(server, server.control.add(TrafficControl(traffic)))
+    control = server.control.add(TrafficControl(traffic))
+    _watches[id(server.models)] = Watch(traffic, control)
+    routes.add_to(server, control)
 
 
 @core.hookimpl
@@ -55,5 +60,16 @@ def core_around_load(
 
 
 @core.hookimpl
+def core_model_changed(model: ModelVersion, state: str, reason: str) -> None:
+    """Cancel the copies to a version that unloads."""
+    if state == "unloading":
+        for traffic in _traffic.values():
+            traffic.leaving(model)
+
+
+@core.hookimpl
 def core_server_stopping(server: InferenceServer) -> None:
-    _traffic.pop(id(server.models), None)
+    if (watch := _watches.pop(id(server.models), None)) is not None:
+        watch.stop()
+    if (traffic := _traffic.pop(id(server.models), None)) is not None:
+        traffic.close()

@@ -38,11 +38,13 @@ class Arm:
     results     result → number of requests that have ended so
     in_flight   requests without their last response
     window_s    length of the window in which `recent` counts
+    slow_ns     a client that goes away after so long counts in the window too; 0 for none
     """
 
     def __init__(self, window_s: float, clock_ns: Callable[[], int] = time.monotonic_ns):
         self.results = dict.fromkeys(RESULTS, 0)
         self.in_flight = 0
+        self.slow_ns = 0
         self._clock_ns = clock_ns
         self.begin_window(window_s)
 
@@ -62,7 +64,8 @@ class Arm:
         latency_ns   until its first response
         """
         self.results[result] += 1
-        if result in ("success", "error"):
+        gave_up = result == "cancelled" and 0 < self.slow_ns <= latency_ns
+        if gave_up or result in ("success", "error"):
             self._turn()
             self._counts[-1][0] += 1
             self._counts[-1][1] += result == "error"

@@ -1,4 +1,4 @@
-"""The control operations traffic.set, traffic.reset, traffic.get and traffic.models."""
+"""The control operations traffic.set, traffic.reset, traffic.get, traffic.models, traffic.roll_back."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ class TrafficControl(Area, name="traffic"):
         assert found.traffic is not None
         logger.info("traffic of model '%s': %s", found.name, found.traffic)
         return Changed(found.traffic.as_json(), undo=undo)
+
+    @change("model-repository", subject="traffic {model}", otherwise=_BEFORE, internal=True)
+    async def roll_back(
+        self, model: str, before: dict[str, Any], after: dict[str, Any], event: dict[str, Any]
+    ) -> Changed:
+        """Replace the settings `before` of a model by `after`; return whether that was done here."""
+        undo = self._traffic.roll_back(model, before, after, event)
+        return Changed(undo is not None, idle=undo is None, undo=undo)
 
     @change("model-repository", subject="traffic {model}", otherwise=_BEFORE, forgets=True)
     async def reset(self, model: str) -> None:

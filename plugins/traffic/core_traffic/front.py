@@ -18,6 +18,8 @@ from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Trace
 from core_traffic.arm import Arm, result_of
 from core_traffic.choice import Choice, Sequences
+from core_traffic.copies import Copy
+from core_traffic.shadow import Shadow
 
 
 def front_endpoint(
@@ -43,6 +45,7 @@ class Front:
     endpoints   version → its endpoint, for all versions that can answer
     arms        version → its counters, for the same versions
     sequences   None for a model without sequences
+    shadow      copies requests; None for no copies
     """
 
     def __init__(
@@ -52,12 +55,14 @@ class Front:
         endpoints: Mapping[int, ModelEndpoint],
         arms: Mapping[int, Arm],
         sequences: Sequences | None,
+        shadow: Shadow | None = None,
     ):
         self._name = name
         self._choice = choice
         self._endpoints = endpoints
         self._arms = arms
         self._sequences = sequences
+        self._shadow = shadow
 
     def __call__(self, request: InferenceRequest) -> Reply:
         if self._sequences is not None and request.correlation_id:
@@ -71,25 +76,33 @@ class Front:
             )
         if isinstance(request.trace, Trace):
             request.trace.model_version = number
-        arm = self._arms[number]
+        arm, shadow = self._arms[number], self._shadow
+        # Before the version, which may reshape the inputs.
+        copy = None if shadow is None else shadow.copy_of(request, number)
         begun_ns = time.monotonic_ns()
         try:
             reply = self._endpoints[number].submit(request)
         except CoreError as error:
             arm.ended(result_of(error), time.monotonic_ns() - begun_ns)
+            if shadow is not None and copy is not None:
+                shadow.refused(copy)
             raise
         outer = Reply(request)
-        reply.listen(Counted(outer, arm, begun_ns))
+        reply.listen(Counted(outer, arm, begun_ns, copy))
         return outer
 
 
 class Counted:
-    """Listener that sends each item on, and counts the request in its arm at the end."""
+    """Listener that sends each item on, and counts the request in its arm at the end.
 
-    def __init__(self, reply: Reply, arm: Arm, begun_ns: int):
+    copy   of the request, which gets each item after the caller; None for none
+    """
+
+    def __init__(self, reply: Reply, arm: Arm, begun_ns: int, copy: Copy | None = None):
         self._reply = reply
         self._arm = arm
         self._begun_ns = begun_ns
+        self._copy = copy
         self._latency_ns = 0
         self._error: CoreError | None = None
         arm.in_flight += 1
@@ -103,6 +116,8 @@ class Counted:
             self._arm.in_flight -= 1
             self._arm.ended(result_of(self._error), self._latency_ns)
         self._reply.send(item, final)
+        if self._copy is not None:
+            self._copy.take(item, final, self._reply.request.cancelled)
 
 
 def difference(one: Signature, other: Signature) -> str:

@@ -9,11 +9,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from core.config import ModelConfig
 from core.errors import CoreError, invalid, not_found
-from core.governing import EndpointTable, ModelEndpoint
+from core.governing import EndpointTable, ModelEndpoint, ModelVersion
 from core_traffic.model import ModelTraffic, Source, parameter_of, unfit
 from core_traffic.settings import Traffic
 from frontends.grpc.options import GrpcOptions
@@ -28,11 +29,16 @@ logger = logging.getLogger("core")
 class ServerTraffic:
     """The traffic of one server. Event loop only.
 
-    models   key → ModelTraffic, of the models that have settings, or had some
+    models         key → ModelTraffic, of the models that have settings, or had some
+    on_objective   called when a model has settings with an objective
     """
 
     def __init__(self, server: InferenceServer):
         self.models: dict[str, ModelTraffic] = {}
+        self.on_objective: Callable[[], None] = lambda: None
+        self._executor = ThreadPoolExecutor(
+            1, "traffic-shadow"
+        )  # its thread starts with the first task
         self._manager = server.manager
         self._table: EndpointTable = server.manager.endpoints
         self._table.front = self._front
@@ -50,7 +56,18 @@ class ServerTraffic:
     def check(self, name: str, config: ModelConfig) -> None:
         """Raise CoreError(INVALID) for wrong settings in a configuration."""
         if text := parameter_of(config):
-            self._check_headers(name, Traffic.parse(name, text))
+            traffic = Traffic.parse(name, text)
+            self._check_headers(name, traffic)
+            _check_sequences(name, traffic, config)
+
+    def leaving(self, version: ModelVersion) -> None:
+        """Cancel the copies to a version that unloads."""
+        if (model := self.models.get(version.key)) is not None:
+            model.leaving(version.chain.handler)
+
+    def close(self) -> None:
+        """Stop to compare."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _front(self, name: str, endpoints: dict[int, ModelEndpoint]) -> ModelEndpoint | None:
         """Return what answers requests for a model that name no version; None for its newest version."""
@@ -66,12 +83,17 @@ class ServerTraffic:
             CoreError
         ) as error:  # a load with these settings has failed before; an older version serves
             logger.error("%s", error.message)
+        if model.objective is not None:
+            self.on_objective()
         return model.front(endpoints)
 
     def _model(self, name: str) -> ModelTraffic:
         if name not in self.models:
-            self.models[name] = ModelTraffic(name, asyncio.get_running_loop())
+            self.models[name] = self._new(name)
         return self.models[name]
+
+    def _new(self, name: str) -> ModelTraffic:
+        return ModelTraffic(name, asyncio.get_running_loop(), self._executor)
 
     # control calls -----------------------------------------------------------------
 
@@ -85,16 +107,47 @@ class ServerTraffic:
         traffic = Traffic.read(key, value)
         self._check_headers(key, traffic)
         self._check_versions(key, traffic, ready)
+        config = self._manager.resolve(key, max(ready)).config
+        _check_sequences(key, traffic, config)
+        model = self._model(key)
+        model.configure(config)
+        return model, self._put(model, traffic, "control")
+
+    def roll_back(
+        self, name: str, before: Any, after: Any, event: dict[str, Any]
+    ) -> Callable[[], None] | None:
+        """Replace the settings `before` by `after`. Return a function that undoes it.
+
+        Return None, and do nothing, if other settings are in force.
+        event   time, version, reason and weights, which the model keeps
+        A process without changes since its start takes `after` in any case: it repeats what the others did.
+        Raises CoreError(NOT_FOUND) for an unknown model.
+        """
+        key, ready = self._ready(name)
         model = self._model(key)
         model.configure(self._manager.resolve(key, max(ready)).config)
-        before = (model.traffic, model.source)
+        if model.changed and (model.traffic is None or model.traffic.as_json() != before):
+            return None
+        undo = self._put(model, Traffic.read(key, after), "rollback")
+        forget = model.rolled_back(event)
 
-        def put(traffic: Traffic | None, source: Source) -> None:
+        def undo_all() -> None:
+            undo()
+            forget()
+
+        return undo_all
+
+    def _put(self, model: ModelTraffic, traffic: Traffic, source: Source) -> Callable[[], None]:
+        """Put settings in force. Return a function that undoes it."""
+        before = (model.traffic, model.source, model.changed)
+
+        def put(traffic: Traffic | None, source: Source, changed: bool) -> None:
+            model.changed = changed
             model.put(traffic, source)
-            self._table.renew(key)
+            self._table.renew(model.name)
 
-        put(traffic, "control")
-        return model, lambda: put(*before)
+        put(traffic, source, True)
+        return lambda: put(*before)
 
     def reset(self, name: str) -> ModelTraffic | None:
         """Put the settings of the configuration in force. Return the model; None if it has none.
@@ -103,6 +156,7 @@ class ServerTraffic:
         """
         model = self.models.get(self._manager.resolve(name).key)
         if model is not None:
+            model.changed = True
             model.reset()
             self._table.renew(model.name)
         return model
@@ -112,7 +166,7 @@ class ServerTraffic:
         key = self._manager.resolve(name).key
         model = self.models.get(key)
         if model is None:
-            model = ModelTraffic(key, asyncio.get_running_loop())
+            model = self._new(key)
         return model.report()
 
     def _ready(self, name: str) -> tuple[str, list[int]]:
@@ -124,13 +178,13 @@ class ServerTraffic:
         return key, ready
 
     def _check_versions(self, key: str, traffic: Traffic, ready: list[int]) -> None:
-        for number in sorted(traffic.versions()):
+        for number in sorted(traffic.named()):
             if number not in ready:
                 raise invalid(
                     f"traffic of model '{key}': version {number} is not ready; ready: "
                     f"{', '.join(map(str, ready))}"
                 )
-        endpoints = {number: self._table.find(key, number) for number in traffic.versions()}
+        endpoints = {number: self._table.find(key, number) for number in traffic.named()}
         for number, reason in unfit(min(endpoints), endpoints).items():
             raise invalid(f"traffic of model '{key}': version {number} cannot take part: {reason}")
 
@@ -143,3 +197,11 @@ class ServerTraffic:
                     f"server with --http-header-forward-pattern='(?i){re.escape(header)}', for gRPC with "
                     f"--grpc-header-forward-pattern={re.escape(header)}"
                 )
+
+
+def _check_sequences(name: str, traffic: Traffic, config: ModelConfig) -> None:
+    if traffic.shadow is not None and config.HasField("sequence_batching"):
+        raise invalid(
+            f"traffic of model '{name}': shadow: the model has sequences (sequence_batching), whose "
+            "state cannot be copied; leave out 'shadow'"
+        )

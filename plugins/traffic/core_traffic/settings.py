@@ -14,6 +14,8 @@ import orjson
 from core.errors import invalid
 from core.request import InferenceRequest
 from core_traffic.fields import Fields, is_number, shown, text_of
+from core_traffic.objective import Objective
+from core_traffic.shadowing import Shadowing
 
 PARAMETER = "traffic"
 MOST_VERSIONS = 64
@@ -21,7 +23,7 @@ MOST_WEIGHT = 1_000_000
 MOST_RULES = 64
 MOST_VALUES = 1000  # of a rule
 
-_FIELDS = ("weights", "sticky", "rules")
+_FIELDS = ("weights", "sticky", "rules", "shadow", "rollback")
 _KEYS = ("header", "parameter", "correlation_id")
 _TESTS = ("equals", "in", "prefix")
 
@@ -124,15 +126,23 @@ class Traffic:
     weights   version → weight; shares are in proportion, at least one is positive
     sticky    requests with the same text there go to the same version; None for a draw at each request
     rules     the first one that fits a request decides, before the weights
+    shadow    version that gets copies of requests; None for no copies
+    rollback  what a version must hold to keep its share; None for no rollback
     """
 
     weights: Mapping[int, float]
     sticky: Key | None = None
     rules: tuple[Rule, ...] = ()
+    shadow: Shadowing | None = None
+    rollback: Objective | None = None
 
     def versions(self) -> set[int]:
         """Return the versions that may answer."""
         return {*self.weights, *(rule.version for rule in self.rules)}
+
+    def named(self) -> set[int]:
+        """Return the versions that may answer or get copies."""
+        return self.versions() | ({self.shadow.version} if self.shadow is not None else set())
 
     def headers(self) -> Iterator[str]:
         """Yield the names of the headers that the settings read."""
@@ -147,6 +157,10 @@ class Traffic:
             parts.append(f"sticky by {self.sticky}")
         if self.rules:
             parts.append(f"{len(self.rules)} rules")
+        if self.shadow is not None:
+            parts.append(f"shadow version {self.shadow.version} {100 * self.shadow.share:.4g} %")
+        if self.rollback is not None:
+            parts.append("rollback by itself")
         return ", ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
@@ -158,6 +172,10 @@ class Traffic:
             found["sticky"] = self.sticky.as_json()
         if self.rules:
             found["rules"] = [rule.as_json() for rule in self.rules]
+        if self.shadow is not None:
+            found["shadow"] = self.shadow.as_json()
+        if self.rollback is not None:
+            found["rollback"] = self.rollback.as_json()
         return found
 
     @classmethod
@@ -171,10 +189,14 @@ class Traffic:
         rules = fields.values.get("rules", [])
         if not isinstance(rules, list) or len(rules) > MOST_RULES:
             raise fields.expected("rules", f"a list of at most {MOST_RULES} rules")
+        weights = _weights(fields)
+        shadow, rollback = fields.values.get("shadow"), fields.values.get("rollback")
         return cls(
-            _weights(fields),
+            weights,
             sticky,
             tuple(Rule.read(root, f"rules[{n}]", each) for n, each in enumerate(rules)),
+            None if shadow is None else Shadowing.read(root, shadow),
+            None if rollback is None else Objective.read(root, rollback, weights),
         )
 
     @classmethod

@@ -49,6 +49,20 @@ class Stream(core.ModelInstance):
             yield {"y": np.array([self.model.version], np.float32)}
 
 
+class Echo(core.ModelInstance):
+    """Returns x: in version 3 with 1e-3 more in the last element, in 4 an error, in 5 when it is released."""
+
+    def execute(self, batch):
+        y = batch["x"].copy()
+        if self.model.version == 3:
+            y[-1] += np.float32(1e-3)
+        if self.model.version == 4:
+            raise RuntimeError("it cannot")
+        if self.model.version == 5:
+            assert self.model.backend.released.wait(10)
+        return {"y": y}
+
+
 class Models:
     """The model repository of a test."""
 
@@ -66,7 +80,7 @@ class Models:
 
 def complete(config, path, backend):
     for name in (path / "model.txt").read_text().split():
-        config.input.add(name=name, data_type="TYPE_FP32", dims=[1])
+        config.input.add(name=name, data_type="TYPE_FP32", dims=config.output[0].dims)
 
 
 @pytest.fixture
@@ -81,8 +95,11 @@ async def serve(models):
     backends = {
         "versions": core.Backend(instance=Answer, complete=complete),
         "streams": core.Backend(instance=Stream, complete=complete),
+        "echo": core.Backend(instance=Echo, complete=complete),
     }
-    released = backends["versions"].released = threading.Event()
+    released = threading.Event()
+    for each in backends.values():
+        each.released = released
 
     async def start(**options):
         given = {

@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -76,6 +77,21 @@ def metrics(server, name, label=""):
         return []
     found = [line for line in lines if re.match(rf"{name}[{{ ]", line) and label in line]
     return [float(line.split()[-1]) for line in found]
+
+
+def kill_a_worker(server):
+    """Kill a worker, and wait until another has taken its place."""
+    before = sum(metrics(server, "core_worker_restarts"))
+    pid = server.process.pid
+    worker = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
+
+    os.kill(int(worker), signal.SIGKILL)
+    end = time.monotonic() + 60
+    while sum(metrics(server, "core_worker_restarts")) <= before or metrics(
+        server, "core_workers"
+    ) != [2]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def shares(server, count=60):
@@ -157,7 +173,7 @@ def test_the_same_operations_are_there_over_grpc(server):
     ("settings", "status", "text"),
     [
         ({"weights": {"9": 1}}, 400, "version 9 is not ready; ready: 1, 2, 3"),
-        ([1], 400, "is [1], expected an object with weights, sticky, rules"),
+        ([1], 400, "is [1], expected an object with weights, sticky, rules, shadow, rollback"),
         ({"weights": {"1": 1}, "stiky": {}}, 400, "did you mean 'sticky'?"),
     ],
 )
@@ -179,27 +195,90 @@ def test_a_change_is_in_the_audit_and_in_the_log(server):
     assert "traffic of model 'price': version 1 75 %, version 2 25 %" in log
 
 
-def test_a_worker_that_starts_later_has_the_traffic(server):
-    traffic(server, {"weights": {"2": 1}})
-    pid = server.process.pid
-    worker = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
-
-    os.kill(int(worker), signal.SIGKILL)
-    end = time.monotonic() + 60
-    while sum(metrics(server, "core_worker_restarts")) < 1 or metrics(server, "core_workers") != [
-        2
-    ]:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-    assert set(shares(server)) == {2}
+def until(condition, limit_s=10.0):
+    """Wait until a condition holds; return the seconds."""
+    begun = time.monotonic()
+    while not condition():
+        assert time.monotonic() < begun + limit_s
+        time.sleep(0.02)
+    return time.monotonic() - begun
 
 
-def test_the_example_walks_version_2_to_all_requests(server):
-    program = [sys.executable, EXAMPLE / "canary.py", server.http_address]
+def test_copies_of_all_workers_are_compared(server):
+    traffic(server, {"weights": {"1": 1}, "shadow": {"version": 2}})
 
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert set(shares(server, 40)) == {1}
+
+    def counted():
+        (found,) = traffic(server)["shadows"]
+        return found if found["differing"] == 40 else None
+
+    until(counted)
+    found = counted()
+    assert (found["equal"], found["error"], found["dropped"], found["skipped"]) == (0, 0, 0, 0)
+    assert len(found["differences"]) == 20 and found["largest_difference"] == 3.0
+    difference = found["differences"][-1]
+    assert (difference["output"], difference["index"]) == ("price", [0])
+    assert (difference["caller"], difference["shadow"]) == (300.0, 303.0)
+    (count,) = metrics(server, "core_traffic_shadow_requests", 'result="differing"')
+    assert count == 40
+
+
+def test_a_bad_version_is_rolled_back_in_all_workers_within_5_s(server):
+    objective = {"error_rate": 0.05, "min_requests": 10, "to": 1}
+    traffic(server, {"weights": {"1": 50, "3": 50}, "rollback": objective})
+
+    def ask():
+        rooms = {"name": "rooms", "datatype": "FP32", "shape": [1], "data": [3]}
+        answer = call(server, "/v2/models/price/infer", {"inputs": [rooms]})
+        return "error" if isinstance(answer, tuple) else answer["model_version"]
+
+    seconds = until(lambda: ask() and traffic(server)["source"] == "rollback")
+
+    assert seconds < 5
+    assert {ask() for _ in range(40)} == {"1"}
+    found = traffic(server)
+    assert found["traffic"]["weights"] == {"1": 100, "3": 0}
+    event = found["rollbacks"][-1]
+    assert event["version"] == 3 and "more than 5 %" in event["reason"]
+    assert sum(metrics(server, "core_traffic_rollbacks", 'version="3"')) == 1
+    log = server.log_text()
+    assert "audit: traffic.roll_back by the objective of its traffic done: traffic price" in log
+    assert log.count("rolled back version 3: ") == 1
+
+
+def test_a_worker_that_starts_later_has_the_rollback(server):
+    objective = {"error_rate": 0.05, "min_requests": 10, "to": 1}
+    traffic(server, {"weights": {"1": 0, "3": 50}, "rollback": objective})
+    rooms = {"name": "rooms", "datatype": "FP32", "shape": [1], "data": [3]}
+    infer = partial(call, server, "/v2/models/price/infer", {"inputs": [rooms]})
+    until(lambda: infer() and traffic(server)["source"] == "rollback")
+
+    kill_a_worker(server)
+
+    assert {infer()["model_version"] for _ in range(40)} == {"1"}
+    assert {traffic(server)["rollbacks"][-1]["version"] for _ in range(10)} == {3}
+
+
+def example(server, version):
+    program = [sys.executable, EXAMPLE / "canary.py", server.http_address, version]
+    return subprocess.run(program, capture_output=True, text=True)
+
+
+def test_the_example_compares_version_2_and_walks_it_to_all_requests(server):
+    done = example(server, "2")
 
     lines = done.stdout.splitlines()
-    assert [line.split(" for")[0].strip() for line in lines[:4]] == ["1 %", "10 %", "50 %", "100 %"]
-    assert "200 of 200 answers, 0 errors" in lines[3]
+    assert done.returncode == 0, done.stderr
+    assert lines[0].startswith("copies to version 2: ") and " 0 error" in lines[0]
+    percents = [line.split(" for")[0].strip() for line in lines[1:5]]
+    assert percents == ["1 %", "10 %", "50 %", "100 %"]
+    assert "200 of 200 answers, 0 errors" in lines[4]
+
+
+def test_the_example_sees_version_3_rolled_back(server):
+    done = example(server, "3")
+
+    assert done.returncode == 1
+    assert re.search(r"version 3 is rolled back: \d+ of \d+ requests failed", done.stderr)
+    assert set(shares(server)) == {1}

@@ -21,7 +21,7 @@ async def test_without_traffic_the_newest_version_answers(models, serve):
 
     assert await shares(server, 20) == {2: 20}
     assert await area(server).get("m") == {
-        "model": "m", "source": "none", "traffic": None, "versions": []
+        "model": "m", "source": "none", "traffic": None, "versions": [], "shadows": [], "rollbacks": []
     }  # fmt: skip
 
 

@@ -22,7 +22,12 @@ def test_settings_are_what_was_written():
             {"parameter": "user", "prefix": "test-", "version": 1},
             {"correlation_id": True, "version": 2},
         ],
-    }
+        "shadow": {
+            "version": 3, "share": 0.1, "in_flight": 4, "timeout_ms": 500, "atol": 0.001, "rtol": 0,
+            "outputs": {"scores": {"class": True}, "price": {"atol": 0.5, "rtol": 0}},
+        },
+        "rollback": {"error_rate": 0.05, "p99_ms": 200, "min_requests": 50, "window_s": 5, "to": 1},
+    }  # fmt: skip
 
     assert read(written).as_json() == written
     assert read(read(written).as_json()) == read(written)
@@ -35,13 +40,16 @@ def test_a_parameter_of_the_configuration_is_the_same_json():
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ([], "traffic of model 'm' is [], expected an object with weights, sticky, rules"),
+        (
+            [],
+            "traffic of model 'm' is [], expected an object with weights, sticky, rules, shadow, rollback",
+        ),
         ({}, "traffic of model 'm' needs the field 'weights': 1 to 64 versions with their weights"),
         ({"weights": {}}, "weights is {}, expected 1 to 64 versions with their weights"),
         (
             {"wieghts": W},
             "traffic of model 'm' has no field \"wieghts\"; did you mean 'weights'?; its fields: "
-            "weights, sticky, rules",
+            "weights, sticky, rules, shadow, rollback",
         ),
         ({"weights": {"1": 0, "2": 0}}, "weights are all 0: no version would answer"),
         ({"weights": {"1": -1}}, "weights.1 is -1, expected a number from 0 to 1000000"),
@@ -90,6 +98,32 @@ def test_a_parameter_of_the_configuration_is_the_same_json():
             {"weights": W, "rules": [{"header": "a", "equals": None, "version": 1}]},
             "rules[0].equals is null, expected texts, numbers, true or false",
         ),
+        ({"weights": W, "shadow": {}}, "shadow needs the field 'version': the number of a version"),
+        (
+            {"weights": W, "shadow": {"version": 2, "share": 0}},
+            "shadow.share is 0, expected a number above 0, to 1",
+        ),
+        (
+            {"weights": W, "shadow": {"version": 2, "in_flight": 0}},
+            "shadow.in_flight is 0, expected a whole number from 1 to 10000",
+        ),
+        (
+            {"weights": W, "shadow": {"version": 2, "outputs": "y"}},
+            'shadow.outputs is "y", expected 1 to 256 names, or an object such as',
+        ),
+        (
+            {"weights": W, "shadow": {"version": 2, "outputs": {"y": {"class": True, "atol": 1}}}},
+            "shadow.outputs.y has class and a tolerance",
+        ),
+        ({"weights": W, "rollback": {"to": 1}}, "rollback needs error_rate or p99_ms"),
+        (
+            {"weights": W, "rollback": {"error_rate": 5}},
+            "rollback.error_rate is 5, expected a number from 0 to 1",
+        ),
+        (
+            {"weights": W, "rollback": {"p99_ms": 9, "to": 7}},
+            "rollback.to is 7, expected a version among the weights: 1, 2",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(value, text):
@@ -126,3 +160,9 @@ def test_a_rule_fits_requests_with_its_value(rule, parameters, fits):
     traffic = read({"weights": W, "rules": [{**rule, "version": 2}]})
 
     assert traffic.rules[0].fits(InferenceRequest("m", {}, parameters=parameters)) is fits
+
+
+def test_names_of_outputs_have_the_common_tolerance():
+    shadow = read({"weights": W, "shadow": {"version": 2, "atol": 0.5, "outputs": ["y"]}}).shadow
+
+    assert shadow.as_json()["outputs"] == {"y": {"atol": 0.5, "rtol": 1e-5}}

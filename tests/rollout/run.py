@@ -1,0 +1,163 @@
+"""The phases: a rollout from 1 to 100 %, copies to three versions, a rollback. What each must show."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from soak.server import Server
+
+from rollout.load import Load, Seen
+from rollout.models import BAD, DIFFERENCE, EQUAL, PLACE, PLANTED, write_models
+
+PERCENTS = (1, 5, 25, 50, 100)
+MOST_Z = 4.0  # standard deviations: a sound run passes it once in 16,000 steps
+ROLLBACK_S = 5.0
+
+
+@dataclass
+class Found:
+    """The result of a run. `problems` is empty if everything held."""
+
+    problems: list[str] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def must(self, holds: bool, text: str) -> None:
+        if not holds:
+            self.problems.append(text)
+
+
+class Run:
+    """A server under load. `found` has what was seen."""
+
+    def __init__(self, port: int, load: Load, seconds: float):
+        self.found = Found()
+        self._port, self._load, self._seconds = port, load, seconds
+
+    async def all(self) -> Found:
+        """Run all phases one after the other."""
+        for percent in PERCENTS:
+            await self._step(percent)
+        for version, expected in ((EQUAL, "equal"), (PLANTED, "differing")):
+            await self._copies(version, expected)
+        await self._rollback()
+        return self.found
+
+    async def _call(self, value: Any = None) -> Any:
+        return await asyncio.to_thread(traffic, self._port, value)
+
+    async def _step(self, percent: int) -> None:
+        """Give version EQUAL a share; it must be met within binomial bounds."""
+        await self._call({"weights": {"1": 100 - percent, str(EQUAL): percent}})
+        seen = await self._load.send(self._seconds)
+        share, total = percent / 100, seen.answers
+        deviation = math.sqrt(total * share * (1 - share))
+        off = seen.versions[EQUAL] - total * share
+        z = off / deviation if deviation else (0.0 if not off else math.inf)
+        name = f"{percent} %"
+        self.found.facts[name] = (
+            f"{seen.versions[EQUAL]} of {total} answers, z {z:+.2f}; {_shown(seen)}"
+        )
+        self.found.must(abs(z) <= MOST_Z, f"{name}: z is {z:+.2f}, at most {MOST_Z:g}")
+        self.found.must(not seen.failures, f"{name}: failed: {seen.failures[:3]}")
+
+    async def _copies(self, version: int, expected: str) -> None:
+        """Copy each request to a version; all must be counted as expected."""
+        shadow = {"version": version, "in_flight": 256, "rtol": 1e-7}
+        await self._call({"weights": {"1": 1}, "shadow": shadow})
+        seen = await self._load.send(self._seconds)
+        while True:
+            report = await self._call()
+            (counts,) = (each for each in report["shadows"] if each["version"] == version)
+            if not counts["in_flight"]:
+                break
+            await asyncio.sleep(0.1)
+        name = f"copies to version {version}"
+        sums = ", ".join(
+            f"{counts[each]} {each}"
+            for each in ("equal", "differing", "error", "dropped", "skipped")
+        )
+        largest = counts["largest_difference"]
+        self.found.facts[name] = (
+            f"{sums}, largest difference {largest:.3g}; callers: {_shown(seen)}"
+        )
+        self.found.must(not seen.failures, f"{name}: callers failed: {seen.failures[:3]}")
+        copied = seen.answers - counts["dropped"]
+        self.found.must(counts[expected] == copied, f"{name}: {sums}, expected {copied} {expected}")
+        if expected == "differing":
+            places = {tuple(each.get("index", ())) for each in counts["differences"]}
+            self.found.must(places == {(PLACE,)}, f"{name}: found at {places}")
+            self.found.must(abs(largest - DIFFERENCE) < DIFFERENCE / 10, f"{name}: {largest}")
+
+    async def _rollback(self) -> None:
+        """Give the version that fails a tenth of the requests; it must be out within ROLLBACK_S."""
+        objective = {"error_rate": 0.05, "min_requests": 20, "to": 1}
+        load = asyncio.create_task(self._load.send(max(self._seconds, 2 * ROLLBACK_S)))
+        await asyncio.sleep(1)
+        await self._call({"weights": {"1": 90, str(BAD): 10}, "rollback": objective})
+        begun = time.monotonic()
+        while (report := await self._call())["source"] != "rollback":
+            if time.monotonic() > begun + 2 * ROLLBACK_S:
+                break
+            await asyncio.sleep(0.05)
+        seconds = time.monotonic() - begun
+        seen = await load
+        reason = report["rollbacks"][-1]["reason"] if report["rollbacks"] else "never"
+        self.found.facts["rollback"] = (
+            f"after {seconds:.2f} s ({reason}); {len(seen.failures)} of "
+            f"{seen.answers + len(seen.failures)} requests failed, all before it; {_shown(seen)}"
+        )
+        self.found.must(seconds < ROLLBACK_S, f"rollback: after {seconds:.2f} s")
+        after = await self._load.send(2)
+        self.found.must(set(after.versions) == {1}, f"after the rollback: {after.versions}")
+        self.found.must(not after.failures, f"after the rollback: {after.failures[:3]}")
+
+
+def run(folder: Path, rate: float, seconds: float, connections: int, workers: int) -> Found:
+    """Run all phases against a server of its own, in an empty folder; return what was found."""
+    (folder / "models").mkdir()
+    write_models(folder / "models")
+    server = Server(folder, *([f"--workers={workers}"] if workers > 1 else []))
+    try:
+        _await_ready(server)
+        load = Load(server.ports.http, rate, connections, seed=1)
+        found = asyncio.run(Run(server.ports.http, load, seconds).all())
+        server.signal()
+        found.must(server.process.wait(60) == 0, f"the server ended: {server.process.returncode}")
+        return found
+    except Exception:
+        print(server.last_words())
+        raise
+    finally:
+        server.kill()
+
+
+def traffic(port: int, value: Any = None) -> Any:
+    """GET the traffic of the model, or POST it."""
+    body = None if value is None else json.dumps(value).encode()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/models/m/traffic", body) as answer:
+        return json.loads(answer.read())
+
+
+def _await_ready(server: Server) -> None:
+    end = time.monotonic() + 300
+    while True:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{server.ports.http}/v2/health/ready").close()
+            return
+        except OSError:
+            if server.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("the server is not ready") from None
+            time.sleep(0.1)
+
+
+def _shown(seen: Seen) -> str:
+    p50, p99 = np.percentile(seen.latencies, (50, 99)) * 1e3
+    return f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {seen.late} sent late"
