@@ -4,6 +4,7 @@
 cimport cython
 
 from frontends.http.options import HttpOptions
+from frontends.shared.call_observers import CallObservers
 from frontends.shared.memory import MemoryControl
 
 
@@ -16,6 +17,7 @@ cdef class ListenerContext:
         bint leaves_origins=False,
     ):
         self.endpoints = server.models.endpoints
+        self.observers = CallObservers.of(server)
         self.account = server.account
         self.regions = MemoryControl.of(server).regions
         self.tracing = server.tracing

@@ -1,0 +1,57 @@
+"""Pace: when a record is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+import time
+
+from core_capture.records.record import Record
+
+
+class Pace:
+    """Holds records back until it is their time. One event loop only.
+
+    speed   1 for the recorded pace, 2 for twice as fast; infinite: as fast as possible, in the recorded order. A
+            record then waits for those that had ended before it began, so that the steps of a sequence, for example,
+            stay in their order
+    late_ns   the largest delay of a record behind its time
+    """
+
+    def __init__(self, speed: float):
+        self._speed = speed
+        self._began_ns = 0
+        self._first_ns = 0
+        self._running: list[tuple[int, int]] = []  # heap: recorded end, and number, of those without an answer
+        self._answered: set[int] = set()  # numbers that are still in the heap
+        self._changed = asyncio.Event()
+        self.late_ns = 0
+
+    async def turn(self, number: int, record: Record) -> None:
+        """Wait until the record may be sent. Call it in the order of the beginnings of the records."""
+        if math.isinf(self._speed):
+            while self._earliest_end() < record.time_ns:
+                self._changed.clear()
+                await self._changed.wait()
+            heapq.heappush(self._running, (record.end_ns, number))
+            return
+        if not self._began_ns:
+            self._began_ns, self._first_ns = time.monotonic_ns(), record.time_ns
+        due_ns = self._began_ns + int((record.time_ns - self._first_ns) / self._speed)
+        left_ns = due_ns - time.monotonic_ns()
+        if left_ns > 0:
+            await asyncio.sleep(left_ns / 1e9)
+        else:
+            self.late_ns = max(self.late_ns, -left_ns)
+
+    def answered(self, number: int) -> None:
+        """The answer to a record has come."""
+        if math.isinf(self._speed):
+            self._answered.add(number)
+            self._changed.set()
+
+    def _earliest_end(self) -> float:
+        while self._running and self._running[0][1] in self._answered:
+            self._answered.discard(heapq.heappop(self._running)[1])
+        return self._running[0][0] if self._running else math.inf
