@@ -88,7 +88,7 @@ class GrpcCall:
         return time.monotonic_ns() >= self.deadline_ns - _CLIENTS_LEAD_NS
 
     def sent(self, message: Any) -> None:
-        """Add the size of a response message, whole or in parts, to `bytes_out`, and pass it to `observation`.
+        """Add the size of a message, whole or in parts, to `bytes_out`, and pass it to `observation`.
 
         For the engine, which calls this only where `active` or `observation` is not None.
         """

@@ -36,11 +36,11 @@ from frontends.http.cors import Cors, is_preflight
 from frontends.http.errors import error_answer, refusal, unexpected
 from frontends.http.interceptors import HttpCallDescription, HttpInterceptors
 from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.observing import end, observe, watched
 from frontends.http.options import HttpOptions
 from frontends.http.request_share import RequestShare
 from frontends.http.route import Route
 from frontends.http.router import Router
-from frontends.http.observing import end, observe, watched
 from frontends.http.sending import response_of, send, without_version
 from frontends.http.services.generate import generate_stream
 from frontends.http.websocket import WebSocketSession, asked_for, refused

@@ -42,8 +42,9 @@ def observe(
 
 
 def watched(call: HttpRequest | None, answer: HttpResponse) -> HttpResponse:
-    """Pass the body of a response to the observation of its request, if it has one. Return the response to send:
-    its parts do the same.
+    """Pass the body of a response to the observation of its request, if it has one.
+
+    Return the response to send: its parts pass the observation, too.
 
     call   None for a request that reached no service
     """
@@ -131,12 +132,10 @@ def end_of_fast(observation: CallObservation, answer: bytes | Sequence[Any] | No
     if answer is None:
         observation.end(GONE, b"")
         return
-    first: bytes = answer if isinstance(answer, bytes) else answer[0]
+    parts: Sequence[Any] = [answer] if isinstance(answer, bytes) else answer
+    first: bytes = parts[0]
     size = first.find(b"\r\n\r\n") + 4
-    if isinstance(answer, bytes):
-        observation.send(memoryview(answer)[size:])
-    else:
-        observation.send(list(answer[1:]))
+    observation.send([memoryview(first)[size:], *parts[1:]])
     observation.end(int(first[9:12]), first[: size - 2])
 
 

@@ -1,8 +1,9 @@
 """CallObservers: what plugins register to see calls as they came: payload loggers, captures of traffic.
 
-request bytes ─► [CallObservers.begin] ─► CallObservation: receive, send, end.  HTTP and gRPC, both engines of each.
+request bytes ─► [CallObservers.begin] ─► CallObservation: receive, send, end.  HTTP and gRPC.
 
-A frontend tests `begin` for each request: None costs one comparison. Observers come and go while the server runs.
+A frontend tests `begin` for each request: None costs one comparison. Observers may be added and removed while
+the server runs.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class ObservedCall:
     """One call, when its first message is complete.
 
     protocol   name of the frontend that serves it: "http", "grpc", or that of another port
-    head       start line and header fields as HTTP/1.1 writes them, each with its line end, without the empty line.
-               gRPC has `POST /package.Service/Method HTTP/2` and its metadata; values of keys that end in -bin are
-               base64
+    head       start line and header fields as HTTP/1.1 writes them, each with its line end, without the empty
+               line. gRPC has `POST /package.Service/Method HTTP/2` and its metadata; values of keys that end
+               in -bin are base64
     category   of roles and restrictions, such as "inference"
     model      name in the path or in the first message; "" if neither has one
     version    of the model, as the client wrote it; "" for none
@@ -65,14 +66,14 @@ class CallObservation(Protocol):
         """Take a message of the client: the body of HTTP, as it came; or a message of gRPC, decompressed."""
 
     def send(self, message: Message) -> None:
-        """Take a message for the client: a body of HTTP or a part of it; or a message of gRPC, not compressed."""
+        """Take a message for the client: a body of HTTP or a part of it; or one of gRPC, not compressed."""
 
     def end(self, status: int, head: bytes) -> None:
         """Take the end of the call.
 
         status   of HTTP, 499 if the client has disconnected; or the status code of gRPC
-        head     of the response in the form of ObservedCall.head: for gRPC the trailer `grpc-message`, if any; b"" if
-                 nothing was sent
+        head     of the response in the form of ObservedCall.head; for gRPC the trailer `grpc-message`, if
+                 there is one; b"" if nothing was sent
         """
 
 
@@ -80,13 +81,14 @@ class CallObserver(Protocol):
     """Is asked at the beginning of each call."""
 
     def begin(self, call: ObservedCall) -> CallObservation | None:
-        """Return what observes the call, or None to ignore it. Event loop; must return within microseconds."""
+        """Return what observes the call; None to ignore it. Event loop; must return within microseconds."""
 
 
 class CallObservers:
     """The observers of one server. Not thread-safe: call from the event loop only.
 
-    begin   None while there is no observer; else a function (ObservedCall) → CallObservation | None, for frontends
+    begin   for frontends: None while there is no observer; else a function that returns what observes the
+            call, None for nothing
     """
 
     def __init__(self, server: InferenceServer | None = None):
@@ -126,7 +128,7 @@ class CallObservers:
 
 
 class _Observations:
-    """The observations of one call, as one. An observation that raises is left out for the rest of the call."""
+    """The observations of one call, as one. One that raises is left out for the rest of the call."""
 
     __slots__ = ("_observations",)
 

@@ -40,7 +40,7 @@ def core_open_metric_source(options: Options, worker: int | None) -> CaptureMetr
 
 @core.hookimpl
 def core_server_starting(server: InferenceServer) -> None:
-    """Begin the capture of --capture. Raises CoreError(UNAVAILABLE) for a folder that cannot be written to."""
+    """Begin the capture of --capture. Raises CoreError(UNAVAILABLE) for an unusable folder."""
     from core_capture.recording.metrics import CaptureMetrics
     from core_capture.recording.recorder import Recorder
     from core_capture.recording.secrets import restricted_headers

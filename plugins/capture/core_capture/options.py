@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core.errors import invalid
 from core.options import Section, group
 from core.options.values import BOOL, NAMES, STRING, Form, integer, read_float
-from core.errors import invalid
 
 _capture = group("Capture of requests")
 

@@ -1,4 +1,4 @@
-"""Observers see each call as it came and its answer as it leaves, over both protocols, on each path and engine."""
+"""Observers see each call as it came and its answer as it leaves, on each path and with each engine."""
 
 import json
 import threading
@@ -84,7 +84,12 @@ def test_a_request_and_its_answer_over_http(served, observer):
 
     seen = observer.only()
     call = seen.call
-    assert (call.protocol, call.category, call.model, call.version) == ("http", "inference", "echo", "")
+    assert (call.protocol, call.category, call.model, call.version) == (
+        "http",
+        "inference",
+        "echo",
+        "",
+    )
     assert (call.method, call.target, call.caller) == ("POST", "/v2/models/echo/infer", "")
     assert call.client.startswith("127.0.0.1:")
     assert call.head.startswith(b"POST /v2/models/echo/infer HTTP/1.1\r\n")
@@ -110,12 +115,19 @@ def test_heads_that_differ_only_in_sizes_have_their_own_sizes(served, observer):
     heads = [seen.call.head for seen in observer.calls]
     sizes = [int(head.partition(b"Length: ")[2]) for head in heads]
     assert sizes == [len(json.dumps(each)) for each in bodies]
-    assert [seen.received for seen in observer.calls] == [[json.dumps(each).encode()] for each in bodies]
+    assert [seen.received for seen in observer.calls] == [
+        [json.dumps(each).encode()] for each in bodies
+    ]
 
 
 def test_binary_tensors_that_arrive_in_pieces(served, observer):
     raw = np.arange(FIRST, dtype=np.float32).tobytes()
-    tensor = {"name": "x", "datatype": "FP32", "shape": [FIRST], "parameters": {"binary_data_size": len(raw)}}
+    tensor = {
+        "name": "x",
+        "datatype": "FP32",
+        "shape": [FIRST],
+        "parameters": {"binary_data_size": len(raw)},
+    }
     text = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
     headers = {"Inference-Header-Content-Length": str(len(text))}
 
@@ -159,12 +171,18 @@ def test_other_requests_have_their_category(served, observer):
     served.ask("GET", "/v2/health/live?x=1")
 
     seen = observer.only()
-    assert (seen.call.category, seen.call.target, seen.status) == ("health", "/v2/health/live?x=1", 200)
+    assert (seen.call.category, seen.call.target, seen.status) == (
+        "health",
+        "/v2/health/live?x=1",
+        200,
+    )
 
 
 def test_a_client_that_leaves(served, observer):
     text = json.dumps(document(1.0)).encode()
-    head = b"POST /v2/models/gated/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(text)
+    head = b"POST /v2/models/gated/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(
+        text
+    )
     own = served.open(head + text)
     assert served.backend.running.wait(20)
     own.close()
@@ -182,7 +200,12 @@ def test_a_call_over_grpc(served, observer):
 
     seen = observer.only()
     call = seen.call
-    assert (call.protocol, call.category, call.model, call.version) == ("grpc", "inference", "echo", "")
+    assert (call.protocol, call.category, call.model, call.version) == (
+        "grpc",
+        "inference",
+        "echo",
+        "",
+    )
     assert (call.method, call.target) == ("POST", INFER)
     assert call.client.startswith("127.0.0.1:")
     head = call.head.decode()
@@ -264,7 +287,9 @@ def test_an_observer_that_fails_harms_no_call(served, observer, caplog):
 
 def test_the_fast_path_is_used_with_an_observer(served, observer, monkeypatch):
     asked = []
-    monkeypatch.setattr(type(served.http), "_answer", lambda self, *more: asked.append(more) or 1 / 0)
+    monkeypatch.setattr(
+        type(served.http), "_answer", lambda self, *more: asked.append(more) or 1 / 0
+    )
 
     if served.lanes == "fast":
         assert served.infer(document(1.0)).status == 200
@@ -282,7 +307,9 @@ def test_a_caller_has_its_name(tmp_path):
         served.call(CallObservers.of(served.server).add, observer)
 
         served.infer(document(1.0), headers={"Authorization": "Bearer anna"})
-        served.stub.ModelInfer(message(1.0), metadata=[("authorization", "Bearer anna")], timeout=30)
+        served.stub.ModelInfer(
+            message(1.0), metadata=[("authorization", "Bearer anna")], timeout=30
+        )
         refused = served.infer(document(1.0), headers={"Authorization": "Bearer bad"})
         served.close()
 

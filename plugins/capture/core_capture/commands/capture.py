@@ -9,7 +9,7 @@ from core.errors import invalid
 from core_capture.commands import export, show
 from core_capture.records.reader import CaptureReader
 
-summary = "Show the requests of a capture, and export them."
+summary = "show the requests of a capture, and export them"
 
 _PARTS = {"show": show, "export": export}
 
@@ -26,7 +26,8 @@ def run(namespace: argparse.Namespace) -> int:
     """Run the part that is named. Bytes that are no records are reported on stderr."""
     reader = CaptureReader(namespace.capture)
     try:
-        return _PARTS[namespace.part].run(reader, namespace)
+        status: int = _PARTS[namespace.part].run(reader, namespace)
+        return status
     except ValueError as error:
         raise invalid(str(error)) from None
     finally:

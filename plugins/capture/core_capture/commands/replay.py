@@ -17,7 +17,7 @@ from core_capture.replay.plan import Plan
 from core_capture.replay.report import as_json, report
 from core_capture.replay.run import Replay, Results
 
-summary = "Send the requests of a capture again, and compare the answers."
+summary = "send the requests of a capture again, and compare the answers"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,20 +25,56 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("capture", metavar="CAPTURE", help="folder or file of --capture")
     add("--url", default="localhost:8000", help="HTTP address of the server (%(default)s)")
     add("--grpc-url", default="localhost:8001", help="gRPC address of the server (%(default)s)")
-    add("--speed", default="1", metavar="FACTOR", help="1 is the recorded pace, 2 twice as fast; "
-        "max: as fast as possible, in the recorded order (%(default)s)")
+    add(
+        "--speed",
+        default="1",
+        metavar="FACTOR",
+        help="1 is the recorded pace, 2 twice as fast; "
+        "max: as fast as possible, in the recorded order (%(default)s)",
+    )
     add("--model", action="append", default=[], help="only requests for this model; repeatable")
     add("--limit", type=int, default=0, metavar="N", help="only the first N requests")
-    add("--compare", choices=("values", "bytes", "none"), default="values",
-        help="what must be equal: the values of tensors, or all bytes of an answer (%(default)s)")
-    add("--tolerance", type=float, default=0.0, metavar="T", help="difference of floats that counts as equal: "
-        "absolute, or as a share of the recorded value")
-    add("--ignore", action="append", metavar="MEMBER",
-        help=f"member of JSON that is not compared; repeatable ({', '.join(IDS)})")
-    add("--header", action="append", default=[], metavar="NAME: VALUE",
-        help="header field in place of the recorded one, such as a token; repeatable")
-    add("--concurrency", type=int, default=1000, metavar="N", help="most requests at a time (%(default)s)")
-    add("--timeout", type=float, default=60.0, metavar="S", help="seconds for one answer (%(default)s)")
+    add(
+        "--compare",
+        choices=("values", "bytes", "none"),
+        default="values",
+        help="what must be equal: the values of tensors, or all bytes of an answer (%(default)s)",
+    )
+    add(
+        "--tolerance",
+        type=float,
+        default=0.0,
+        metavar="T",
+        help="difference of floats that counts as equal: "
+        "absolute, or as a share of the recorded value",
+    )
+    add(
+        "--ignore",
+        action="append",
+        metavar="MEMBER",
+        help=f"member of JSON that is not compared; repeatable ({', '.join(IDS)})",
+    )
+    add(
+        "--header",
+        action="append",
+        default=[],
+        metavar="NAME: VALUE",
+        help="header field in place of the recorded one, such as a token; repeatable",
+    )
+    add(
+        "--concurrency",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="most requests at a time (%(default)s)",
+    )
+    add(
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds for one answer (%(default)s)",
+    )
     add("--json", action="store_true", help="print the report as JSON")
 
 

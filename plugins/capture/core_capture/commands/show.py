@@ -17,7 +17,7 @@ from core_capture.replay.report import title
 from core_capture.tensors.forms import answers_of, requests_of
 from core_capture.tensors.message import InferMessage, TensorValue, Unreadable
 
-summary = "Print a line for each request, or one request in full."
+summary = "print a line for each request, or one request in full"
 
 _MOST_ELEMENTS = 8  # of a tensor, in text
 _MOST_TEXT = 2000  # bytes of a body without tensors
@@ -39,19 +39,33 @@ def run(reader: CaptureReader, namespace: argparse.Namespace) -> int:
     ]
     if (number := namespace.record) is not None:
         if not 0 <= number < len(found):
-            raise invalid(f"--record={number}: the capture has {len(found)} such requests, from 0 on")
+            raise invalid(
+                f"--record={number}: the capture has {len(found)} such requests, from 0 on"
+            )
         print("\n".join(_in_full(reader.read(found[number][0]))))
         return 0
     rows = [record for _, record in found[: namespace.limit or None]]
     for number, record in enumerate(rows):
-        print(orjson.dumps(_row(number, record)).decode() if namespace.json else _line(number, record))
+        print(
+            orjson.dumps(_row(number, record)).decode() if namespace.json else _line(number, record)
+        )
     if not namespace.json:
         print(_summary(reader, [record for _, record in found]))
     return 0
 
 
 def _row(number: int, record: Record) -> dict[str, Any]:
-    names = ("time_ns", "protocol", "method", "path", "model", "version", "client", "caller", "worker")
+    names = (
+        "time_ns",
+        "protocol",
+        "method",
+        "path",
+        "model",
+        "version",
+        "client",
+        "caller",
+        "worker",
+    )
     row = {name: getattr(record, name) for name in (*names, "status", "duration_ns", "cut")}
     return {"number": number, **row, "messages": len(record.received), "answers": len(record.sent)}
 
@@ -64,21 +78,26 @@ def _line(number: int, record: Record) -> str:
 
 def _summary(reader: CaptureReader, records: list[Record]) -> str:
     if not records:
-        return f"no requests in {len(reader.files)} files"
+        return f"no requests in {_files(reader)}"
     seconds = (max(each.end_ns for each in records) - records[0].time_ns) / 1e9
     models = Counter(each.model or "(no model)" for each in records)
     named = ", ".join(f"{name} {count:,}" for name, count in models.most_common(5))
     more = f" and {len(models) - 5} more" if len(models) > 5 else ""
     failed = sum(each.failed for each in records)
     return (
-        f"{len(records):,} requests in {seconds:,.1f} s, {failed:,} failed, in {len(reader.files)} files: "
+        f"{len(records):,} requests in {seconds:,.1f} s, {failed:,} failed, in {_files(reader)}: "
         f"{named}{more}"
     )
 
 
+def _files(reader: CaptureReader) -> str:
+    return f"{len(reader.files)} file{'s' * (len(reader.files) != 1)}"
+
+
 def _in_full(record: Record) -> Iterator[str]:
     yield f"{title(record)}  {record.status}  {record.duration_ns / 1e6:.3f} ms"
-    yield f"client {record.client or 'on a Unix socket'}  caller {record.caller or '-'}  worker {record.worker}"
+    client, caller = record.client or "on a Unix socket", record.caller or "-"
+    yield f"client {client}  caller {caller}  worker {record.worker}"
     yield ""
     yield record.head.rstrip()
     yield ""
@@ -90,7 +109,9 @@ def _in_full(record: Record) -> Iterator[str]:
     yield record.answer_head.rstrip()
     yield ""
     messages = [each.data for each in record.sent]
-    yield from _content(lambda: answers_of(record.path, record.answer_fields, messages), record.answer)
+    yield from _content(
+        lambda: answers_of(record.path, record.answer_fields, messages), record.answer
+    )
 
 
 def _content(decoded: Any, data: bytes) -> Iterator[str]:

@@ -42,7 +42,7 @@ class CaptureFiles:
             raise unavailable(f"--capture={folder} cannot be written: {error.strerror}") from None
 
     def write(self, pieces: Sequence[bytes]) -> None:
-        """Append a record. Raises OSError; the record may then be incomplete, and the next one begins a file."""
+        """Append a record. Raises OSError: the record may be incomplete, and the next one begins a file."""
         size = sum(map(len, pieces))
         if self._file < 0 or self._size + size > self._file_bytes or self._is_removed():
             self._begin(size)
@@ -76,7 +76,7 @@ class CaptureFiles:
         return os.fstat(self._file).st_nlink == 0
 
     def _remove_oldest(self, room: int) -> None:
-        """Remove files of this worker, also those of earlier servers, until there is `room` for another one."""
+        """Remove files of this worker, also of earlier servers, until there is `room` for another one."""
         sizes = {}
         for path in sorted(self.folder.glob(f"capture-*-w{self._worker}-*{SUFFIX}")):
             with suppress(OSError):  # another server may remove it, too

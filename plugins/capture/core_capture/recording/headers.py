@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 SECRET = frozenset(
-    ("authorization", "cookie", "proxy-authorization", "set-cookie", "x-api-key", "x-amz-security-token")
+    (
+        "authorization",
+        "cookie",
+        "proxy-authorization",
+        "set-cookie",
+        "x-api-key",
+        "x-amz-security-token",
+    )
 )
 """Fields whose values are never recorded."""
 
@@ -22,7 +29,7 @@ class HeaderRedaction:
         self._names = SECRET | {name.lower() for name in names}
 
     def request(self, head: bytes) -> str:
-        """Return the head of a request, one character for each byte, without secrets and without its query."""
+        """Return the head of a request without secrets and its query, one character for each byte."""
         start, _, fields = head.decode("latin-1").partition("\r\n")
         method, target, version = start.split(" ", 2)
         # POST ignores a query, and it may hold a secret.

@@ -29,7 +29,9 @@ class CaptureMetrics(MetricSource):
     recorder   set when the server starts
     """
 
-    catalog = {"Capture of requests (plugin `core-capture`)": [_RUNNING, _RECORDS, _BYTES, _DROPPED]}
+    catalog = {
+        "Capture of requests (plugin `core-capture`)": [_RUNNING, _RECORDS, _BYTES, _DROPPED]
+    }
 
     def __init__(self, worker: int):
         self.worker = worker

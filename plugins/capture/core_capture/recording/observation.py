@@ -13,7 +13,9 @@ GOOD = {"http": range(0, 400), "grpc": range(0, 1)}
 
 
 class Captured:
-    """Observes one call (CallObservation). Event loop only; after `done` has been called, the writer's thread only.
+    """Observes one call (CallObservation).
+
+    Event loop only; after `done` has been called, the writer's thread only.
 
     most_bytes   of its messages that are kept; later ones are left out
     done         called once, at the end of the call
@@ -35,7 +37,9 @@ class Captured:
         self.status = 0
         self.answer_head = b""
         self.cut = False
-        self.received: list[tuple[int, list[Any]]] = []  # time after the beginning, parts of a message
+        self.received: list[
+            tuple[int, list[Any]]
+        ] = []  # time after the beginning, parts of a message
         self.sent: list[tuple[int, list[Any]]] = []
         self._left = most_bytes
         self._done = done
@@ -61,9 +65,7 @@ class Captured:
     def size(self) -> int:
         """Return the bytes that the call holds, about."""
         return len(self.call.head) + sum(
-            len(memoryview(part))
-            for _, parts in (*self.received, *self.sent)
-            for part in parts
+            len(memoryview(part)) for _, parts in (*self.received, *self.sent) for part in parts
         )
 
     def _keep(self, messages: list[tuple[int, list[Any]]], message: Message) -> None:

@@ -56,8 +56,10 @@ class Recorder:
         return self._writer is not None
 
     def start(self, folder: str, selection: Selection) -> None:
-        """Begin to capture. Raises CoreError: INVALID if a capture runs, UNAVAILABLE for a folder that cannot be
-        written to."""
+        """Begin to capture.
+
+        Raises CoreError: INVALID if a capture runs, UNAVAILABLE for a folder that cannot be written to.
+        """
         if self._writer is not None:
             raise invalid(f"a capture into '{self._folder}' is running; stop it first")
         options = self._options
@@ -74,8 +76,10 @@ class Recorder:
         self._observers.add(self)
 
     def stop(self) -> None:
-        """End the capture after the calls that have ended; those still running are not recorded. Blocks for at most
-        5 s. Does nothing if none runs."""
+        """End the capture; calls that are still running are not recorded. Do nothing if none runs.
+
+        Blocks for at most 5 s, while the last records are written.
+        """
         self._observers.remove(self)
         writer, self._writer = self._writer, None
         if writer is not None:
@@ -150,7 +154,7 @@ def _messages(messages: list[tuple[int, list[Any]]]) -> list[RecordedMessage]:
 
 
 def _named(record: Record) -> tuple[str, str]:
-    """Return model and version in the first message of a call: of a stream of gRPC, or the `model` of JSON."""
+    """Return model and version in the first message: of a stream of gRPC, or the `model` of JSON."""
     if not record.received:
         return "", ""
     first = record.received[0].data

@@ -24,8 +24,8 @@ _END_S = 5.0  # for the calls that wait when the capture ends
 class CaptureWriter:
     """Writes captured calls in the background. `put` and `close` on the event loop.
 
-    counts      written, bytes: of records in files; full, unwritten: calls that were lost because the queue was full,
-                or the disk
+    counts      written, bytes: of records in files; full, unwritten: calls that were lost because the queue
+                was full, or the disk
     files       gets the records
     record_of   makes the record of a call, on the writer's thread; None for a call that is not selected
     most_bytes  of the calls that wait

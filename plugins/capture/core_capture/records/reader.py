@@ -59,7 +59,7 @@ class CaptureReader:
             raise invalid(f"there is no capture at '{path}': give a folder or a file of --capture")
 
     def records(self) -> Iterator[Record]:
-        """Generate all records, in the order of their ends within each file. Raises CoreError for other files."""
+        """Generate all records, in each file by the time of their ends. Raises CoreError for other files."""
         for place, payload in self._payloads():
             if (record := self._decoded(place, payload)) is not None:
                 yield record
@@ -96,7 +96,9 @@ class CaptureReader:
         for path in self.files:
             with path.open("rb") as file:
                 if file.read(len(FIRST_LINE)) != FIRST_LINE:
-                    raise invalid(f"'{path}' is no file of a capture: it does not begin with {FIRST_LINE!r}")
+                    raise invalid(
+                        f"'{path}' is no file of a capture: it does not begin with {FIRST_LINE!r}"
+                    )
                 yield from self._of_file(path, file)
 
     def _of_file(self, path: Path, file: BinaryIO) -> Iterator[tuple[Place, bytes]]:

@@ -5,8 +5,8 @@ A record is a marker, two numbers and a payload (docs/operate/capture.md):
     C0 52 45 43 | size of the payload: uint32 | CRC-32 of the payload: uint32 | payload
     payload = size of the JSON: uint32 | JSON in UTF-8 | the messages, one after another
 
-All numbers are little endian. The JSON is an object with the fields of `Record`; for `received` and `sent` it has the
-time and the size of each message.
+All numbers are little endian. The JSON is an object with the fields of `Record`; for `received` and `sent` it
+has the time and the size of each message.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class Record:
 
     time_ns       nanoseconds since the epoch at its beginning
     protocol      "http" or "grpc"
-    head          start line and header fields, each with its line end, without the empty line; one character for each
-                  byte. gRPC has `POST /package.Service/Method HTTP/2` and its metadata. Secrets are replaced
+    head          start line and header fields, each with its line end, without the empty line; one character
+                  for each byte. gRPC has `POST /package.Service/Method HTTP/2` and its metadata. Secrets are
+                  replaced
     model, version   as the client named them; "" if unknown
     client        address and port; "" for a Unix domain socket
     caller        name of an identified caller, else ""
@@ -80,8 +81,8 @@ class Record:
     has_answer: bool = False
     cut: bool = False
     redacted: Sequence[str] = ()
-    received: Sequence[RecordedMessage] = field(default_factory=list)
-    sent: Sequence[RecordedMessage] = field(default_factory=list)
+    received: list[RecordedMessage] = field(default_factory=list)
+    sent: list[RecordedMessage] = field(default_factory=list)
 
     @property
     def target(self) -> str:
@@ -173,14 +174,13 @@ def decode(payload: bytes, *, with_messages: bool = True) -> Record:
         (size,) = _SIZE.unpack_from(payload)
         plain = orjson.loads(payload[_SIZE.size : _SIZE.size + size])
         at = _SIZE.size + size
-        messages: dict[str, list[RecordedMessage]] = {}
-        for name in ("received", "sent"):
-            messages[name] = []
-            for at_ns, length in plain.pop(name):
+        names = (*_PLAIN, "head", "answer_head")
+        record = Record(**{name: plain[name] for name in names if name in plain})
+        for messages, rows in ((record.received, plain["received"]), (record.sent, plain["sent"])):
+            for at_ns, length in rows:
                 data = payload[at : at + length] if with_messages else b""
-                messages[name].append(RecordedMessage(at_ns, data))
+                messages.append(RecordedMessage(at_ns, data))
                 at += length
-        known = {name: plain[name] for name in (*_PLAIN, "head", "answer_head") if name in plain}
-        return Record(**known, **messages)
+        return record
     except (struct.error, KeyError, TypeError, ValueError) as error:
         raise Damaged(f"a record has an unknown form: {error!r}") from None

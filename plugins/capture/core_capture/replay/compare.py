@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,18 +37,25 @@ class Comparison:
         if record.status != outcome.status:
             found = _shown(outcome.answer) if outcome.answer else outcome.text
             return f"status {record.status}, now {outcome.status}{': ' * bool(found)}{found}"
+        if record.protocol == "grpc" and record.failed:
+            text = dict(record.answer_fields).get("grpc-message", "")
+            if text != outcome.text:
+                return f"error {_shown(text.encode())}, now {_shown(outcome.text.encode())}"
         before, now = self._masked(record.answer), self._masked(outcome.answer)
         if before == now:
             return ""
         if not self.exact:
             try:
                 return self._of_tensors(
-                    answers_of(record.path, record.answer_fields, [each.data for each in record.sent]),
+                    answers_of(
+                        record.path, record.answer_fields, [each.data for each in record.sent]
+                    ),
                     answers_of(record.path, outcome.fields, outcome.messages),
                 )
             except Unreadable:
                 pass  # not of the v2 protocol: bytes count
-        at = len(os.path.commonprefix([before, now]))
+        same = (a == b for a, b in zip(before, now, strict=False))
+        at = next((i for i, each in enumerate(same) if not each), min(len(before), len(now)))
         return f"answers differ at byte {at}: {_shown(before[at:])}, now {_shown(now[at:])}"
 
     def _masked(self, answer: bytes) -> bytes:
@@ -91,7 +97,7 @@ class Comparison:
         if near.all():
             return ""
         largest = np.nanmax(np.where(near, 0, apart))
-        return f"differs in {int(np.count_nonzero(~near))} of {a.size} elements, by at most {largest:.6g}"
+        return f"differs in {int(np.count_nonzero(~near))} of {a.size} elements, by at most {largest:.3g}"
 
 
 def _shown(data: bytes) -> str:

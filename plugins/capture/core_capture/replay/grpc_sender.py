@@ -18,7 +18,15 @@ from core_capture.records.record import Record
 from core_capture.replay.outcome import Outcome
 
 _OF_THE_TRANSPORT = frozenset(
-    ("content-type", "te", "user-agent", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding", "accept-encoding")
+    (
+        "content-type",
+        "te",
+        "user-agent",
+        "grpc-timeout",
+        "grpc-encoding",
+        "grpc-accept-encoding",
+        "accept-encoding",
+    )
 )
 _UNITS_NS = {"n": 1, "u": 10**3, "m": 10**6, "S": 10**9, "M": 60 * 10**9, "H": 3600 * 10**9}
 _CANCELLED = 1
@@ -46,7 +54,8 @@ class GrpcSender:
         messages: list[bytes] = []
         came = asyncio.Condition()
         # gRPC has one form for calls with one message and for streams.
-        call = self._channel.stream_stream(record.path)(
+        method: Any = self._channel.stream_stream(record.path)
+        call = method(
             _paced(record, speed, messages, came),
             timeout=self._timeout_of(record),
             metadata=self._metadata(record),
@@ -88,7 +97,7 @@ class GrpcSender:
 async def _paced(
     record: Record, speed: float, answers: list[bytes], came: asyncio.Condition
 ) -> AsyncIterator[bytes]:
-    """Generate the messages of a client: each at its time, and after the answers that the client had before it."""
+    """Generate the messages of a client: each at its time, and after the answers that came before it."""
     start_ns = time.monotonic_ns()
     for message in record.received:
         if not math.isinf(speed):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import math
-import time
 
 from core_capture.records.record import Record
 
@@ -13,17 +12,19 @@ from core_capture.records.record import Record
 class Pace:
     """Holds records back until it is their time. One event loop only.
 
-    speed   1 for the recorded pace, 2 for twice as fast; infinite: as fast as possible, in the recorded order. A
-            record then waits for those that had ended before it began, so that the steps of a sequence, for example,
-            stay in their order
+    speed     1 for the recorded pace, 2 for twice as fast; infinite: as fast as possible, in the recorded
+              order. A record then waits for those that had ended before it began, so that the steps of a
+              sequence, for example, stay in their order
     late_ns   the largest delay of a record behind its time
     """
 
     def __init__(self, speed: float):
         self._speed = speed
-        self._began_ns = 0
-        self._first_ns = 0
-        self._running: list[tuple[int, int]] = []  # heap: recorded end, and number, of those without an answer
+        self._began_s = 0.0  # of the event loop's clock
+        self._first_ns: int | None = None  # beginning of the first record
+        self._running: list[
+            tuple[int, int]
+        ] = []  # heap: recorded end, and number, of those without an answer
         self._answered: set[int] = set()  # numbers that are still in the heap
         self._changed = asyncio.Event()
         self.late_ns = 0
@@ -36,14 +37,14 @@ class Pace:
                 await self._changed.wait()
             heapq.heappush(self._running, (record.end_ns, number))
             return
-        if not self._began_ns:
-            self._began_ns, self._first_ns = time.monotonic_ns(), record.time_ns
-        due_ns = self._began_ns + int((record.time_ns - self._first_ns) / self._speed)
-        left_ns = due_ns - time.monotonic_ns()
-        if left_ns > 0:
-            await asyncio.sleep(left_ns / 1e9)
+        now_s = asyncio.get_running_loop().time()
+        if self._first_ns is None:
+            self._began_s, self._first_ns = now_s, record.time_ns
+        left_s = self._began_s + (record.time_ns - self._first_ns) / 1e9 / self._speed - now_s
+        if left_s > 0:
+            await asyncio.sleep(left_s)
         else:
-            self.late_ns = max(self.late_ns, -left_ns)
+            self.late_ns = max(self.late_ns, int(-left_s * 1e9))
 
     def answered(self, number: int) -> None:
         """The answer to a record has come."""

@@ -37,10 +37,13 @@ def _lines(results: Results, recorded_ns: int) -> Iterator[str]:
         if results.counts[name] or name == "equal":
             yield f"  {text:<20}{results.counts[name]:>12,}"
     if results.late_ns > 10_000_000:
-        yield f"  the replay was late by up to {results.late_ns / 1e6:,.0f} ms: this machine is too slow for the pace"
+        late_ms = results.late_ns / 1e6
+        yield f"  late by up to {late_ms:,.0f} ms: the machine of the replay is too slow for the pace"
     if results.now_ns:
         for name, values in (("recorded", results.before_ns), ("now", results.now_ns)):
-            found = "  ".join(f"{key} {each / 1e6:,.2f} ms" for key, each in quantiles(values).items())
+            found = "  ".join(
+                f"{key} {each / 1e6:,.2f} ms" for key, each in quantiles(values).items()
+            )
             yield f"  latency {name:<12}{found}"
     for each in results.differences[:_SHOWN]:
         yield f"  #{each.number} {title(each.record)}: {each.text}"

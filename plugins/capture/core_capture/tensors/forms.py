@@ -16,7 +16,7 @@ _INFER = re.compile(r"/v2/models/([^/]+)(?:/versions/([^/]+))?/infer")
 
 
 def requests_of(record: Record) -> list[InferMessage]:
-    """Return the inference requests in a record: one, or those of a stream. Raises Unreadable for other calls."""
+    """Return the inference requests in a record: one, or those of a stream. Raises Unreadable."""
     if record.path in (INFER, STREAM):
         return [decode_request(each.data) for each in record.received]
     _check(record.path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -44,7 +43,7 @@ def decode_response(data: bytes) -> InferMessage:
 
 
 def decode_stream_response(data: bytes) -> InferMessage:
-    """Return the response in a ModelStreamInferResponse. Raises Unreadable, with the text of an error in it."""
+    """Return the response in a ModelStreamInferResponse. Raises Unreadable, also for an error."""
     found: Any = messages.ModelStreamInferResponse()
     _parse(found, data)
     if found.error_message:
@@ -83,10 +82,13 @@ def _contents(tensor: Any, shape: tuple[int, ...]) -> bytes | None:
     if (field := _CONTENTS.get(tensor.datatype)) is None:
         raise Unreadable(f"tensor '{tensor.name}' of {tensor.datatype} has no raw contents")
     elements = list(getattr(tensor.contents, field))
-    if not elements and math.prod(shape):
+    if not elements and 0 not in shape:
         return None  # an output whose data is elsewhere
     return raw_of(tensor.datatype, elements, tensor.name)
 
 
 def _parameters(found: Any) -> dict[str, Any]:
-    return {name: getattr(each, each.WhichOneof("parameter_choice") or "string_param") for name, each in found.items()}
+    return {
+        name: getattr(each, each.WhichOneof("parameter_choice") or "string_param")
+        for name, each in found.items()
+    }

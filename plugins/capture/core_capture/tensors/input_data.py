@@ -1,7 +1,7 @@
 """InputData: the requests for one model, as the input data of a load generator.
 
-perf_analyzer's JSON has a list of steps, each {input: {"content": [...], "shape": [...]}}; the steps of a sequence are a
-list of their own. Shapes have no batch dimension.
+perf_analyzer's JSON has a list of steps, each {input: {"content": [...], "shape": [...]}}; the steps of a
+sequence are a list of their own. Shapes have no batch dimension.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ class InputData:
     skipped: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, reader: CaptureReader, model: str, *, rows: bool = False, limit: int = 0) -> InputData:
-        """Return the requests for a model. Raises CoreError(INVALID) if there are none, or several models and no name.
+    def of(
+        cls, reader: CaptureReader, model: str, *, rows: bool = False, limit: int = 0
+    ) -> InputData:
+        """Return the requests for a model.
+
+        Raises CoreError(INVALID) if there are none, and for several models without a name.
 
         rows    make a step of each row: the first dimension of the shapes is that of batches
         limit   most requests; 0 for all
@@ -46,7 +50,9 @@ class InputData:
         if not model:
             models = sorted({record.model for _, record in places if record.model})
             if len(models) > 1:
-                raise invalid(f"the capture has several models: choose one of {', '.join(models)} with --model")
+                raise invalid(
+                    f"the capture has several models: choose one of {', '.join(models)} with --model"
+                )
             found.model = models[0] if models else ""
         for place, known in places:
             if known.model != found.model or (limit and count >= limit):
@@ -65,8 +71,8 @@ class InputData:
                 reason = str(error)
                 found.skipped[reason] = found.skipped.get(reason, 0) + 1
         if not found.streams:
-            why = "; ".join(f"{count}: {reason}" for reason, count in found.skipped.items())
-            raise invalid(f"the capture has no requests for model '{found.model}' to export{' (' * bool(why)}{why}{')' * bool(why)}")
+            why = "".join(f"; {count}: {reason}" for reason, count in found.skipped.items())
+            raise invalid(f"the capture has no usable requests for model '{found.model}'{why}")
         return found
 
     def document(self) -> list[Any]:

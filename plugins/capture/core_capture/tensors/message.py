@@ -28,8 +28,8 @@ class Unreadable(ValueError):
 class TensorValue:
     """One tensor of a message.
 
-    raw          little endian, row-major; BYTES have a length of four bytes before each element; None if its data
-                 is elsewhere, in shared memory of the client
+    raw          little endian, row-major; BYTES have a length of four bytes before each element; None if its
+                 data is elsewhere, in shared memory of the client
     parameters   of this tensor in the message
     """
 
@@ -40,7 +40,7 @@ class TensorValue:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def array(self) -> Array:
-        """Return the elements in their shape: objects of bytes for BYTES, FP32 for BF16. Raises Unreadable."""
+        """Return the elements in their shape: bytes objects for BYTES, FP32 for BF16. Raises Unreadable."""
         if self.raw is None:
             raise Unreadable(f"tensor '{self.name}' is in shared memory")
         count = math.prod(self.shape)
@@ -103,7 +103,10 @@ def unpack(raw: bytes) -> list[bytes]:
 def raw_of(datatype: str, elements: Sequence[Any], name: str) -> bytes:
     """Return the binary form of elements in one list. Raises Unreadable for elements that do not fit."""
     if datatype == "BYTES":
-        texts = [each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in elements]
+        texts = [
+            each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each
+            for each in elements
+        ]
         if not all(isinstance(each, bytes) for each in texts):
             raise Unreadable(f"tensor '{name}' of BYTES has elements that are no strings")
         return pack(texts)
