@@ -1,6 +1,6 @@
 """Does the next version of a model answer as this one? python examples/capture.py
 
-Serves a function and captures its requests, then serves the next version of that function and replays them. The
+Serves a function and captures its requests, then serves its next version and replays them. The
 last lines say which answers differ. It needs `pip install --find-links wheels 'core[capture]'`.
 """
 

@@ -129,6 +129,7 @@ class HttpListener:
             interceptors if interceptors.concern_inference else None,
             interceptors.access_log,
             self._cors,
+            self._context.observers,
         )
         secure = listening(self._certificates, "http/1.1", self._context.files)
         if unix_sockets.is_unix(self._address):
