@@ -41,6 +41,7 @@ def core_open_metric_source(options: Options, worker: int | None) -> CaptureMetr
 @core.hookimpl
 def core_server_starting(server: InferenceServer) -> None:
     """Begin the capture of --capture. Raises CoreError(UNAVAILABLE) for an unusable folder."""
+    from core_capture.recording.control import CaptureControl
     from core_capture.recording.metrics import CaptureMetrics
     from core_capture.recording.recorder import Recorder
     from core_capture.recording.secrets import restricted_headers
@@ -57,11 +58,13 @@ def core_server_starting(server: InferenceServer) -> None:
         secret=restricted_headers(server.options),
     )
     metrics.recorder = _recorders[id(server)] = recorder
+    server.control.add(CaptureControl(recorder, options))
     if options.capture:
         recorder.start(options.capture, Selection.of(options))
 
 
 @core.hookimpl
 def core_server_stopping(server: InferenceServer) -> None:
-    if (recorder := _recorders.pop(id(server), None)) is not None:
-        recorder.stop()
+    recorder = _recorders.pop(id(server), None)
+    if recorder is not None and (writer := recorder.stop()) is not None:
+        writer.close()

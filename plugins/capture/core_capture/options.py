@@ -40,6 +40,10 @@ class CaptureOptions(Section):
         "Record answers, too.")
     capture_redact_header: list[str] = _capture(NAMES, [],
         "Header whose value is not recorded. Credentials and cookies never are.")
+    capture_redact_tensor: list[str] = _capture(NAMES, [],
+        "Tensor, or member of JSON, whose elements are not recorded; * stands for any text.")
+    capture_live: str = _capture(STRING, "",
+        "Folder below which control operations may start captures. Default: that of --capture.")
     capture_max_bytes: int = _capture(integer(1 << 20), 1 << 30,
         "Size of the folder; the oldest files are removed. With workers, each gets an equal part.")
     capture_file_bytes: int = _capture(integer(1 << 16), 64 << 20,

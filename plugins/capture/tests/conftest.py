@@ -1,6 +1,7 @@
 """A server with functions as models that captures its requests, and its clients."""
 
 import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -86,6 +87,11 @@ def message(*values, model="double", **more):
     found.inputs.add(name="x", datatype="FP32", shape=[len(values)])
     found.raw_input_contents.append(np.array(values, np.float32).tobytes())
     return found
+
+
+def counts(text):
+    """The counts in the report of a replay: text → number."""
+    return {name: int(n) for name, n in re.findall(r"^  (\S.*?) {2,}([\d,]+)$", text, re.MULTILINE)}
 
 
 @pytest.fixture

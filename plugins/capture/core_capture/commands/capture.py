@@ -1,4 +1,4 @@
-"""The command `core capture`: show, export."""
+"""The command `core capture`: show, export, warmup."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import argparse
 import sys
 
 from core.errors import invalid
-from core_capture.commands import export, show
+from core_capture.commands import export, show, warmup
 from core_capture.records.reader import CaptureReader
 
 summary = "show the requests of a capture, and export them"
 
-_PARTS = {"show": show, "export": export}
+_PARTS = {"show": show, "export": export, "warmup": warmup}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

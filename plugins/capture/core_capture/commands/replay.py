@@ -26,6 +26,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--url", default="localhost:8000", help="HTTP address of the server (%(default)s)")
     add("--grpc-url", default="localhost:8001", help="gRPC address of the server (%(default)s)")
     add(
+        "--protocol",
+        choices=("recorded", "http", "grpc"),
+        default="recorded",
+        help="over which the requests are sent (%(default)s)",
+    )
+    add(
         "--speed",
         default="1",
         metavar="FACTOR",
@@ -113,6 +119,7 @@ async def _replayed(namespace: argparse.Namespace, plan: Plan) -> Results:
         senders,
         None if namespace.compare == "none" else comparison,
         _speed(namespace.speed),
+        "" if namespace.protocol == "recorded" else namespace.protocol,
         max(1, namespace.concurrency),
         _Progress(len(plan.items)),
     )

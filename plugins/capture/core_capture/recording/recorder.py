@@ -16,6 +16,7 @@ from core_capture.options import CaptureOptions
 from core_capture.recording.files import CaptureFiles
 from core_capture.recording.headers import HeaderRedaction
 from core_capture.recording.observation import GOOD, Captured
+from core_capture.recording.redaction import TensorRedaction
 from core_capture.recording.selection import Selection
 from core_capture.recording.writer import CaptureWriter
 from core_capture.records.record import Record, RecordedMessage
@@ -44,12 +45,13 @@ class Recorder:
         self._options = options
         self._worker = worker
         self._workers = workers
-        self._redaction = HeaderRedaction((*options.capture_redact_header, *secret))
+        self._headers = HeaderRedaction((*options.capture_redact_header, *secret))
+        self._tensors = TensorRedaction(options.capture_redact_tensor)
         self.selection = Selection.of(options)
         self._writer: CaptureWriter | None = None
         self._folder = ""
         self._since_ns = 0
-        self._counts: Counter[str] = Counter()  # of earlier captures
+        self._ended_writers: list[CaptureWriter] = []  # of earlier captures
 
     @property
     def running(self) -> bool:
@@ -75,16 +77,16 @@ class Recorder:
         self._writer = CaptureWriter(files, self._record_of, options.capture_queue_bytes)
         self._observers.add(self)
 
-    def stop(self) -> None:
-        """End the capture; calls that are still running are not recorded. Do nothing if none runs.
+    def stop(self) -> CaptureWriter | None:
+        """End the capture; calls that are still running are not recorded.
 
-        Blocks for at most 5 s, while the last records are written.
+        Return the writer, to be closed: it still writes the last records. None if no capture runs.
         """
         self._observers.remove(self)
         writer, self._writer = self._writer, None
         if writer is not None:
-            writer.close()
-            self._counts += writer.counts
+            self._ended_writers.append(writer)
+        return writer
 
     def status(self) -> dict[str, Any]:
         """Return whether a capture runs, and if so its folder, since when, and what it records."""
@@ -105,7 +107,8 @@ class Recorder:
 
     def counts(self) -> Counter[str]:
         """Return what has been written and lost since the start of the server (CaptureWriter.counts)."""
-        return self._counts + (self._writer.counts if self._writer is not None else Counter())
+        writers = [*self._ended_writers, *([] if self._writer is None else [self._writer])]
+        return sum((each.counts for each in writers), Counter())
 
     def begin(self, call: ObservedCall) -> Captured | None:
         if call.protocol not in GOOD or call.category != "inference":
@@ -128,7 +131,7 @@ class Recorder:
         record = Record(
             call.time_ns,
             seen.protocol,
-            self._redaction.request(seen.head),
+            self._headers.request(seen.head),
             seen.model,
             seen.version,
             seen.client,
@@ -136,7 +139,7 @@ class Recorder:
             self._worker,
             call.status,
             call.duration_ns,
-            self._redaction.answer(call.answer_head),
+            self._headers.answer(call.answer_head),
             call.answers,
             call.cut,
             received=_messages(call.received),
@@ -146,6 +149,7 @@ class Recorder:
             record.model, record.version = _named(record)
             if not self.selection.takes_model(record.model):
                 return None
+        self._tensors.redact(record)
         return record
 
 

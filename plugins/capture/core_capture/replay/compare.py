@@ -32,8 +32,13 @@ class Comparison:
     tolerance: float = 0.0
     ignored: Sequence[str] = IDS
 
-    def difference(self, record: Record, outcome: Outcome) -> str:
-        """Return how an answer differs from the recorded one; "" if it does not."""
+    def difference(self, record: Record, outcome: Outcome, sent: Record) -> str:
+        """Return how an answer differs from the recorded one; "" if it does not.
+
+        sent   the record in the form in which it was sent: its protocol may be another one
+        """
+        if sent.protocol != record.protocol:
+            return self._across(record, outcome, sent)
         if record.status != outcome.status:
             found = _shown(outcome.answer) if outcome.answer else outcome.text
             return f"status {record.status}, now {outcome.status}{': ' * bool(found)}{found}"
@@ -57,6 +62,23 @@ class Comparison:
         same = (a == b for a, b in zip(before, now, strict=False))
         at = next((i for i, each in enumerate(same) if not each), min(len(before), len(now)))
         return f"answers differ at byte {at}: {_shown(before[at:])}, now {_shown(now[at:])}"
+
+    def _across(self, record: Record, outcome: Outcome, sent: Record) -> str:
+        """Compare an answer with one of the other protocol: tensors, or whether both are errors."""
+        failed = outcome.status >= 400 if sent.protocol == "http" else outcome.status != 0
+        if record.failed or failed:
+            now = f"now {sent.protocol} {outcome.status}"
+            same = record.failed and failed
+            return (
+                "" if same else f"{record.protocol} {record.status}, {now} {outcome.text}".strip()
+            )
+        try:
+            return self._of_tensors(
+                answers_of(record.path, record.answer_fields, [each.data for each in record.sent]),
+                answers_of(sent.path, outcome.fields, outcome.messages),
+            )
+        except Unreadable as error:
+            return str(error)
 
     def _masked(self, answer: bytes) -> bytes:
         """Return an answer with another value for each ignored member of JSON."""

@@ -14,6 +14,7 @@ _ROWS = {
     "equal": "answers are equal",
     "differing": "answers differ",
     "unanswered": "no answer",
+    "unsent": "no form over gRPC or HTTP",
     "uncompared": "not compared",
 }
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -35,7 +36,7 @@ def _lines(results: Results, recorded_ns: int) -> Iterator[str]:
     )
     for name, text in _ROWS.items():
         if results.counts[name] or name == "equal":
-            yield f"  {text:<20}{results.counts[name]:>12,}"
+            yield f"  {text:<26}{results.counts[name]:>6,}"
     if results.late_ns > 10_000_000:
         late_ms = results.late_ns / 1e6
         yield f"  late by up to {late_ms:,.0f} ms: the machine of the replay is too slow for the pace"

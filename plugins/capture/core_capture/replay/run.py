@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from core_capture.records.reader import CaptureReader, Place
 from core_capture.records.record import Damaged, Record
 from core_capture.replay.compare import Comparison
+from core_capture.replay.conversion import converted
 from core_capture.replay.outcome import Outcome, Sender
 from core_capture.replay.pace import Pace
 from core_capture.replay.plan import Plan
+from core_capture.tensors.message import Unreadable
 
 MOST_DIFFERENCES = 1000  # that are kept; all are counted
 
@@ -38,7 +40,7 @@ class Difference:
 class Results:
     """The results of a replay.
 
-    counts   equal, differing, unanswered, uncompared → number of records
+    counts   equal, differing, unanswered, unsent, uncompared → number of records
     before_ns, now_ns   durations of the records that were answered, recorded and now
     late_ns  the largest delay of a record behind its time
     """
@@ -60,6 +62,7 @@ class Replay:
 
     senders       protocol of a record → what sends it
     comparison    None: answers are not compared
+    protocol      over which all records are sent, "http" or "grpc"; "": each over its own
     concurrency   most records without an answer at a time
     told          called after each answer
     """
@@ -70,6 +73,7 @@ class Replay:
         senders: Mapping[str, Sender],
         comparison: Comparison | None,
         speed: float,
+        protocol: str = "",
         concurrency: int = 1000,
         told: Callable[[Results], None] = lambda results: None,
     ):
@@ -77,6 +81,7 @@ class Replay:
         self._senders = senders
         self._comparison = comparison
         self._speed = speed
+        self._protocol = protocol
         self._pace = Pace(speed)
         self._free = asyncio.Semaphore(concurrency)
         self._told = told
@@ -107,8 +112,11 @@ class Replay:
     async def _one(self, number: int, place: Place, known: Record) -> None:
         try:
             record = CaptureReader.read(place)
-            outcome = await self._senders[record.protocol].send(record, self._speed)
-            self._judge(number, record, known, outcome)
+            sent = converted(record, self._protocol or record.protocol)
+            outcome = await self._senders[sent.protocol].send(sent, self._speed)
+            self._judge(number, record, known, outcome, sent)
+        except Unreadable as error:
+            self._note("unsent", number, known, str(error))
         except (Damaged, OSError) as error:
             self._note("unanswered", number, known, f"the record cannot be read: {error}")
         finally:
@@ -116,7 +124,9 @@ class Replay:
             self._free.release()
             self._told(self.results)
 
-    def _judge(self, number: int, record: Record, known: Record, outcome: Outcome) -> None:
+    def _judge(
+        self, number: int, record: Record, known: Record, outcome: Outcome, sent: Record
+    ) -> None:
         results = self.results
         if outcome.ended:
             results.counts["uncompared"] += 1
@@ -128,7 +138,7 @@ class Replay:
         results.now_ns.append(outcome.duration_ns)
         if self._comparison is None or record.cut or record.redacted or not record.has_answer:
             results.counts["uncompared"] += 1
-        elif text := self._comparison.difference(record, outcome):
+        elif text := self._comparison.difference(record, outcome, sent):
             self._note("differing", number, known, text)
         else:
             results.counts["equal"] += 1

@@ -6,12 +6,16 @@ import re
 from collections.abc import Sequence
 
 from core_capture.records.record import Record
-from core_capture.tensors.grpc_form import decode_request, decode_response, decode_stream_response
+from core_capture.tensors.grpc_form import (
+    INFER,
+    STREAM,
+    decode_request,
+    decode_response,
+    decode_stream_response,
+)
 from core_capture.tensors.http_form import decode_http
 from core_capture.tensors.message import InferMessage, Unreadable
 
-INFER = "/inference.GRPCInferenceService/ModelInfer"
-STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 _INFER = re.compile(r"/v2/models/([^/]+)(?:/versions/([^/]+))?/infer")
 
 

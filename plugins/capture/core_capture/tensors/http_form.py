@@ -72,6 +72,35 @@ def decode_http(fields: Sequence[tuple[str, str]], body: bytes) -> InferMessage:
     return found
 
 
+def encode_http(request: InferMessage) -> tuple[int, bytes]:
+    """Return the size of the JSON, and the body of a request with binary tensors.
+
+    Outputs are wanted in binary, too. Raises Unreadable for parameters that JSON cannot hold.
+    """
+    inputs, binary = [], []
+    for each in request.tensors:
+        parameters = dict(each.parameters)
+        if each.raw is not None:
+            parameters[_BINARY_SIZE] = len(each.raw)
+            binary.append(each.raw)
+        row = {"name": each.name, "datatype": each.datatype, "shape": list(each.shape)}
+        inputs.append({**row, "parameters": parameters})
+    document: dict[str, Any] = {"inputs": inputs}
+    document["parameters"] = {**request.parameters, "binary_data_output": True}
+    if request.id:
+        document["id"] = request.id
+    if request.wanted:
+        document["outputs"] = [
+            {"name": name, "parameters": {**parameters, "binary_data": True}}
+            for name, parameters in request.wanted.items()
+        ]
+    try:
+        text = orjson.dumps(document)
+    except TypeError as error:
+        raise Unreadable(f"a parameter has no form in JSON: {error}") from None
+    return len(text), b"".join((text, *binary))
+
+
 def _object(text: bytes) -> dict[str, Any]:
     try:
         document = orjson.loads(text)

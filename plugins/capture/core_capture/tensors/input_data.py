@@ -9,14 +9,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from core.errors import invalid
-from core_capture.records.reader import CaptureReader
+from core_capture.records.reader import SUFFIX, CaptureReader
 from core_capture.tensors.forms import requests_of
-from core_capture.tensors.message import InferMessage, TensorValue, Unreadable
+from core_capture.tensors.message import InferMessage, TensorValue, Unreadable, pack
 
 Step = dict[str, TensorValue]
 
@@ -91,9 +92,25 @@ class InputData:
         return text
 
     def _add(self, request: InferMessage, rows: bool) -> None:
+        for each in request.tensors:
+            each.array()  # raises Unreadable if its data are not there, or have another size
         sequence = str(request.parameters.get("sequence_id", "") or "")
         stream = self.streams.setdefault("" if sequence == "0" else sequence, [])
         stream += _rows(request) if rows else [{each.name: each for each in request.tensors}]
+
+
+def read_for_bench(
+    path: str, model: str, rows: bool
+) -> list[list[dict[str, tuple[str, tuple[int, ...], bytes]]]] | None:
+    """Return the steps for core bench, as core.bench_data wants them; None for a path without a capture."""
+    folder = Path(path)
+    if not (folder.suffix == SUFFIX or (folder.is_dir() and any(folder.glob(f"*{SUFFIX}")))):
+        return None
+    data = InputData.of(CaptureReader(path), model, rows=rows)
+    return [
+        [{name: (t.datatype, t.shape, t.raw or b"") for name, t in step.items()} for step in stream]
+        for stream in data.streams.values()
+    ]
 
 
 def _rows(request: InferMessage) -> Iterator[Step]:
@@ -112,8 +129,6 @@ def _raw_row(tensor: TensorValue, array: np.ndarray[Any, Any], number: int) -> b
     raw = tensor.raw
     assert raw is not None  # array() has raised otherwise
     if tensor.datatype == "BYTES":
-        from core_capture.tensors.message import pack
-
         return pack(list(array[number].ravel()))
     size = len(raw) // len(array)
     return raw[number * size : (number + 1) * size]
