@@ -17,6 +17,7 @@ from frontends.grpc.native.engine_context import EngineContext
 from frontends.grpc.options import GrpcOptions
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
+from frontends.shared.call_observers import CallObservers
 
 
 class GrpcClients:
@@ -38,6 +39,7 @@ class GrpcClients:
             grpc_options.compression_level(options),
             grpc_options.MOST_MESSAGE_BYTES,
             server.account,
+            CallObservers.of(server),
         )
         self._protocols = [_Protocol(port) for _ in transports]
         for protocol, transport in zip(self._protocols, transports, strict=True):

@@ -52,10 +52,17 @@ def entry_for(call: GrpcCall, path: str, request: bytes) -> AccessLogEntry:
     if call.active is not None:
         entry.come_from(call.active.caller)
     entry.bytes_in = len(request)
-    if (fields := _FIELDS.get(path.rpartition("/")[2])) is not None:
-        found = texts(request, max(fields))
-        entry.model, entry.version, entry.id = (found.get(number, "") for number in fields)
+    entry.model, entry.version, entry.id = names_in(path, request)
     return entry
+
+
+def names_in(path: str, request: bytes) -> tuple[str, str, str]:
+    """Return model, version and id in a message, where its method has them; "" if not found."""
+    if (fields := _FIELDS.get(path.rpartition("/")[2])) is None:
+        return "", "", ""
+    found = texts(request, max(fields))
+    model, version, id = (found.get(number, "") for number in fields)
+    return model, version, id
 
 
 def code_of_end(call: GrpcCall, error: CoreError) -> int:

@@ -8,11 +8,12 @@ cdef class GrpcCall:
     cdef public long long deadline_ns
     cdef public bint cancelled
     cdef public object active
+    cdef public object observation
     cdef public long long bytes_out
     cdef list _listeners
 
     cpdef sent(self, message)
-    cpdef end(self, int code)
+    cpdef end(self, int code, str text=*)
     cpdef on_cancel(self, listener)
     cpdef cancel(self)
 

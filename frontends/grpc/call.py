@@ -45,6 +45,7 @@ class GrpcCall:
         self.active: Any = (
             None  # an ActiveCall, where calls are checked or logged; see Method.enter
         )
+        self.observation: Any = None  # a CallObservation, if an observer wants the call
         self.bytes_out = 0  # of messages, counted where there is an ActiveCall
         self._listeners: list[Callable[[], None]] | None = None
 
@@ -87,25 +88,31 @@ class GrpcCall:
         return time.monotonic_ns() >= self.deadline_ns - _CLIENTS_LEAD_NS
 
     def sent(self, message: Any) -> None:
-        """Add the size of a response message, whole or in parts, to `bytes_out`.
+        """Add the size of a message, whole or in parts, to `bytes_out`, and pass it to `observation`.
 
-        For the engine, which calls this only where `active` is not None.
+        For the engine, which calls this only where `active` or `observation` is not None.
         """
+        if self.observation is not None:
+            self.observation.send(message)
         if isinstance(message, bytes):
             self.bytes_out += len(message)
             return
         for part in message:
             self.bytes_out += memoryview(part).nbytes
 
-    def end(self, code: int) -> None:
-        """End `active`, if there is one, with the call's status code. For the engine.
+    def end(self, code: int, text: str = "") -> None:
+        """End `active` and `observation`, if they are there, with status code and text. For the engine.
 
         CANCELLED becomes DEADLINE_EXCEEDED if the deadline has passed: the client sees that.
         """
-        if self.active is None:
-            return
-        expired = code == Code.CANCELLED and self.expired
-        self.active.end(Code.DEADLINE_EXCEEDED if expired else code, self.bytes_out)
+        if code == Code.CANCELLED and self.expired:
+            code = Code.DEADLINE_EXCEEDED
+        if self.observation is not None:
+            observation, self.observation = self.observation, None
+            head = f"grpc-message: {text}\r\n" if text else ""
+            observation.end(int(code), head.encode("utf-8", "surrogateescape"))
+        if self.active is not None:
+            self.active.end(code, self.bytes_out)
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
         """Call `listener` when the call is cancelled; at once if it already is."""
@@ -134,6 +141,7 @@ def new_call(source: Source, deadline_ns: int) -> GrpcCall:
     call.deadline_ns = deadline_ns
     call.cancelled = False
     call.active = None
+    call.observation = None
     call.bytes_out = 0
     call._listeners = None
     return call

@@ -12,6 +12,7 @@ from core.system.account import MemoryAccount
 from frontends.grpc import transport
 from frontends.grpc.method import Method
 from frontends.grpc.options import GrpcOptions
+from frontends.shared.call_observers import CallObservers
 from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 
@@ -22,6 +23,7 @@ class Engine(ABC):
     methods   path → method
     files     watches the files of certificates
     account   counts the bytes that calls hold
+    observers   asked for each call
     """
 
     def __init__(
@@ -30,10 +32,12 @@ class Engine(ABC):
         options: Options,
         files: WatchedFiles,
         account: MemoryAccount,
+        observers: CallObservers,
     ):
         self._options = transport.options_of(options)
         self._socket_mode = SharedOptions.of(options).unix_socket_mode
         self._account = account
+        self._observers = observers
         self._files = files
         self._methods = methods
 
@@ -51,7 +55,11 @@ class Engine(ABC):
 
 
 def engine(
-    methods: Mapping[str, Method], options: Options, files: WatchedFiles, account: MemoryAccount
+    methods: Mapping[str, Method],
+    options: Options,
+    files: WatchedFiles,
+    account: MemoryAccount,
+    observers: CallObservers,
 ) -> Engine:
     """Return the engine that --grpc-engine names, not started; for auto the native one if it was built.
 
@@ -61,7 +69,7 @@ def engine(
     if wanted != "grpcio":
         try:
             found: Engine = import_module("frontends.grpc.engine_native").NativeEngine(
-                methods, options, files, account
+                methods, options, files, account, observers
             )
             return found
         except ImportError as error:
@@ -71,5 +79,5 @@ def engine(
                     "libnghttp2-dev 1.50 or newer and build core again, or use --grpc-engine=grpcio"
                 ) from None
     grpcio = import_module("frontends.grpc.engine_grpcio")
-    fallback: Engine = grpcio.GrpcioEngine(methods, options, files, account)
+    fallback: Engine = grpcio.GrpcioEngine(methods, options, files, account, observers)
     return fallback

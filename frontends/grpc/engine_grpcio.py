@@ -63,7 +63,10 @@ class GrpcioEngine(Engine):
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
         server = grpc.aio.server(options=transport.channel_arguments(options))
         router = MethodRouter(
-            self._methods, bool(transport.compression_level(options)), self._account
+            self._methods,
+            bool(transport.compression_level(options)),
+            self._account,
+            self._observers,
         )
         server.add_generic_rpc_handlers((router,))
         if is_inherited(address):

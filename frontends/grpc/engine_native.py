@@ -57,6 +57,7 @@ class NativeEngine(Engine):
             transport.compression_level(options),
             transport.MOST_MESSAGE_BYTES,
             self._account,
+            self._observers,
         )
         address = transport.address(options)
 

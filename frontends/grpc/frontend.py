@@ -29,8 +29,13 @@ class GrpcFrontend:
         """Make methods and engine. Raises CoreError(UNAVAILABLE) if --grpc-engine is not installed."""
         self._options = server.options
         self._intake = RequestsInFlight()
+        context = context_of(server)
         self._engine = engine(
-            methods(server, self._intake), server.options, context_of(server).files, server.account
+            methods(server, self._intake),
+            server.options,
+            context.files,
+            server.account,
+            context.observers,
         )
         self.port = 0
 

@@ -19,7 +19,9 @@ from core.system.account import MemoryAccount, Share
 from frontends.grpc.call import GrpcCall, Metadata
 from frontends.grpc.load import load_of
 from frontends.grpc.method import Method, UnaryMethod
+from frontends.grpc.observing import observe
 from frontends.grpc.status import Code, code_of, details, unforeseen
+from frontends.shared.call_observers import CallObservers
 
 Context = Any  # grpc.aio.ServicerContext, whose stubs lack what it inherits
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
@@ -33,11 +35,18 @@ class MethodRouter(grpc.GenericRpcHandler):
     methods      path → method
     compresses   whether grpcio compresses responses; the handlers of methods with `compress` false prevent it
     account      counts the bytes that calls hold
+    observers    asked for each call
     """
 
-    def __init__(self, methods: Mapping[str, Method], compresses: bool, account: MemoryAccount):
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        compresses: bool,
+        account: MemoryAccount,
+        observers: CallObservers,
+    ):
         self._handlers = {
-            path: _handler(_Run(each, compresses and not each.compress, account), each)
+            path: _handler(_Run(each, compresses and not each.compress, account, observers), each)
             for path, each in methods.items()
         }
 
@@ -87,10 +96,13 @@ class _Run:
     plain   whether responses are sent uncompressed although the server compresses others
     """
 
-    def __init__(self, method: Method, plain: bool, account: MemoryAccount):
+    def __init__(
+        self, method: Method, plain: bool, account: MemoryAccount, observers: CallObservers
+    ):
         self._method = method
         self._plain = plain
         self._account = account
+        self._observers = observers
 
     async def unary(self, request: bytes, context: Context) -> bytes:
         async with self._running(context) as call:
@@ -111,7 +123,7 @@ class _Run:
             contextlib.aclosing(function(self._noted(requests, call), call)) as responses,
         ):
             async for response in responses:
-                if call.active is not None:
+                if call.active is not None or call.observation is not None:
                     call.sent(response)
                 if self._plain:
                     context.disable_next_message_compression()
@@ -120,15 +132,20 @@ class _Run:
     def _noted(self, requests: AsyncIterator[bytes], call: GrpcCall) -> AsyncIterator[bytes]:
         """Return an iterator over the requests of a stream.
 
-        If `Method.received` is set, it gets each request before the iterator yields it.
+        `Method.received`, if it is set, and an observation get each request before the iterator yields it.
         """
         received = self._method.received
-        if received is None:
+        if (begin := self._observers.begin) is not None:
+            observe(begin, self._method, call)
+        if received is None and call.observation is None:
             return requests
 
         async def noted() -> AsyncIterator[bytes]:
             async for request in requests:
-                received(call, request)
+                if received is not None:
+                    received(call, request)
+                if call.observation is not None:
+                    call.observation.receive(request)
                 yield request
 
         return noted()
@@ -136,12 +153,14 @@ class _Run:
     async def _answered(self, request: bytes, call: GrpcCall, context: Context) -> bytes:
         if self._method.received is not None:
             self._method.received(call, request)
+        if (begin := self._observers.begin) is not None:
+            observe(begin, self._method, call, request)
         call.hold(len(request), "a message")
         if self._plain:
             context.disable_next_message_compression()
         function: Any = self._method.function
         answer: bytes = await function(request, call)
-        if call.active is not None:
+        if call.active is not None or call.observation is not None:
             call.sent(answer)
             call.end(Code.OK)
         return answer
@@ -162,7 +181,7 @@ class _Run:
             call.end(Code.OK)
             self._report_load(call, Code.OK, context)
         except CoreError as error:
-            call.end(code_of(error))
+            call.end(code_of(error), details(error.message))
             self._report_load(call, code_of(error), context)
             await _abort(context, error)
         except asyncio.CancelledError:
@@ -174,9 +193,10 @@ class _Run:
         except grpc.aio.AbortError:
             raise
         except Exception as error:
-            call.end(Code.INTERNAL)
+            refusal = unforeseen(self._method.path, error)
+            call.end(Code.INTERNAL, details(refusal.message))
             self._report_load(call, Code.INTERNAL, context)
-            await _abort(context, unforeseen(self._method.path, error))
+            await _abort(context, refusal)
         finally:
             call.end(Code.CANCELLED)  # if it has not ended
             share.close()

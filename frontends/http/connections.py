@@ -33,6 +33,7 @@ from frontends.http.options import HttpOptions
 from frontends.http.request_timeouts import TOO_MANY, RequestTimeouts, TimedConnection
 from frontends.http.websocket import WebSocketSession
 from frontends.shared.access_log import AccessLog, AccessLogEntry
+from frontends.shared.call_observers import CallObservers
 from frontends.shared.connection_limit import most_connections
 from frontends.shared.load_reports import LoadReports
 from frontends.shared.shutdown import GOODBYE_S, not_done
@@ -55,6 +56,7 @@ class Connections(web.Server):
     patience        closes connections whose request does not arrive in time
     access_log      gets an entry for each malformed or unfinished request; None: no log
     cors            returns header fields for responses; None: no fields
+    observers       the fast path asks them for each request; None: it asks none
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Connections(web.Server):
         interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,
         cors: Cors | None = None,
+        observers: CallObservers | None = None,
     ):
         options = HttpOptions.of(server.options)
         self._account = server.account
@@ -107,6 +110,7 @@ class Connections(web.Server):
                 lost=self._lost,
                 keep_alive_s=KEEP_ALIVE_S,
                 leaves_origins=cors is not None,
+                observers=observers,
             )
 
     def __call__(self) -> asyncio.Protocol:  # type: ignore[override]

@@ -22,7 +22,7 @@ from core.telemetry import log
 from core.tensor import Buffer
 from frontends.http.access_log import complete, entry_of, size_of
 from frontends.http.aiohttp_connection import connection_of
-from frontends.http.aiohttp_web import HttpVersion10, HttpVersion11, web
+from frontends.http.aiohttp_web import HttpVersion10, web
 from frontends.http.bodies import read_body
 from frontends.http.codec.limits import (
     MOST_CONTROL_BYTES,
@@ -36,11 +36,12 @@ from frontends.http.cors import Cors, is_preflight
 from frontends.http.errors import error_answer, refusal, unexpected
 from frontends.http.interceptors import HttpCallDescription, HttpInterceptors
 from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.observing import end, observe, watched
 from frontends.http.options import HttpOptions
 from frontends.http.request_share import RequestShare
 from frontends.http.route import Route
 from frontends.http.router import Router
-from frontends.http.sending import response_of, send
+from frontends.http.sending import response_of, send, without_version
 from frontends.http.services.generate import generate_stream
 from frontends.http.websocket import WebSocketSession, asked_for, refused
 from frontends.shared import unix_sockets
@@ -128,6 +129,7 @@ class HttpListener:
             interceptors if interceptors.concern_inference else None,
             interceptors.access_log,
             self._cors,
+            self._context.observers,
         )
         secure = listening(self._certificates, "http/1.1", self._context.files)
         if unix_sockets.is_unix(self._address):
@@ -209,7 +211,7 @@ class HttpListener:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request._message.version < HttpVersion10:
-            return _without_version(request)
+            return without_version(request)
         if asked_for(request):
             found = self._conversation(request)
             if isinstance(found, HttpResponse):
@@ -220,14 +222,17 @@ class HttpListener:
                 except web.HTTPException as error:
                     refused_now = refusal(error.status, error.text or error.reason)
                     return response_of(refused_now, request)
-        share = RequestShare(connection_of(request).share)
+        connection, response = connection_of(request), None
+        share = RequestShare(connection.share)
         try:
             answer = await self._answer(request, share)
             if answer.status >= 400:
                 answer = self._router.refused(_path(request.raw_path), answer)
-            return await send(answer, request, share)
+            response = await send(watched(connection.call, answer), request, share)
+            return response
         finally:
             share.close()
+            end(connection.call, response)
 
     def _conversation(
         self, request: web.BaseRequest
@@ -312,6 +317,8 @@ class HttpListener:
                 share,
             )
             connection.call = call
+            if (begin := self._context.observers.begin) is not None:
+                observe(begin, self.name, match.route.category, request, call)
             if connection.active is not None:
                 call.meter = connection.active.meter()
             if request.method == "GET":
@@ -333,14 +340,6 @@ class HttpListener:
             return unexpected(
                 f"{request.method} {request.raw_path}", "" if asked is None else asked.id
             )
-
-
-def _without_version(request: web.BaseRequest) -> web.StreamResponse:
-    """Return the refusal of a request line without a version, in HTTP/1.1: aiohttp's would be HTTP/0.9."""
-    request._version = HttpVersion11
-    response = response_of(refusal(400, "the request line has no version of HTTP"), request)
-    response.force_close()
-    return response
 
 
 def _path(target: str) -> str:

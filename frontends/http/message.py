@@ -17,6 +17,7 @@ from frontends.http.request_share import RequestShare, boundless
 
 if TYPE_CHECKING:
     from frontends.http.native.event_stream import PartWriter
+    from frontends.shared.call_observers import CallObservation
     from frontends.shared.usage_meter import UsageMeter
 
 JSON_HEADERS = {"Content-Type": "application/json"}
@@ -50,6 +51,7 @@ class HttpRequest:
     asked: InferenceRequest | None = None  # that a service has read from it
     reply: EndsEarly | None = None  # its responses, if they can be ended early
     meter: UsageMeter | None = None  # of the tokens of its requests; None if nothing needs them
+    observation: CallObservation | None = None  # gets its response; None if no observer wants it
 
     @property
     def model(self) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 from core.errors import MemoryExhausted
 from core.system.account import UNCOUNTED
 from core.telemetry.tracing import Trace
-from frontends.http.aiohttp_web import web
-from frontends.http.errors import error_answer
+from frontends.http.aiohttp_web import HttpVersion11, web
+from frontends.http.errors import error_answer, refusal
 from frontends.http.message import HttpResponse, Parts
 from frontends.http.native.event_stream import PartWriter
 from frontends.http.request_share import RequestShare
@@ -46,6 +46,14 @@ def response_of(answer: HttpResponse, request: web.BaseRequest) -> web.Response:
     )
     if _ends(request):
         response.force_close()
+    return response
+
+
+def without_version(request: web.BaseRequest) -> web.StreamResponse:
+    """Return the refusal of a request line without a version, in HTTP/1.1: aiohttp's would be HTTP/0.9."""
+    request._version = HttpVersion11
+    response = response_of(refusal(400, "the request line has no version of HTTP"), request)
+    response.force_close()
     return response
 
 

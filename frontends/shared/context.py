@@ -1,4 +1,4 @@
-"""FrontendContext: the access policy, the access log and the watched files of one server.
+"""FrontendContext: the access policy, the access log, the observers and the watched files of one server.
 
 options ─► [FrontendContext] ─► every frontend of the server.  The first `context_of(server)` creates it.
 """
@@ -10,6 +10,7 @@ import asyncio
 from core.server import InferenceServer
 from frontends.shared.access import AccessPolicy
 from frontends.shared.access_log import AccessLog
+from frontends.shared.call_observers import CallObservers
 from frontends.shared.options import SharedOptions
 from frontends.shared.watched_files import WatchedFiles
 
@@ -26,6 +27,7 @@ class FrontendContext:
         if self.policy is not None:
             self.policy.watch(self.files)
         self.access_log = AccessLog.of(options)  # gets a line for every request
+        self.observers = CallObservers.of(server)
         server.on_reload(self.reload)
 
     def reload(self) -> None:

@@ -5,6 +5,7 @@ from pages.blocks import blocks
 from pages.reader import Reader, have_curl
 
 PAGES = [
+    "docs/operate/capture.md",
     "docs/operate/grafana.md",
     "docs/serve/image-ensemble.md",
     "docs/serve/vision.md",

@@ -24,6 +24,7 @@ from frontends.grpc.native.session cimport (
 
 from core.errors import CoreError
 from frontends.grpc.native.running import StreamRun, run_unary
+from frontends.grpc.observing import observe
 from frontends.grpc.status import code_of, details, unforeseen
 
 cdef enum:
@@ -218,6 +219,8 @@ cdef class Connection:
             try:
                 if handle.route.received is not None:
                     handle.route.received(handle.call, message)
+                if self.port.observers.begin is not None:
+                    observe(self.port.observers.begin, handle.route.method, handle.call, message)
                 handle.route.begin(message, handle.call, handle)
             except Exception as error:
                 handle(unforeseen(handle.route.method.path, error))

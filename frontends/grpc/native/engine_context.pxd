@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t
 
 from frontends.grpc.native.session cimport Methods, Settings, Wire
+from frontends.shared.call_observers cimport CallObservers
 
 
 cdef class MethodRoute:
@@ -20,6 +21,7 @@ cdef class EngineContext:
     cdef bint closed
     cdef int64_t age_ms
     cdef readonly set connections
+    cdef readonly CallObservers observers
     cdef readonly int compression_level
     cdef readonly int64_t most_message_bytes, most_request_bytes
 

@@ -5,12 +5,14 @@ from core.system.account import MemoryAccount
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection
 from frontends.grpc.options import GrpcOptions
+from frontends.shared.call_observers import CallObservers
 
 class EngineContext:
     """Methods, settings, limits and the read buffer of all connections of one listener. Loop thread only.
 
     methods              path → method
     account              the server's memory account
+    observers            asked for each call
     compression_level    zlib's level for responses of methods that compress; 0 disables compression
     most_message_bytes   largest response message in bytes
     most_request_bytes   largest request message in bytes, also after decompression
@@ -18,6 +20,7 @@ class EngineContext:
     """
 
     connections: set[Connection]
+    observers: CallObservers
     compression_level: int
     most_message_bytes: int
     most_request_bytes: int
@@ -30,6 +33,7 @@ class EngineContext:
         compression_level: int,
         most_message_bytes: int,
         account: MemoryAccount,
+        observers: CallObservers,
     ) -> None: ...
     def close(self, on_empty: Callable[[], None]) -> None:
         """Refuse new calls and connections, and return; each connection closes after its last call.

@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 
 from frontends.grpc.native.exchange cimport set_bounds
 from frontends.grpc.native.session cimport Settings
+from frontends.shared.call_observers cimport CallObservers
 
 from frontends.grpc.method import StreamMethod
 
@@ -33,10 +34,12 @@ cdef class EngineContext:
     """Methods, settings, limits and the read buffer of all connections of one listener."""
 
     def __init__(
-        self, methods, options, loop, int compression_level, int64_t most_message_bytes, account
+        self, methods, options, loop, int compression_level, int64_t most_message_bytes, account,
+        CallObservers observers,
     ):
         self.loop = loop
         self.account = account
+        self.observers = observers
         self.routes = []
         self.connections = set()
         self.compression_level = compression_level

@@ -35,7 +35,7 @@ cdef class Handle:
         if not PyBytes_CheckExact(result) and isinstance(result, CoreError):
             self.finish(code_of(result), details(result.message))
             return
-        if self.call.active is not None:
+        if self.call.active is not None or self.call.observation is not None:
             self.call.sent(result)
         if self.route.compresses and self.response_encoding != IDENTITY:
             self.worker = self.connection.port.loop.create_task(pack_answer(self, result))
@@ -85,8 +85,8 @@ cdef class Handle:
         if self.over or session == NULL:
             return
         self.over = True
-        if self.call.active is not None:
-            self.call.end(code)
+        if self.call.active is not None or self.call.observation is not None:
+            self.call.end(code, text)
         head = session.head(self.id)
         if self.route.load is not None and head != NULL and (head.wants_load or self.route.reports_all):
             self._report_load(session, code)
@@ -171,7 +171,7 @@ cdef class Handle:
         if self.over:
             return
         self.over = True
-        if call.active is not None:
+        if call.active is not None or call.observation is not None:
             call.end(CANCELLED)
         self.call = self.worker = None
         call.cancel()

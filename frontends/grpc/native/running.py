@@ -11,6 +11,7 @@ from core.errors import CoreError
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.compression import Unreadable, pack, unpack, unpaid_bytes
 from frontends.grpc.method import Message, StreamMethod, UnaryMethod
+from frontends.grpc.observing import observe
 from frontends.grpc.status import Code, code_of, details, unforeseen
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ async def run_unary(
             )
         if method.received is not None:
             method.received(call, request)
+        if (begin := handle.port.observers.begin) is not None:
+            observe(begin, method, call, request)
         if method.begin is not None:
             method.begin(request, call, handle)
         else:
@@ -106,6 +109,8 @@ class StreamRun:
             message = await self._unpacked(message)
         if self._method.received is not None:
             self._method.received(self._call, message)
+        if self._call.observation is not None:
+            self._call.observation.receive(message)
         return message
 
     async def _unpacked(self, message: bytes) -> bytes:
@@ -125,6 +130,8 @@ class StreamRun:
 
     async def _run(self) -> None:
         handle, method = self._handle, self._method
+        if (begin := handle.port.observers.begin) is not None:
+            observe(begin, method, self._call)
         try:
             async with contextlib.aclosing(method.function(self, self._call)) as responses:
                 async for response in responses:
@@ -143,7 +150,7 @@ class StreamRun:
     async def _send(self, message: Message) -> None:
         handle = self._handle
         compressed = False
-        if self._call.active is not None:
+        if self._call.active is not None or self._call.observation is not None:
             self._call.sent(message)
         if encoding := handle.response_encoding:
             message, compressed = await pack(message, encoding, handle.port.compression_level)

@@ -164,9 +164,7 @@ cdef class FastConnection(ConnectionLifetime):
         return self._context.interceptors is None or request_head.lets_in(self._context, self._transport)
 
     cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1:
-        """Keep a new head if it has the form of the fast path. Return whether the fast path serves its
-        request: the interceptors may still refuse it.
-        """
+        """Keep a new head in the form of the fast path; return whether the fast path serves its request."""
         if head.verdict != Infer or not self._context.takes(head):
             return False
         self._request_head = head_of(data[at : at + <Py_ssize_t>head.size], self._request_head)
@@ -283,6 +281,8 @@ cdef class FastConnection(ConnectionLifetime):
         cdef ModelEndpoint endpoint
         cdef InferenceRequest request
         cdef RequestHead request_head = self._request_head
+        if context.observers.begin is not None:
+            pending.observe(context, self._transport, body)
         try:
             endpoint = context.endpoints.find(request_head.model, request_head.head.version)
             if endpoint.signature.decoupled:

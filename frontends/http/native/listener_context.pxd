@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 from libcpp cimport bool as boolean
 
 from core.pipeline.endpoint_table cimport EndpointTable
+from frontends.shared.call_observers cimport CallObservers
 
 cdef extern from "head.hpp" namespace "head" nogil:
     cdef cppclass Span:
@@ -34,6 +35,7 @@ cdef extern from "head.hpp" namespace "head" nogil:
 @cython.final
 cdef class ListenerContext:
     cdef EndpointTable endpoints
+    cdef CallObservers observers
     cdef object account, regions, tracing, access_log, loop, interceptors, fallback, opened, lost, most_bytes
     cdef int64_t most, most_body
     cdef double keep_alive_s

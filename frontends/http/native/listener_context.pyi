@@ -10,6 +10,7 @@ from frontends.http.interceptors import HttpInterceptors
 from frontends.http.native.fast_connection import FastConnection
 from frontends.http.request_timeouts import UnfinishedRequest
 from frontends.shared.access_log import AccessLog
+from frontends.shared.call_observers import CallObservers
 
 class AiohttpFallback(Protocol):
     """What a FastConnection needs of aiohttp's protocol, which serves a part of the connection's requests.
@@ -49,6 +50,7 @@ class ListenerContext:
     opened, lost   called at the beginning and the end of each connection
     keep_alive_s   seconds after which an idle connection is closed
     leaves_origins   whether aiohttp serves requests with an Origin header, since it writes the fields of CORS
+    observers      asked for each request of the fast path; None for none
     """
 
     def __init__(
@@ -63,4 +65,5 @@ class ListenerContext:
         interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,
         leaves_origins: bool = False,
+        observers: CallObservers | None = None,
     ) -> None: ...

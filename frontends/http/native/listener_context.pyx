@@ -3,6 +3,8 @@
 
 cimport cython
 
+from frontends.shared.call_observers cimport CallObservers
+
 from frontends.http.options import HttpOptions
 from frontends.shared.memory import MemoryControl
 
@@ -13,9 +15,10 @@ cdef class ListenerContext:
 
     def __init__(
         self, server, loop, *, fallback, opened, lost, double keep_alive_s, interceptors=None, access_log=None,
-        bint leaves_origins=False,
+        bint leaves_origins=False, CallObservers observers=None,
     ):
         self.endpoints = server.models.endpoints
+        self.observers = CallObservers() if observers is None else observers
         self.account = server.account
         self.regions = MemoryControl.of(server).regions
         self.tracing = server.tracing

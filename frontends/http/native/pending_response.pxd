@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, ReplyListener, Reply
 from frontends.http.native.infer_request cimport OutputForm
+from frontends.http.native.listener_context cimport ListenerContext
 from frontends.http.native.request_head cimport RequestHead
 
 
@@ -26,6 +27,7 @@ cdef class PendingResponse(ReplyListener):
     response       the last response that the reply has delivered; `count` is their number
     answer         head and body of the response: bytes or a list of buffers; None until it is ready
     active         the ActiveCall, which ends with the request; None without interceptors
+    observation    gets the response; None without an observer
     held           bytes that the sink counts: of the body and its tensors, later of the response
     """
 
@@ -38,12 +40,14 @@ cdef class PendingResponse(ReplyListener):
     cdef Py_ssize_t count
     cdef object answer
     cdef object active
+    cdef object observation
     cdef int64_t held
 
     cdef fail(self, error)
     cdef _respond(self)
     cdef _respond_in_background(self)
     cdef _refuse(self, refusal)
+    cdef observe(self, ListenerContext context, transport, body)
     cdef leave(self)
     cdef _end(self, answer)
 

@@ -14,6 +14,7 @@ from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, ReplyListener
 from frontends.http.native.infer_response cimport write, write_at_once
 from frontends.http.native.infer_request cimport OutputForm
+from frontends.http.native.listener_context cimport ListenerContext
 from frontends.http.native.repeated_response cimport repeated_response
 from frontends.http.native.request_head cimport RequestHead
 
@@ -27,6 +28,7 @@ from core.telemetry.log import failed
 from frontends.http.access_log import end_of_answer
 from frontends.http.background import TakesLong, begin
 from frontends.http.errors import error_answer, unexpected
+from frontends.http.observing import end_of_fast, observe_head
 
 cdef extern from "answer.hpp" namespace "answer" nogil:
     const char* date()
@@ -150,8 +152,21 @@ cdef class PendingResponse(ReplyListener):
         start = f"HTTP/1.1 {status.value} {status.phrase}{fields}".encode()
         self._end(_answer(start, NO_JSON_SIZE, [refusal.body], True))
 
+    cdef observe(self, ListenerContext context, transport, body):
+        """Pass the request to the observers; keep the observation, if one of them wants it."""
+        cdef RequestHead request_head = self.request_head
+        self.observation = observe_head(
+            context.observers.begin, request_head.current(), request_head.model, request_head.head.version,
+            transport, self.active, body,
+        )
+
     cdef leave(self):
-        """End the ActiveCall of the request, and log its response, or that its client has disconnected."""
+        """End the ActiveCall of the request, and log its response, or that its client has disconnected. An
+        observation ends, too.
+        """
+        if self.observation is not None:
+            observation, self.observation = self.observation, None
+            end_of_fast(observation, self.answer)
         if self.active is not None:
             active, self.active = self.active, None
             if active.entry is None:
@@ -168,7 +183,7 @@ cdef class PendingResponse(ReplyListener):
             self.leave()
             return
         self.sink.settle(self)
-        if self.active is not None:
+        if self.active is not None or self.observation is not None:
             self.leave()
         self.sink.answered(self)
 

@@ -56,6 +56,7 @@ cdef class RequestHead:
     cdef bint lets_in(self, ListenerContext context, transport) except -1
     cdef leave(self)
     cdef dict headers(self)
+    cdef bytes current(self)
     cdef InferenceRequest again(self, body, Span data, Py_ssize_t json_size, uint64_t most_bytes)
     cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes)
     cdef go_on_from(self, RequestHead before)

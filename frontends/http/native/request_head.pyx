@@ -127,6 +127,18 @@ cdef class RequestHead:
             return {JSON_SIZE: str(self.json_size)}
         return {JSON_SIZE: PyUnicode_DecodeLatin1(text.data, text.size, NULL)}
 
+    cdef bytes current(self):
+        """Return the bytes of the current head: `data` with the current sizes."""
+        if not self.differs:
+            return self.data
+        cdef Py_ssize_t first = self.head.body_size, second = self.json_size
+        if not self.length_is_first:
+            first, second = second, first
+        start = b"%b%d" % (self.data[: self.first.begin], first)
+        if self.second.end > self.second.begin:
+            start += b"%b%d" % (self.data[self.first.end : self.second.begin], second)
+        return start + self.data[self.second.end :]
+
     cdef InferenceRequest again(self, body, Span data, Py_ssize_t json_size, uint64_t most_bytes):
         """Return the request in a body similar to the kept one; None if it is different or none is kept."""
         cdef InferenceRequest found

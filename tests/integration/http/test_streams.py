@@ -19,6 +19,7 @@ from frontends.http.codec import generate as codec
 from frontends.http.extra_routes import HttpRoutes
 from frontends.http.frontend import HttpFrontend
 from frontends.http.services import generate as service
+from frontends.shared.call_observers import CallObservers
 from frontends.shared.context import FrontendContext
 from frontends.shared.memory import SharedMemoryRegions
 from frontends.shared.watched_files import WatchedFiles
@@ -43,7 +44,10 @@ class ScriptedServer:
         if factory is HttpRoutes:
             return HttpRoutes(self)
         if factory is FrontendContext:
-            return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
+            observers = CallObservers()
+            return SimpleNamespace(
+                policy=None, access_log=None, files=WatchedFiles(0), observers=observers
+            )
         return SimpleNamespace(regions=SharedMemoryRegions(False))
 
     def signature(self, name, version=-1):

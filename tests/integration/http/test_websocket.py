@@ -21,6 +21,7 @@ from frontends.http import websocket
 from frontends.http.extra_routes import HttpRoutes
 from frontends.http.frontend import HttpFrontend
 from frontends.http.websocket import MOST_REQUESTS
+from frontends.shared.call_observers import CallObservers
 from frontends.shared.context import FrontendContext
 from frontends.shared.memory import SharedMemoryRegions
 from frontends.shared.watched_files import WatchedFiles
@@ -52,7 +53,10 @@ class ScriptedServer:
         if factory is HttpRoutes:
             return HttpRoutes(self)
         if factory is FrontendContext:
-            return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
+            observers = CallObservers()
+            return SimpleNamespace(
+                policy=None, access_log=None, files=WatchedFiles(0), observers=observers
+            )
         return SimpleNamespace(regions=SharedMemoryRegions(False))
 
     def signature(self, name, version=-1):

@@ -9,6 +9,7 @@ from core.errors import CoreError, Kind
 from core.options import Options
 from core.system.account import MemoryAccount
 from frontends.grpc.engine import engine
+from frontends.shared.call_observers import CallObservers
 from frontends.shared.watched_files import WatchedFiles
 
 NATIVE = "frontends.grpc.native.connection"
@@ -16,7 +17,8 @@ NATIVE = "frontends.grpc.native.connection"
 
 def name(**options):
     found = Options.defaults(**options)
-    return type(engine({}, found, WatchedFiles(0), MemoryAccount.of(found))).__name__
+    made = engine({}, found, WatchedFiles(0), MemoryAccount.of(found), CallObservers())
+    return type(made).__name__
 
 
 @pytest.fixture

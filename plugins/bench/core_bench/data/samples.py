@@ -13,6 +13,7 @@ from core.errors import invalid
 from core_bench.data.folder import read_folder
 from core_bench.data.generated import random_value, zero_value
 from core_bench.data.json_file import Step, read_streams
+from core_bench.data.readers import read_other
 from core_bench.data.shapes import check_names, dims_of
 from core_bench.data.tensors import Value, dtype_of
 from core_bench.model.description import ModelInfo
@@ -41,7 +42,9 @@ def samples_of(info: ModelInfo, side: Side) -> Samples:
         return _generated(info, side)
     streams: list[list[Step]] = []
     for path in side.input_data:
-        if Path(path).is_dir():
+        if (other := read_other(path, info)) is not None:
+            streams += other
+        elif Path(path).is_dir():
             streams.append([read_folder(path, info, side)])
         else:
             streams += read_streams(path, info, side)

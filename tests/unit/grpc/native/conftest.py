@@ -20,6 +20,7 @@ from core.options import Options
 from core.system.account import MemoryAccount
 from frontends.grpc.method import StreamMethod, UnaryMethod
 from frontends.grpc.options import GrpcOptions
+from frontends.shared.call_observers import CallObservers
 
 MODULE = "frontends.grpc.native.connection"
 PATH = "/test.Service/"
@@ -288,7 +289,8 @@ async def port(service):
         loop = asyncio.get_running_loop()
         found = Options.defaults(**options)
         return EngineContext(
-            table, GrpcOptions.of(found), loop, level, most_bytes, MemoryAccount.of(found)
+            *(table, GrpcOptions.of(found), loop, level, most_bytes),
+            *(MemoryAccount.of(found), CallObservers()),
         )
 
     return make

@@ -1,0 +1,6 @@
+"""The package need not be installed."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -1,0 +1,4 @@
+cdef class CallObservers:
+    cdef tuple _observers
+    cdef readonly object begin
+

@@ -1,0 +1,1 @@
+"""The commands core capture and core replay."""

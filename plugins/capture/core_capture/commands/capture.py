@@ -1,0 +1,35 @@
+"""The command `core capture`: show, export, warmup."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from core.errors import invalid
+from core_capture.commands import export, show, warmup
+from core_capture.records.reader import CaptureReader
+
+summary = "show the requests of a capture, and export them"
+
+_PARTS = {"show": show, "export": export, "warmup": warmup}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parts = parser.add_subparsers(dest="part", required=True, metavar="COMMAND")
+    for name, module in _PARTS.items():
+        part = parts.add_parser(name, help=module.summary, description=module.summary)
+        part.add_argument("capture", metavar="CAPTURE", help="folder or file of --capture")
+        module.arguments(part)
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Run the part that is named. Bytes that are no records are reported on stderr."""
+    reader = CaptureReader(namespace.capture)
+    try:
+        status: int = _PARTS[namespace.part].run(reader, namespace)
+        return status
+    except ValueError as error:
+        raise invalid(str(error)) from None
+    finally:
+        for loss in reader.losses:
+            print(loss, file=sys.stderr)

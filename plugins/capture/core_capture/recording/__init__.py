@@ -1,0 +1,1 @@
+"""What records the calls of a server."""

@@ -1,0 +1,1 @@
+"""Sends recorded requests again, and compares the answers."""

@@ -1,0 +1,75 @@
+"""HttpSender: sends records of HTTP as they came."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from core_capture.recording.headers import REDACTED
+from core_capture.records.record import Record
+from core_capture.replay.outcome import Outcome
+
+_OF_THE_CONNECTION = frozenset(
+    ("host", "connection", "content-length", "transfer-encoding", "expect", "upgrade")
+)
+_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+_GONE = 499
+
+
+class HttpSender:
+    """Sends records to a server over HTTP/1.1 (outcome.Sender).
+
+    url       http://host:port, https://host:port or host:port
+    headers   fields that replace those of the records
+    timeout_s   for a whole answer
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float):
+        self._url = url.rstrip("/") if "://" in url else f"http://{url}"
+        self._headers = dict(headers)
+        self._timeout_s = timeout_s
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, record: Record, speed: float) -> Outcome:
+        start_ns = time.monotonic_ns()
+        limit_s = self._timeout_s
+        gone = record.status == _GONE
+        if gone:  # its client ended it
+            limit_s = 0.0 if math.isinf(speed) else record.duration_ns / 1e9 / speed
+        try:
+            outcome = await asyncio.wait_for(self._answer(record), limit_s or None)
+        except asyncio.TimeoutError:
+            outcome = Outcome(-1, text=f"no answer within {limit_s:g} s", ended=gone)
+        except (aiohttp.ClientError, OSError) as error:
+            outcome = Outcome(-1, text=str(error) or type(error).__name__)
+        outcome.duration_ns = time.monotonic_ns() - start_ns
+        return outcome
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _answer(self, record: Record) -> Outcome:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=None),
+                skip_auto_headers=_ADDED,
+                auto_decompress=False,
+            )
+        headers: CIMultiDict[str] = CIMultiDict()
+        for name, value in record.fields:
+            if name.lower() not in _OF_THE_CONNECTION and value != REDACTED:
+                headers.add(name, value)
+        headers.update(self._headers)
+        url = URL(self._url + record.target, encoded=True)
+        body = record.body if record.method != "GET" else None
+        async with self._session.request(record.method, url, headers=headers, data=body) as found:
+            answer = await found.read()
+            return Outcome(found.status, list(found.headers.items()), [answer])

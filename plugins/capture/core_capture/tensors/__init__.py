@@ -1,0 +1,1 @@
+"""Tensors in the messages of the v2 protocol."""

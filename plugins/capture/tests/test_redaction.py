@@ -1,0 +1,212 @@
+"""Elements of named tensors are never written; names, datatypes and shapes are."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import tritonclient.grpc.service_pb2 as pb
+from core_capture.recording.redaction import TensorRedaction
+from core_capture.records.record import Record, RecordedMessage
+from core_capture.tensors.forms import answers_of, requests_of
+
+from .conftest import counts, message
+
+SECRET = b"s3cret"
+
+
+def record(body, fields="", path="/v2/models/m/infer", answer=b"", answer_fields=""):
+    head = f"POST {path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n{fields}"
+    received, sent = [RecordedMessage(1, body)], [RecordedMessage(2, answer)] if answer else []
+    start = "HTTP/1.1 200 OK\r\n"
+    return Record(
+        0, "http", head, "m", received=received, sent=sent, answer_head=start + answer_fields
+    )
+
+
+def redacted(one, *names):
+    TensorRedaction(names).redact(one)
+    return one
+
+
+def infer(*tensors, **more):
+    rows = [{"name": n, "datatype": t, "shape": s, "data": d} for n, t, s, d in tensors]
+    return json.dumps({"inputs": rows, **more}).encode()
+
+
+def test_json_tensors():
+    body = infer(
+        ("a", "BYTES", [2], ["s3cret", "x"]),
+        ("b", "FP32", [1, 2], [[1.5, 2.5]]),
+        ("c", "BOOL", [1], [True]),
+    )
+
+    one = redacted(record(body), "a", "b", "c")
+
+    assert one.redacted == ["a", "b", "c"]
+    inputs = json.loads(one.body)["inputs"]
+    assert [each["data"] for each in inputs] == [["", ""], [[0.0, 0.0]], [False]]
+    assert [each["shape"] for each in inputs] == [[2], [1, 2], [1]]
+    assert f"Content-Length: {len(one.body)}\r\n" in one.head
+
+
+def test_other_tensors_stay_and_names_are_patterns():
+    body = infer(("a1", "INT8", [1], [7]), ("b", "INT8", [1], [8]))
+
+    one = redacted(record(body), "a*")
+
+    found = {each.name: each.array().tolist() for each in requests_of(one)[0].tensors}
+    assert found == {"a1": [0], "b": [8]}
+
+
+def test_a_body_without_such_tensors_stays_as_it_came():
+    body = b' { "inputs" : [ ] } '
+
+    one = redacted(record(body), "a")
+
+    assert (one.body, one.redacted) == (body, [])
+
+
+def test_binary_tensors():
+    raw = np.array([1.5, 2.5], np.float32).tobytes()
+    texts = b"\x06\0\0\0s3cret\x01\0\0\0x"
+    rows = [
+        {
+            "name": "a",
+            "datatype": "FP32",
+            "shape": [2],
+            "parameters": {"binary_data_size": len(raw)},
+        },
+        {
+            "name": "t",
+            "datatype": "BYTES",
+            "shape": [2],
+            "parameters": {"binary_data_size": len(texts)},
+        },
+        {
+            "name": "b",
+            "datatype": "FP32",
+            "shape": [2],
+            "parameters": {"binary_data_size": len(raw)},
+        },
+    ]
+    text = json.dumps({"inputs": rows}).encode()
+    fields = f"Inference-Header-Content-Length: {len(text)}\r\n"
+
+    one = redacted(record(text + raw + texts + raw, fields), "a", "t")
+
+    found = {each.name: each.array().tolist() for each in requests_of(one)[0].tensors}
+    assert found == {"a": [0, 0], "t": [b"", b""], "b": [1.5, 2.5]}
+    assert SECRET not in one.body
+
+
+def test_packed_bodies():
+    body = gzip.compress(infer(("a", "BYTES", [1], ["s3cret"])))
+
+    one = redacted(record(body, "Content-Encoding: gzip\r\n"), "a")
+
+    assert json.loads(one.body)["inputs"][0]["data"] == [""]
+    assert "Content-Encoding" not in one.head
+
+
+def test_answers():
+    output = {"name": "y", "datatype": "BYTES", "shape": [1], "data": ["s3cret"]}
+    answer = json.dumps({"model_name": "m", "outputs": [output]}).encode()
+
+    one = redacted(record(b"{}", answer=answer), "y")
+
+    assert one.redacted == ["y"]
+    assert answers_of(one.path, [], [one.answer])[0].tensors[0].array().tolist() == [b""]
+
+
+def test_generate_and_its_events():
+    events = (
+        b'data: {"model_name":"m","text_output":"s3cret"}\n\ndata: {"text_output":"s3cret2"}\n\n'
+    )
+    one = record(
+        b'{"text_input": "s3cret", "stream": true, "n": {"x": 7}}',
+        path="/v2/models/m/generate_stream",
+        answer=events,
+        answer_fields="Content-Type: text/event-stream; charset=utf-8\r\n",
+    )
+
+    redacted(one, "text_*", "n")
+
+    assert json.loads(one.body) == {"text_input": "", "stream": True, "n": {"x": 0}}
+    assert (
+        one.answer == b'data: {"model_name":"m","text_output":""}\n\ndata: {"text_output":""}\n\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b"s3cret", ""),
+        (b'{"inputs": 5', ""),
+        (b"[1]", ""),
+        (b'{"inputs": ["s3cret"]}', ""),
+        (b"s3cret", "Content-Encoding: br\r\n"),
+        (b"s3cret", "Content-Encoding: gzip\r\n"),
+        (b"{}s3cret", "Inference-Header-Content-Length: 99\r\n"),
+        (b'{"inputs": [{"name": "a", "parameters": {"binary_data_size": 9}}]}', ""),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_dropped(body, fields):
+    one = redacted(record(body, fields), "a")
+
+    assert (one.body, one.cut, one.redacted) == (b"", True, ["*"])
+
+
+def grpc(path, received, sent=()):
+    return Record(
+        0,
+        "grpc",
+        f"POST /inference.GRPCInferenceService/{path} HTTP/2\r\n",
+        received=[RecordedMessage(1, each.SerializeToString()) for each in received],
+        sent=[RecordedMessage(2, each.SerializeToString()) for each in sent],
+    )
+
+
+def test_messages_of_grpc():
+    asked = message(1.5, 2.5)
+    asked.inputs.add(name="t", datatype="BYTES", shape=[1])
+    asked.raw_input_contents.append(b"\x06\0\0\0s3cret")
+    typed = pb.ModelInferRequest(model_name="m")
+    typed.inputs.add(name="t", datatype="BYTES", shape=[1]).contents.bytes_contents.append(SECRET)
+    answer = pb.ModelInferResponse(model_name="m")
+    answer.outputs.add(name="y", datatype="INT8", shape=[2])
+    answer.raw_output_contents.append(b"\1\2")
+    wrapped = pb.ModelStreamInferResponse(infer_response=answer)
+
+    unary = redacted(grpc("ModelInfer", [asked], [answer]), "t", "y")
+    stream = redacted(grpc("ModelStreamInfer", [asked, typed], [wrapped]), "t", "y")
+
+    assert unary.redacted == stream.redacted == ["t", "y"]
+    for one in (unary, stream):
+        assert SECRET not in one.body
+        first = requests_of(one)[0]
+        found = {each.name: each.array().tolist() for each in first.tensors}
+        assert found == {"x": [1.5, 2.5], "t": [b""]}
+        found = answers_of(one.path, [], [each.data for each in one.sent])[0]
+        assert found.tensors[0].array().tolist() == [0, 0]
+    assert requests_of(stream)[1].tensors[0].array().tolist() == [b""]
+
+
+def test_a_method_without_tensors_is_dropped():
+    one = grpc("Other", [message(1.0)])
+
+    assert (redacted(one, "x").body, one.cut) == (b"", True)
+
+
+def test_a_server_with_redaction(capture, plain, command):
+    client = capture(capture_redact_tensor=["x"], capture_answers=True)
+    client.infer(12345.0, id="mine")
+    client.stub.ModelInfer(message(12345.0), timeout=20)
+    records = client.records(2)
+
+    assert [each.redacted for each in records] == [["x"], ["x"]]
+    assert json.loads(records[0].body)["id"] == "mine"
+    assert b"12345" not in records[0].body
+    assert b"24690" in records[0].answer
+    done = command("replay", client.folder, "--url", plain.url, "--grpc-url", plain.grpc_url)
+    assert (done.status, counts(done.out)["not compared"]) == (0, 2)
