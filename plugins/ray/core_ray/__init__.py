@@ -1,0 +1,39 @@
+"""Models of core on Ray.
+
+application.py   CoreDeployment and app: a deployment of Ray Serve whose replicas hold a core.Server
+replica.py       CoreReplica: the class of its replicas
+forwarding.py    HTTP requests of Serve's proxies, passed to the HTTP port of the replica's server
+ports.py         ports of a replica's server
+logs.py          the server's log in the log file of its replica
+response.py      Response: what a call by handle returns
+predictor.py     Predictor: batch inference with Ray Data
+
+Each name is imported when it is first used: Predictor needs no Ray Serve.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from core_ray.application import CoreDeployment, app
+    from core_ray.predictor import Predictor
+    from core_ray.replica import CoreReplica
+    from core_ray.response import Response
+
+__all__ = ["CoreDeployment", "CoreReplica", "Predictor", "Response", "app"]
+
+_HOMES = {
+    "CoreDeployment": "application",
+    "CoreReplica": "replica",
+    "Predictor": "predictor",
+    "Response": "response",
+    "app": "application",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'core_ray' has no attribute '{name}'")
+        found = globals()[name] = getattr(import_module(f"core_ray.{_HOMES[name]}"), name)
+        return found

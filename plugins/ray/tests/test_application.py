@@ -1,0 +1,66 @@
+"""`serve run core_ray:app …` checks its arguments before Ray starts anything."""
+
+import os
+
+import pytest
+
+import core
+
+pytest.importorskip("ray.serve", reason="Ray is an extra: make test-ray has it")
+
+from core_ray import CoreDeployment, app
+
+
+def bound(application):
+    """Return the deployment of an application, and the arguments of its replicas."""
+    deployment = application._bound_deployment
+    return deployment, deployment.init_kwargs
+
+
+def test_texts_of_the_command_line_are_read_as_options(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    deployment, options = bound(
+        app(
+            {
+                "model_repository": "models",
+                "num_replicas": "2",
+                "max_ongoing_requests": "50",
+                "http_port": "8100",
+                "strict_readiness": "false",
+                "log_verbose": "1",
+            }
+        )
+    )
+
+    assert (deployment.num_replicas, deployment.max_ongoing_requests) == (2, 50)
+    assert options == {
+        "model_repository": [os.path.join(tmp_path, "models")],
+        "http_port": "8100",
+        "strict_readiness": False,
+        "log_verbose": "1",
+    }
+
+
+def test_a_repository_in_a_bucket_stays_as_it_is():
+    _, options = bound(app({"model_repository": ["s3://bucket/models", "/models"]}))
+
+    assert options["model_repository"] == ["s3://bucket/models", "/models"]
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"model_repositry": "models"}, "did you mean 'model_repository'"),
+        ({"num_replicas": "many"}, "num_replicas='many': give a number above 0"),
+        ({"grpc_port": "70000"}, "grpc_port='70000': give the first port"),
+        ({"log_verbose": "much"}, "log_verbose"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_its_name(options, text):
+    with pytest.raises(core.CoreError, match=text):
+        app(options)
+
+
+def test_a_replica_gets_as_many_requests_as_its_queue_can_batch():
+    assert CoreDeployment.max_ongoing_requests == 1000
