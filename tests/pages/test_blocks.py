@@ -46,6 +46,11 @@ if importlib.util.find_spec("core_bench"):
 
     taken = {name for action in parser()._actions for name in action.option_strings}
     OTHERS_FLAGS |= {name.lstrip("-") for name in taken | set(REFUSED)}
+if importlib.util.find_spec("core_tune"):
+    from core_tune.flags.table import parser as tune_parser
+
+    taken = {name for action in tune_parser()._actions for name in action.option_strings}
+    OTHERS_FLAGS |= {name.lstrip("-") for name in taken}
 
 
 def served(command):
