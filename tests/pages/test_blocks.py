@@ -53,6 +53,11 @@ if importlib.util.find_spec("core_router"):
     declare(router := argparse.ArgumentParser())
     taken = {name for action in router._actions for name in action.option_strings}
     OTHERS_FLAGS |= {name.lstrip("-") for name in taken}
+if importlib.util.find_spec("core_tune"):
+    from core_tune.flags.table import parser as tune_parser
+
+    taken = {name for action in tune_parser()._actions for name in action.option_strings}
+    OTHERS_FLAGS |= {name.lstrip("-") for name in taken}
 
 
 def served(command):

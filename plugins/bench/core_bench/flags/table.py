@@ -34,16 +34,17 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     made.add_argument("positional_model", nargs="?", metavar="MODEL", help="name of the model")
-    _server(made.add_argument_group("server").add_argument)
+    server_flags(made.add_argument_group("server").add_argument)
     _load(made.add_argument_group("load").add_argument)
-    _data(made.add_argument_group("requests").add_argument)
+    request_flags(made.add_argument_group("requests").add_argument)
     _measurement(made.add_argument_group("measurement").add_argument)
     _results(made.add_argument_group("results").add_argument)
     _without_effect(made.add_argument_group("accepted without effect").add_argument)
     return made
 
 
-def _server(add) -> None:  # type: ignore[no-untyped-def]
+def server_flags(add) -> None:  # type: ignore[no-untyped-def]
+    """Add the flags that say which server and which model; core tune has them too."""
     add("-m", "--model-name", dest="model", help="the same as MODEL")
     add("-x", "--model-version", dest="version", default="", help="version of the model")
     add(
@@ -164,7 +165,8 @@ def _load(add) -> None:  # type: ignore[no-untyped-def]
     )
 
 
-def _data(add) -> None:  # type: ignore[no-untyped-def]
+def request_flags(add) -> None:  # type: ignore[no-untyped-def]
+    """Add the flags that say what is sent; core tune has them too."""
     add(
         "-b",
         "--batch-size",

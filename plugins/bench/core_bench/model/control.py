@@ -50,7 +50,7 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
 class _UnixConnection(http.client.HTTPConnection):
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(_TIMEOUT_S)
+        self.sock.settimeout(self.timeout)
         self.sock.connect(self.host)
 
 
@@ -65,7 +65,7 @@ class HttpControl:
 
     def describe(self, model: str, version: str) -> ModelInfo:
         if self._openai:
-            status, found = self._json("GET", "/v1/models")
+            status, found = self.ask("GET", "/v1/models")
             listed = found.get("data") if isinstance(found, dict) else None
             if status != 200 or not isinstance(listed, list):
                 text = error_of(found) or f"status {status}"
@@ -78,15 +78,15 @@ class HttpControl:
                 raise unknown_model(model, names, self._address.shown)
             return ModelInfo(model, "")
         path = model_path(model, version)
-        status, metadata = self._json("GET", path)
+        status, metadata = self.ask("GET", path)
         if status != 200:
             raise self._refused(model, version, status, metadata)
-        status, config = self._json("GET", f"{path}/config")
+        status, config = self.ask("GET", f"{path}/config")
         return model_info(metadata, config if status == 200 else None)
 
     def statistics(self, model: str, version: str) -> list[Mapping[str, Any]]:
         try:
-            status, found = self._json("GET", f"{model_path(model, version)}/stats")
+            status, found = self.ask("GET", f"{model_path(model, version)}/stats")
         except CoreError:
             return []
         return list(found.get("model_stats", ())) if status == 200 else []
@@ -102,7 +102,7 @@ class HttpControl:
         """Nothing is open between questions."""
 
     def _memory(self, what: str, body: Mapping[str, Any]) -> None:
-        status, found = self._json("POST", f"/v2/systemsharedmemory/{what}", body)
+        status, found = self.ask("POST", f"/v2/systemsharedmemory/{what}", body)
         if status != 200:
             raise memory_refused(self._address.shown, error_of(found) or str(status))
 
@@ -110,7 +110,7 @@ class HttpControl:
         """Return the error for a model without metadata: unknown, not ready, or forbidden."""
         text = error_of(answer) or f"status {status}"
         if status in (400, 404):
-            index_status, index = self._json("POST", "/v2/repository/index", {})
+            index_status, index = self.ask("POST", "/v2/repository/index", {})
             if index_status == 200 and isinstance(index, list):
                 names = sorted({str(each.get("name")) for each in index})
                 if model not in names:
@@ -127,11 +127,15 @@ class HttpControl:
             f"the server {self._address.shown} refuses model '{model}'{wanted}: {text}",
         )
 
-    def _json(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        timeout_s: float = _TIMEOUT_S,
     ) -> tuple[int, Any]:
         """Return status and JSON of an answer; {} for other answers. Raises CoreError if there is none."""
-        connection = self._connection()
+        connection = self._connection(timeout_s)
         data = None if body is None else json.dumps(body)
         try:
             connection.request(method, self._address.prefix + path, data, self._headers)
@@ -148,13 +152,13 @@ class HttpControl:
                 raise internal(f"{self._address.shown}{path} is no JSON: {text[:100]!r}") from None
             return answer.status, {}
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
         if not self._address.port:
-            return _UnixConnection(self._address.host)
+            return _UnixConnection(self._address.host, timeout=timeout_s)
         at = (self._address.host, self._address.port)
         if self._tls:
-            return http.client.HTTPSConnection(*at, timeout=_TIMEOUT_S, context=self._tls)
-        return http.client.HTTPConnection(*at, timeout=_TIMEOUT_S)
+            return http.client.HTTPSConnection(*at, timeout=timeout_s, context=self._tls)
+        return http.client.HTTPConnection(*at, timeout=timeout_s)
 
 
 def not_reached(address: Address, error: object) -> CoreError:

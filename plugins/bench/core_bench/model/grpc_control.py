@@ -45,8 +45,8 @@ class GrpcControl:
 
     def describe(self, model: str, version: str) -> ModelInfo:
         try:
-            metadata = self._ask("ModelMetadata", name=model, version=version)
-            config = self._ask("ModelConfig", name=model, version=version)
+            metadata = self.ask("ModelMetadata", name=model, version=version)
+            config = self.ask("ModelConfig", name=model, version=version)
         except grpc.RpcError as error:
             raise self._refused(model, error) from None
         # 64-bit numbers are strings in this JSON; model_info reads both.
@@ -54,19 +54,19 @@ class GrpcControl:
 
     def statistics(self, model: str, version: str) -> list[Mapping[str, Any]]:
         try:
-            return list(self._ask("ModelStatistics", name=model, version=version)["model_stats"])
+            return list(self.ask("ModelStatistics", name=model, version=version)["model_stats"])
         except (grpc.RpcError, KeyError):
             return []
 
     def register(self, name: str, key: str, size: int) -> None:
         try:
-            self._ask("SystemSharedMemoryRegister", name=name, key=key, offset=0, byte_size=size)
+            self.ask("SystemSharedMemoryRegister", name=name, key=key, offset=0, byte_size=size)
         except grpc.RpcError as error:
             raise memory_refused(self._address.shown, str(error.details())) from None
 
     def unregister(self, name: str) -> None:
         try:
-            self._ask("SystemSharedMemoryUnregister", name=name)
+            self.ask("SystemSharedMemoryUnregister", name=name)
         except grpc.RpcError as error:
             raise memory_refused(self._address.shown, str(error.details())) from None
 
@@ -77,7 +77,7 @@ class GrpcControl:
         if error.code() is grpc.StatusCode.UNAVAILABLE:
             return not_reached(self._address, error.details())
         try:
-            index = self._ask("RepositoryIndex").get("models", ())
+            index = self.ask("RepositoryIndex").get("models", ())
         except grpc.RpcError:
             index = ()
         names = sorted({str(each["name"]) for each in index})
@@ -86,7 +86,8 @@ class GrpcControl:
         text = f"the server {self._address.shown} refuses model '{model}': {error.details()}"
         return CoreError(Kind.INVALID, text)
 
-    def _ask(self, method: str, **fields: Any) -> dict[str, Any]:
+    def ask(self, method: str, timeout_s: float = _TIMEOUT_S, **fields: Any) -> dict[str, Any]:
+        """Return the answer of a method as JSON has it. Raises grpc.RpcError."""
         request = getattr(messages, f"{method}Request")(**fields)
         answer = getattr(messages, f"{method}Response")
         call: Any = self._channel.unary_unary(
@@ -94,6 +95,6 @@ class GrpcControl:
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=answer.FromString,
         )
-        found = call(request, timeout=_TIMEOUT_S, metadata=self._metadata)
+        found = call(request, timeout=timeout_s, metadata=self._metadata)
         made: dict[str, Any] = MessageToDict(found, preserving_proto_field_name=True)
         return made

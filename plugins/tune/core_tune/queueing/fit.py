@@ -1,0 +1,134 @@
+"""fit: the Machine that explains the measured executions best."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from core_tune.observation import PROBABILITIES, Observation
+from core_tune.queueing.machine import Array, Machine
+
+_SATURATED = 0.8  # of the instances are busy
+_SERIAL = 0.5  # of the time between client and instance: the rest is network and client
+_LIKELY = (np.arange(500) + 0.5) / 500
+_SAME = 1.02  # errors that differ by less are equal
+_HOPE = 2.2
+_CORES = (
+    *(0.7, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0),
+    *(10.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0),
+)
+
+
+def fit(observations: Sequence[Observation]) -> Machine:
+    """Return the machine.
+
+    As long as executions that run at once do not slow each other down, it expects that twice as many may run.
+    """
+    rows, seconds, busy, weight = _executions(observations)
+    fits = [_fit(number, rows, seconds, busy, weight) for number in _CORES]
+    least = min(error for error, _, _ in fits)
+    hopeful = [each for each in fits if each[0] <= least * _SAME + 1e-4]
+    bar = _HOPE * float(busy.max())
+    _, number, line = max(
+        (each for each in hopeful if each[1] <= bar), key=lambda each: each[1], default=hopeful[0]
+    )
+    alone = seconds / np.maximum(1.0, busy / number)
+    return Machine(
+        base_s=float(line[0]),
+        row_s=float(line[1]),
+        bends=_bends(rows, alone / (line[0] + line[1] * rows), weight),
+        cores=number,
+        front_s=_front(observations),
+        spread=_spread(observations),
+    )
+
+
+def _fit(
+    cores: float, rows: Array, seconds: Array, busy: Array, weight: Array
+) -> tuple[float, float, Array]:
+    """Return the error, the cores, and the line of times over rows."""
+    alone = seconds / np.maximum(1.0, busy / cores)
+    line = _line(rows, alone, weight)
+    wrong = np.log(alone / (line[0] + line[1] * rows))
+    return float(np.sum(weight * wrong**2) / np.sum(weight)), cores, line
+
+
+def _executions(observations: Sequence[Observation]) -> tuple[Array, Array, Array, Array]:
+    """Return rows, seconds, busy instances and weight of each measured batch size."""
+    found = []
+    for each in observations:
+        k = each.settings.instances
+        busy = 1 + min(each.busy, k) * (k - 1) / k
+        total = sum(size.count for size in each.sizes)
+        # The square root: sizes that are rare are known well enough, and tell most about the line.
+        found += [
+            (size.rows, size.seconds, busy, math.sqrt(size.count / total)) for size in each.sizes
+        ]
+    rows, seconds, busy_, weight = np.array(found, float).T
+    return rows, seconds, busy_, weight
+
+
+def _line(rows: Array, seconds: Array, weight: Array) -> Array:
+    """Return base and slope, neither negative, with the least relative error."""
+    if len(set(rows)) == 1:  # one size: half of its time is for its rows
+        mean = float(np.average(seconds, weights=weight))
+        return np.array([mean / 2, mean / 2 / rows[0]])
+    scale = np.sqrt(weight) / seconds
+    columns = np.stack([scale, scale * rows], axis=1)
+    found, *_ = np.linalg.lstsq(columns, np.sqrt(weight), rcond=None)
+    if found.min() > 0:
+        return np.asarray(found)
+    wanted = np.sqrt(weight)
+    singles = [float(each @ wanted / (each @ each)) for each in columns.T]
+    errors = [
+        float(np.sum((each * value - wanted) ** 2))
+        for each, value in zip(columns.T, singles, strict=True)
+    ]
+    tiny = float(seconds.min()) * 1e-3
+    return (
+        np.array([singles[0], tiny / rows.max()])
+        if errors[0] < errors[1]
+        else np.array([tiny, singles[1]])
+    )
+
+
+def _bends(rows: Array, factors: Array, weight: Array) -> tuple[tuple[int, float], ...]:
+    """Return how far each size is off the line; a size that was seen rarely less."""
+    by_size: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for size, factor, each in zip(rows, factors, weight, strict=True):
+        by_size[int(size)].append((math.log(factor), each))
+    found = []
+    for size in sorted(by_size):
+        logs, weights = zip(*by_size[size], strict=True)
+        total = sum(weights)
+        mean = sum(a * b for a, b in zip(logs, weights, strict=True)) / total
+        found.append((size, math.exp(mean * total / (total + 0.2))))
+    return tuple(found)
+
+
+def _front(observations: Sequence[Observation]) -> float:
+    """Return the time of a request outside of the instances that no two requests share."""
+    around = min(
+        (each.client_s - each.server_s for each in observations if each.server_s), default=0.0
+    )
+    found = max(_SERIAL * around, 0.0)
+    for each in observations:
+        saturated = each.clients > 2 * each.settings.instances or each.overloaded
+        if saturated and each.busy < _SATURATED * each.settings.instances:
+            found = max(found, 1 / each.answered)  # the instances wait: something else is the limit
+    fastest = max(each.answered for each in observations)
+    return min(found, 0.98 / fastest)
+
+
+def _spread(observations: Sequence[Observation]) -> tuple[float, ...]:
+    """Return how the times of executions differ: as the latencies of single requests do."""
+    single = next((each for each in observations if each.clients == 1), None)
+    if single is None:
+        return (1.0,)
+    values = np.interp(_LIKELY, PROBABILITIES, np.asarray(single.spread_s))
+    # Bounds: a single stall of the machine is no property of the model.
+    factors = np.clip(values / values.mean(), 0.5, 20.0)
+    return tuple(float(each) for each in factors)

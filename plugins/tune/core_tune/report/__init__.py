@@ -1,0 +1,1 @@
+"""What a search has found, for people and programs."""

@@ -1,0 +1,36 @@
+"""Outcome: all that a run has found, for the reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from core_bench.plan import Objective
+
+from core_tune.configuration import text
+from core_tune.search.search import Found
+from core_tune.settings import Settings, Space
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """path: of config.pbtxt, if it is known; texts: of it before and after."""
+
+    model: str
+    objective: Objective
+    space: Space
+    found: Found
+    path: Path | None
+    texts: tuple[str, str]
+    interrupted: bool
+    seconds: float
+
+    @property
+    def best(self) -> Settings | None:
+        return self.found.best
+
+    @property
+    def difference(self) -> str:
+        """Return the difference of config.pbtxt."""
+        name = str(self.path) if self.path else "config.pbtxt"
+        return text.difference(name, *self.texts)

@@ -1,0 +1,1 @@
+"""The search: what is measured next, and what is known after it."""

@@ -1,0 +1,243 @@
+"""Search: finds the settings that hold the highest rate within the objective, in few measurements.
+
+first measurements ─► service times ─► limits of all settings, predicted ─► most promising ones are measured
+                           ▲                                                       │
+                           └─────────────── what is known of all ◄─────────────────┘
+then the best few are measured in turn, and halved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from core_tune.observation import Meter, Observation, Refused
+from core_tune.queueing.fit import fit
+from core_tune.queueing.inversion import limit_from
+from core_tune.queueing.limit import Traffic, capacity
+from core_tune.queueing.machine import Array, Machine
+from core_tune.search.posterior import Estimate, Known, posterior
+from core_tune.search.prediction import Prediction
+from core_tune.settings import Settings, Space
+
+_EXPLORED = 0.6  # of the measurements; the rest compares the best ones
+_FINALISTS = (4, 3, 2, 2, 2)
+_NO_GAIN = 0.003  # expected improvement of the logarithm below which exploring ends
+_EQUAL = (0.01, 0.02)
+"""Settings whose limits differ by less than the noise are equal; the noise counts within these bounds."""
+_FLOOR = 1e-3  # of the capacity: limit of settings that miss the objective at any rate
+_CALIBRATIONS = 0.25  # of the measurements at most
+_MOST_CLIENTS = 128
+
+
+@dataclass
+class Budget:
+    """measurements and seconds at most."""
+
+    measurements: int = 40
+    seconds: float = 540.0
+
+
+@dataclass
+class Found:
+    """What a search has found.
+
+    best         settings with the highest limit; None if none keeps the objective
+    limits       requests per second at most, by settings that were measured, the best first
+    deviations   standard deviations of their logarithms
+    refused      reasons by settings that the server refused
+    """
+
+    best: Settings | None
+    limits: dict[Settings, float]
+    deviations: dict[Settings, float]
+    observations: list[Observation]
+    refused: dict[Settings, str]
+
+
+@dataclass
+class Search:
+    """Use `run` once, then `found`, also if `run` was interrupted.
+
+    watch        called before each measurement with what is measured
+    least_rate   requests per second, below which a measurement has too few requests
+    """
+
+    space: Space
+    traffic: Traffic
+    meter: Meter
+    budget: Budget = field(default_factory=Budget)
+    watch: Callable[[str], None] = lambda text: None
+    least_rate: float = 0.0
+    observations: list[Observation] = field(default_factory=list)
+    estimates: list[Estimate] = field(default_factory=list)
+    refused: dict[Settings, str] = field(default_factory=dict)
+    machine: Machine | None = None
+
+    def run(self) -> None:
+        """Search. Raises CoreError if requests fail, or the server is lost."""
+        self._calibrate()
+        self._learn()
+        self._rated(self.space.current)
+        compared = (1 - _EXPLORED) * (self.budget.measurements - len(self.observations) + 1)
+        while not self._spent(compared):
+            wanted = self._promising()
+            if wanted is None:
+                break
+            self._rated(wanted)
+            self._learn()
+        for count in _FINALISTS:
+            for each in self._ranked()[:count]:
+                if not self._spent():
+                    self._rated(each)
+
+    def _say(self, text: str) -> None:
+        self.watch(f"{len(self.observations) + 1} of {self.budget.measurements}, {text}")
+
+    def _spent(self, kept: float = 0.0) -> bool:
+        """Return whether the budget is used, but for some measurements and their part of the time."""
+        part = 1 - kept / self.budget.measurements
+        return (
+            len(self.observations) >= self.budget.measurements - kept
+            or self.meter.elapsed_s() >= part * self.budget.seconds
+        )
+
+    def _calibrate(self) -> None:
+        """Measure service times by batch size, in closed loops."""
+        now, rows = self.space.current, self.traffic.rows
+        largest = max(each.batch for each in self.space)
+        full = max(1, largest // rows)
+        batching = Settings(now.instances, largest, 0)
+        wanted = [(now, 1)]
+        if full > 1 and batching in set(self.space):
+            wanted.append((batching, 2 * full * now.instances))
+            wanted.append((batching, max(2, full // 4) * now.instances))
+        wanted.append((now, 2 * now.instances * max(1, now.batch // rows)))
+        most = max(_CALIBRATIONS * self.budget.measurements, 2)
+        for settings, clients in wanted:
+            if len(self.observations) < most:
+                self._closed(settings, min(clients, _MOST_CLIENTS))
+
+    def _closed(self, settings: Settings, clients: int) -> None:
+        self._say(f"{settings.shown}, {clients} at once")
+        try:
+            self.observations.append(self.meter.in_flight(settings, clients))
+        except Refused as error:
+            self.refused[settings] = str(error)
+
+    def _rated(self, settings: Settings) -> None:
+        """Measure settings at their expected limit."""
+        rate = max(self._limit_of(settings), self.least_rate)
+        self._say(f"{settings.shown}, {rate:.4g}/s")
+        try:
+            seen = self.meter.at_rate(settings, rate)
+        except Refused as error:
+            self.refused[settings] = str(error)
+            self._known = None
+            return
+        self.observations.append(seen)
+        assert self.machine is not None
+        found, deviation = limit_from(seen, self.machine, self.traffic)
+        if found:
+            self._missing.discard(settings)
+        else:
+            self._missing.add(settings)
+        floor = _FLOOR * capacity(self.machine, settings, self.traffic)
+        self.estimates.append(Estimate(settings, math.log(max(found, floor)), deviation, seen.at_s))
+        self._known = None
+
+    def __post_init__(self) -> None:
+        self._prediction = Prediction(self.traffic)
+        self._missing: set[Settings] = set()  # the objective, at any rate
+
+    _settings: list[Settings] = field(default_factory=list)
+    _predicted: Array | None = None
+    _known: Known | None = None
+
+    def _learn(self) -> None:
+        """Fit the queueing model again."""
+        self.machine = fit(self.observations)
+        self._settings = [each for each in self.space if each not in self.refused]
+        self._predicted = self._prediction.update(self.machine, self._settings)
+        self._known = None
+
+    def known(self) -> Known:
+        """Return what is known of the settings of `self._settings`."""
+        if self._known is None:
+            assert self._predicted is not None
+            usable = [each for each in self.estimates if each.settings not in self.refused]
+            self._known = posterior(self._settings, self._predicted, usable)
+        return self._known
+
+    def _limit_of(self, settings: Settings) -> float:
+        return math.exp(float(self.known().mean[self._settings.index(settings)]))
+
+    def _promising(self) -> Settings | None:
+        """Return the settings whose measurement promises most; None if none promises anything.
+
+        It is that which may surpass the best most, or the best, if less is known of it.
+        """
+        known, ranked = self.known(), self._ranked()
+        best = self._settings.index(ranked[0])
+        spread = known.covariance
+        gains = {}
+        for i, each in enumerate(self._settings):
+            if each not in self.refused and i != best:
+                ahead = float(known.mean[i] - known.mean[best])
+                gains[i] = _gain(ahead, _apart(known, i, best))
+        found = max(gains, key=lambda i: gains[i], default=best)
+        if found == best or gains[found] <= _NO_GAIN:
+            return None
+        return self._settings[best if spread[best, best] > spread[found, found] else found]
+
+    def _ranked(self) -> list[Settings]:
+        """Return the measured settings, the best first."""
+        mean = self.known().mean
+        measured = {each.settings for each in self.estimates}
+        order = sorted(range(len(self._settings)), key=lambda i: -mean[i])
+        return [
+            self._settings[i]
+            for i in order
+            if self._settings[i] in measured and self._settings[i] not in self.refused
+        ]
+
+    def _is_equal(self, settings: Settings, best: Settings) -> bool:
+        """Return whether the limit of settings is that of the best, as far as is known."""
+        known = self.known()
+        one, other = self._settings.index(settings), self._settings.index(best)
+        bar = min(max(_apart(known, one, other), _EQUAL[0]), _EQUAL[1])
+        return float(known.mean[other] - known.mean[one]) <= bar
+
+    def found(self) -> Found:
+        """Return what is known so far."""
+        ranked = self._ranked()
+        limits, deviations = {}, {}
+        for each in ranked:
+            known, number = self.known(), self._settings.index(each)
+            limits[each] = math.exp(float(known.mean[number]))
+            deviations[each] = float(known.deviation[number])
+        able = [each for each in ranked if each not in self._missing]
+        best = None
+        if able:
+            best = min((each for each in able if self._is_equal(each, able[0])), key=_cost)
+        return Found(best, limits, deviations, self.observations, self.refused)
+
+
+def _cost(settings: Settings) -> tuple[int, int, int]:
+    return settings.cost
+
+
+def _apart(known: Known, one: int, other: int) -> float:
+    """Return the standard deviation of the difference of two limits."""
+    spread = known.covariance
+    found = spread[one, one] + spread[other, other] - 2 * spread[one, other]
+    return math.sqrt(max(float(found), 1e-12))
+
+
+def _gain(ahead: float, deviation: float) -> float:
+    """Return the expected improvement of a normal variable, whose mean is `ahead` of the best."""
+    scaled = ahead / deviation
+    density = math.exp(-scaled * scaled / 2) / math.sqrt(2 * math.pi)
+    below = (1 + math.erf(scaled / math.sqrt(2))) / 2
+    return ahead * below + deviation * density

@@ -1,0 +1,122 @@
+"""OwnServer: a server process on the loopback interface with the repository of one model."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from core_bench.model.address import Address
+from core_bench.model.control import HttpControl, error_of
+from core_bench.plan import Side
+
+from core.errors import CoreError, Kind, internal
+
+_START_S = 120.0
+_LOAD_S = 600.0
+_STOP_S = 35.0
+_LOOK_S = 0.05
+_SHOWN = 2000  # characters of its log, if it does not start
+
+
+class OwnServer:
+    """Use as a context manager. Raises CoreError if it does not start, or the model does not load.
+
+    url   HOST:PORT for the protocol
+    """
+
+    def __init__(self, repository: Path, model: str, protocol: str, flags: Sequence[str] = ()):
+        http_port, grpc_port = _free_ports(2)
+        self.url = f"127.0.0.1:{grpc_port if protocol == 'grpc' else http_port}"
+        self._address = Address("127.0.0.1", http_port)
+        # Its standard error is not a pipe: it would block when nothing reads it.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  stop() closes it
+        command = [sys.executable, "-m", "core.serve", f"--model-repository={repository}"]
+        command += ["--model-control-mode=explicit", "--allow-metrics=false"]
+        command += ["--http-address=127.0.0.1", f"--http-port={http_port}"]
+        command += ["--grpc-address=127.0.0.1", f"--grpc-port={grpc_port}"]
+        command += ["--allow-client-shm=true", f"--allow-grpc={str(protocol == 'grpc').lower()}"]
+        # Ctrl-C waits until the process is known, so that it is ended too. The process has a session of its
+        # own: Ctrl-C of a terminal reaches only the command. A server unblocks the signal itself.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            self._process = subprocess.Popen(
+                [*command, *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,
+            )
+        finally:
+            with contextlib.ExitStack() as failing:
+                if hasattr(self, "_process"):
+                    failing.callback(self.stop)
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                failing.pop_all()
+        try:
+            self._wait()
+            self._load(model)
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self) -> OwnServer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the process, and wait for it."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_S)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def _wait(self) -> None:
+        end = time.monotonic() + _START_S
+        while not self._is_live():
+            if self._process.poll() is not None:
+                raise CoreError(Kind.INVALID, f"the server ended at its start:\n{self._text()}")
+            if time.monotonic() > end:
+                raise internal(f"the server is not live after {_START_S:.0f} s:\n{self._text()}")
+            time.sleep(_LOOK_S)
+
+    def _is_live(self) -> bool:
+        try:
+            return self._control().ask("GET", "/v2/health/live")[0] == 200
+        except CoreError:
+            return False
+
+    def _load(self, model: str) -> None:
+        status, found = self._control().ask(
+            "POST", f"/v2/repository/models/{model}/load", {}, _LOAD_S
+        )
+        if status != 200:
+            raise CoreError(Kind.INVALID, error_of(found) or f"the load has status {status}")
+
+    def _control(self) -> HttpControl:
+        return HttpControl(Side("", "", ""), self._address)
+
+    def _text(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")[-_SHOWN:].strip()
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return different free ports of the loopback interface."""
+    with contextlib.ExitStack() as stack:
+        bound = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in bound:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in bound]

@@ -1,0 +1,208 @@
+"""The command as a person runs it, with real servers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import pytest
+from core_tune.server.own import OwnServer
+from sleeping_model import CONFIG, QUICK, sleeper
+
+from core.plugins.commands import run_command
+
+CORE = [sys.executable, "-m", "core", "tune"]
+
+
+@pytest.fixture
+def tune(capsys):
+    """Run the command in this process; return its status, standard output and standard error."""
+
+    def run(*arguments):
+        status = run_command("tune", [str(each) for each in arguments])
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    return run
+
+
+def test_a_folder_is_tuned_and_its_configuration_written(repository, tune):
+    folder = sleeper(repository, "sleeper", 0.008, 0.0005)
+    report = repository.parent / "report.json"
+    flags = ["--slo", "p90=200ms", "--instances", "1,2", "--batch-sizes", "1,8", "--delays", "0"]
+
+    status, output, errors = tune(folder, *flags, *QUICK, "--write", "--json", report)
+
+    assert status == 0, output + errors
+    written = (folder / "config.pbtxt").read_text()
+    assert "preferred_batch_size: [ 8 ]" in written and written.startswith("# A model that sleeps.")
+    assert f"written: {folder / 'config.pbtxt'}" in errors
+    assert "sleeper, highest rate with p90 ≤ 200 ms" in output
+    assert "+dynamic_batching { preferred_batch_size: [ 8 ] }" in output
+    assert "no failed request" in output and "\x1b" not in output
+    found = json.loads(report.read_text())
+    assert found["best"]["batch"] == 8 and len(found["measurements"]) <= 8
+    limits = {
+        (each["instances"], each["batch"]): each["requests_per_s"] for each in found["settings"]
+    }
+    assert limits[found["best"]["instances"], 8] > 2 * limits[1, 1]
+
+
+def ask(url, path, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(f"http://{url}{path}", data, timeout=30) as answer:
+        return json.loads(answer.read() or b"{}")
+
+
+class Client:
+    """Sends requests until `end`, which raises if one failed."""
+
+    def __init__(self, url, model):
+        self._url, self._model, self._ended = url, model, threading.Event()
+        self.answers, self.errors = 0, []
+        self._thread = threading.Thread(target=self._send)
+        self._thread.start()
+
+    def _send(self):
+        tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
+        while not self._ended.is_set():
+            try:
+                ask(self._url, f"/v2/models/{self._model}/infer", {"inputs": [tensor]})
+                self.answers += 1
+            except OSError as error:
+                self.errors.append(str(error))
+            time.sleep(0.01)
+
+    def end(self):
+        self._ended.set()
+        self._thread.join()
+        assert self.answers and self.errors == []
+
+
+@pytest.fixture
+def running(repository):
+    sleeper(repository, "sleeper", 0.004, 0.0)
+    with OwnServer(repository, "sleeper", "http") as server:
+        yield server
+
+
+def test_a_running_server_loses_no_request_and_gets_its_settings_back(running, tune):
+    before = ask(running.url, "/v2/models/sleeper/config")
+    client = Client(running.url, "sleeper")
+
+    flags = ["--slo", "average=100ms", "--instances", "1,2", "--delays", "0", *QUICK]
+    status, output, errors = tune("sleeper", "-u", running.url, *flags, "--measurements", "6")
+
+    client.end()
+    assert status == 0, output + errors
+    assert "config.pbtxt (tuned)" in output
+    assert ask(running.url, "/v2/models/sleeper/config") == before
+
+
+def test_apply_leaves_a_running_server_with_the_best(running, tune):
+    flags = ["--slo", "average=100ms", "--instances", "2", "--batch-sizes", "8", "--delays", "0"]
+
+    status, output, errors = tune(
+        "sleeper", "-u", running.url, *flags, *QUICK, "--measurements", "5", "--apply"
+    )
+
+    assert status == 0, output + errors
+    config = ask(running.url, "/v2/models/sleeper/config")
+    assert config["dynamic_batching"]["preferred_batch_size"] == [8]
+
+
+def test_an_impossible_objective_says_what_was_reached(repository, tune):
+    folder = sleeper(repository, "slow", 0.03, 0.0)
+
+    flags = ["--slo", "p50=10ms", "--instances", "1", *QUICK, "--measurements", "3"]
+    status, output, _ = tune(folder, *flags)
+
+    assert status == 1
+    assert "no settings keep p50 ≤ 10.0 ms; the lowest p50 is 3" in output
+    assert (folder / "config.pbtxt").read_text() == CONFIG
+
+
+def test_failed_requests_are_an_error(repository, tune):
+    folder = sleeper(repository, "broken", 0.001, 0.0)
+    file = folder / "1" / "model.py"
+    file.write_text(file.read_text().replace("time.sleep", "raise ValueError('broken wire')  #"))
+
+    status, _, errors = tune(folder, "--slo", "p99=1s", *QUICK)
+
+    assert status == 1
+    assert "error: " in errors and "broken wire" in errors
+
+
+def test_ctrl_c_ends_the_server_too(repository):
+    folder = sleeper(repository, "sleeper", 0.004, 0.0)
+    process = subprocess.Popen(
+        [*CORE, str(folder), "--slo", "p99=1s"], stderr=subprocess.PIPE, text=True
+    )
+    children = f"/proc/{process.pid}/task/{process.pid}/children"
+    end = time.monotonic() + 30
+    while not (started := open(children).read().split()) and time.monotonic() < end:  # noqa: SIM115
+        time.sleep(0.05)
+
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert "ended by Ctrl-C before anything was found" in errors
+    for pid in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        ([], 2, "usage: core tune MODEL|FOLDER"),
+        (["--help"], 0, "--batch-sizes"),
+        (["m"], 1, "needs an objective, such as --slo p99=20ms"),
+        (["--slo", "p99=20ms"], 1, "name a model, or its folder"),
+        (["m", "--slo", "20ms"], 2, "'20ms' is no objective"),
+        (["m", "--instance", "2"], 2, "--instance is not known; did you mean --instances?"),
+        (["m", "--slo", "p99=1s", "--instances", "0"], 2, "'0' is no whole number from 1"),
+        (["m", "--slo", "p99=1s", "--minutes", "-1"], 2, "'-1' is no number of minutes"),
+        (["m", "--slo", "p99=1s", "-u", "127.0.0.1:1"], 1, "no server answers at 127.0.0.1:1"),
+        (["no/such", "--slo", "p99=1s"], 1, "'no/such' is no folder of a model"),
+        (["m", "--slo", "p99=1s", "--write"], 1, "--write needs the path of config.pbtxt"),
+        (["m", "--slo", "p99=1s", "--json", "/none/x"], 1, "cannot write '/none/x'"),
+        (["m", "--slo", "p99=1s", "--serve-flags", "x"], 1, "--serve-flags starts a server"),
+    ],
+)  # fmt: skip
+def test_wrong_command_lines(arguments, status, text, capsys):
+    try:
+        found = run_command("tune", arguments)
+    except SystemExit as ended:
+        found = ended.code
+
+    shown = capsys.readouterr()
+    assert found == status
+    assert text in shown.out + shown.err
+
+
+def test_a_repository_is_no_model(repository, capsys):
+    sleeper(repository, "a", 0, 0)
+
+    assert run_command("tune", [str(repository), "--slo", "p99=1s"]) == 1
+    assert f"name one of its models: {repository}/a" in capsys.readouterr().err
+
+
+def test_batches_above_max_batch_size_are_refused(repository, capsys):
+    folder = sleeper(repository, "a", 0, 0)
+
+    assert run_command("tune", [str(folder), "--slo", "p99=1s", "--batch-sizes", "16"]) == 1
+    assert "but the max_batch_size of model 'a' is 8" in capsys.readouterr().err
+
+
+def test_a_model_that_does_not_load_shows_the_log(repository, capsys):
+    folder = sleeper(repository, "a", 0, 0)
+    (folder / "1" / "model.py").write_text("import nothing_of_this_name")
+
+    assert run_command("tune", [str(folder), "--slo", "p99=1s"]) == 1
+    assert "nothing_of_this_name" in capsys.readouterr().err

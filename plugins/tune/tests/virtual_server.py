@@ -1,0 +1,244 @@
+"""A server in virtual time with hidden service times, and the exhaustive truth about it."""
+
+import math
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+from core_tune.observation import PROBABILITIES, Observation, Size
+from core_tune.queueing.limit import value_of
+from core_tune.settings import Settings
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What the search does not know: curves of another form than its model, jitter and drift.
+
+    curve    exponent of the rows
+    cores    from where on executions slow each other down, smoothly
+    jitter   standard deviation of the logarithm of an execution's time
+    pause    seconds by which 1 of 300 executions takes longer
+    drift    standard deviation of the slowness of the machine, which changes within a minute
+    """
+
+    base_s: float
+    row_s: float
+    curve: float
+    cores: float
+    sharp: float
+    front_s: float
+    jitter: float
+    pause: float
+    drift: float
+
+    def seconds(self, rows, busy):
+        alone = self.base_s + self.row_s * rows**self.curve
+        return (
+            alone
+            * (1 + (busy / self.cores) ** self.sharp) ** (1 / self.sharp)
+            / (1 + (1 / self.cores) ** self.sharp) ** (1 / self.sharp)
+        )
+
+
+def random_hidden(seed, drift=0.04):
+    """Return one of many servers: fast and slow models, that batch well or badly, on few or many cores."""
+    r = np.random.default_rng(seed)
+    one = math.exp(r.uniform(math.log(0.001), math.log(0.02)))
+    share = r.uniform(0.1, 0.95)  # of the base
+    return Hidden(
+        base_s=one * share,
+        row_s=one * (1 - share),
+        curve=r.uniform(0.85, 1.1),
+        cores=r.choice([1.0, 1.6, 2.0, 3.5, 8.0]),
+        sharp=r.uniform(2, 8),
+        front_s=math.exp(r.uniform(math.log(0.00005), math.log(0.0003))),
+        jitter=r.uniform(0.02, 0.25),
+        pause=r.uniform(0, 2) * one,
+        drift=drift,
+    )
+
+
+class Run:
+    """One round: requests that arrive, and are executed with core's rules of batches."""
+
+    def __init__(self, hidden, settings, slowness, random, rows=1, most_rows=1):
+        self.hidden, self.settings, self.slowness, self.random = hidden, settings, slowness, random
+        self.rows = rows
+        self.full = max(1, settings.batch // rows)
+        self.most = max(self.full, most_rows // rows) if settings.delay_us else self.full
+        self.delay = settings.delay_us / 1e6
+        self.batches = {}
+
+    def _seconds(self, count, busy):
+        made = self.hidden.seconds(count * self.rows, busy) * self.slowness
+        made *= math.exp(self.random.standard_normal() * self.hidden.jitter)
+        if self.random.random() < 1 / 300:
+            made += self.hidden.pause
+        size = self.batches.setdefault(count * self.rows, [0, 0.0])
+        size[0] += 1
+        size[1] += made
+        return made
+
+    def open(self, rate, seconds):
+        """Return due times and latencies of requests at a rate."""
+        due = np.cumsum(self.random.exponential(1 / rate, int(rate * seconds) + 1))
+        return due, self._run(iter(due), None) - due
+
+    def closed(self, clients, seconds):
+        """Return latencies of requests of clients that send again when they are answered."""
+        begins, ends, self.until = [], [], seconds
+        self._run(iter([1e-6 * i for i in range(clients)]), (begins, ends))
+        return np.array(ends) - np.array(begins)
+
+    def _run(self, due, closed):
+        hidden, free, waiting, ends, events = self.hidden, self.settings.instances, [], {}, []
+        number, front_free, slow = 0, 0.0, self.slowness
+        arrived = 0
+
+        def arrive(at):
+            nonlocal front_free, arrived
+            front_free = max(front_free, at) + hidden.front_s * slow
+            heappush(events, (front_free, arrived, "queued", (arrived, at)))
+            arrived += 1
+
+        if closed:
+            for at in due:
+                arrive(at)
+        else:
+            upcoming = next(due, None)
+        while True:
+            if not closed:
+                while upcoming is not None and (not events or upcoming <= events[0][0]):
+                    arrive(upcoming)
+                    upcoming = next(due, None)
+            if not events:
+                break
+            now, _, kind, what = heappop(events)
+            if kind == "queued":
+                waiting.append((now, what))
+            elif kind == "done":
+                free += 1
+                for each, begun in what:
+                    ends[each] = now
+                    if closed:
+                        closed[0].append(begun)
+                        closed[1].append(now)
+                        if now < self.until:
+                            arrive(now)
+            while free and waiting:
+                late = self.delay and now >= waiting[0][0] + self.delay - 1e-12
+                count = min(len(waiting), self.most if late else self.full)
+                if count < self.full and self.delay and not late:
+                    heappush(events, (waiting[0][0] + self.delay, -1, "late", None))
+                    break
+                batch, waiting = waiting[:count], waiting[count:]
+                free -= 1
+                number += 1
+                busy = self.settings.instances - free
+                heappush(
+                    events,
+                    (
+                        now + self._seconds(count, busy),
+                        10**9 + number,
+                        "done",
+                        [w for _, w in batch],
+                    ),
+                )
+        return np.array([ends[i] for i in range(len(ends))])
+
+
+class VirtualMeter:
+    """Measures a hidden server: rounds as of the real meter, with jitter and drift."""
+
+    def __init__(
+        self, hidden, quantile, objective_s, seed=1, rows=1, most_rows=1, round_s=1.0, rounds=4
+    ):
+        self.settle_s = max(0.3, 2 * objective_s)
+        self.hidden, self.quantile, self.rows, self.most_rows = hidden, quantile, rows, most_rows
+        self.random = np.random.default_rng(seed)
+        self.round_s, self.rounds = round_s, rounds
+        self.clock, self.wander, self.count = 0.0, 0.0, 0
+
+    def elapsed_s(self):
+        return self.clock
+
+    def _slowness(self):
+        keep = 0.85
+        self.wander = keep * self.wander + math.sqrt(1 - keep**2) * self.random.standard_normal()
+        return math.exp(self.wander * self.hidden.drift)
+
+    def _new(self, settings):
+        return Run(self.hidden, settings, self._slowness(), self.random, self.rows, self.most_rows)
+
+    def at_rate(self, settings, rate):
+        return self._measured(settings, rate, 0)
+
+    def in_flight(self, settings, clients):
+        return self._measured(settings, 0.0, clients)
+
+    def _measured(self, settings, rate, clients):
+        begin, self.count = self.clock, self.count + 1
+        parts, answered, sizes, all_latencies = [], [], {}, []
+        round_s = min(max(self.round_s, 150 / rate if rate else 0), 3 * self.round_s)
+        for _ in range(self.rounds):
+            run = self._new(settings)
+            if clients:
+                seconds = run.closed(clients, round_s)
+                answered.append(len(seconds) / round_s)
+            else:
+                due, seconds = run.open(rate, self.settle_s + round_s)
+                ends = due + seconds
+                within = (ends > self.settle_s) & (ends <= self.settle_s + round_s)
+                answered.append(int(np.count_nonzero(within)) / round_s)
+                measured = (due > self.settle_s) & (due <= self.settle_s + round_s)
+                seconds = seconds[measured]
+            parts.append(value_of(seconds, self.quantile))
+            all_latencies.append(seconds)
+            for rows, (number, total) in run.batches.items():
+                known = sizes.setdefault(rows, [0, 0.0])
+                known[0] += number
+                known[1] += total
+            self.clock += round_s + 0.3
+        together = np.concatenate(all_latencies)
+        client = float(together.mean())
+        few = len(together) / self.rounds * (1 - self.quantile) < 3
+        return Observation(
+            settings=settings,
+            rate=rate,
+            clients=clients,
+            sent=len(together) / round_s / self.rounds,
+            answered=float(np.median(answered)),
+            latency_s=value_of(together, self.quantile) if few else float(np.median(parts)),
+            parts_s=parts,
+            client_s=client,
+            server_s=max(client - 2 * self.hidden.front_s, 1e-6),
+            spread_s=[value_of(together, each) for each in PROBABILITIES],
+            sizes=[Size(rows, n, total / n) for rows, (n, total) in sorted(sizes.items())],
+            seconds=(round_s + (self.settle_s if rate else 0)) * self.rounds,
+            at_s=begin,
+        )
+
+
+def true_limit(hidden, settings, quantile, objective_s, rows=1, most_rows=1, requests=4000):
+    """Return the highest rate within the objective, of a machine that does not drift."""
+
+    def keeps(rate):
+        run = Run(hidden, settings, 1.0, np.random.default_rng(7), rows, most_rows)
+        _, found = run.open(rate, requests / rate)
+        return value_of(found, quantile) <= objective_s
+
+    low, high = 1.0, 2.0
+    if not keeps(low):
+        return 0.0
+    while keeps(high):
+        low, high = high, high * 1.5
+    while high > low * 1.01:
+        middle = math.sqrt(low * high)
+        if keeps(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+__all__ = ["Settings", "VirtualMeter", "random_hidden", "true_limit"]
