@@ -79,9 +79,9 @@ DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Distributions that extend a frontend, and what they may import of it: the routes of OpenAI are on its port,
 # platforms answer on ports of HTTP with its services; the console is a page on its port that shows
 # what explain says; the supervisor of workers opens the ports and sockets on which their frontends listen.
-# The load generator sends the messages of gRPC; captures observe calls and read their messages; the search for
-# settings loads models over gRPC, and edits config.pbtxt as the check does. Triton's module is the in-process
-# frontend with other names.
+# The load generator sends the messages of gRPC; captures observe calls and read their messages; the search
+# for settings loads models over gRPC, and edits config.pbtxt as the check does. Triton's module is the
+# in-process frontend with other names.
 EXTENDS_A_FRONTEND = {
     "plugins/bench": ("frontends.grpc.protocol",),
     "plugins/capture": ("frontends.grpc", "frontends.http.options", "frontends.shared"),
