@@ -38,4 +38,4 @@ def sleeper(repository: Path, name: str, seconds: float, per_row: float, config=
     return folder
 
 
-QUICK = ["-p", "120", "--measurements", "8"]
+QUICK = ["-p", "50", "--measurements", "8"]

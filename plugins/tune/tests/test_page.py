@@ -14,7 +14,18 @@ from core.plugins.commands import run_command
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "operate" / "tune.md"
-SHORT = ["-p", "30", "--measurements", "4"]
+SHORT = [
+    "-p",
+    "20",
+    "--measurements",
+    "3",
+    "--instances",
+    "1",
+    "--batch-sizes",
+    "1,8",
+    "--delays",
+    "0",
+]
 
 
 def commands():
@@ -61,7 +72,7 @@ def test_the_example_fails_if_there_are_better_settings(repository):
     if not example.exists():
         pytest.skip("the distribution alone")
     folder = sleeper(repository, "sleeper", 0.006, 0.0)
-    flags = ["-p", "80", "--measurements", "5", "--instances", "1", "--batch-sizes", "1,8"]
+    flags = ["-p", "30", "--measurements", "5", "--instances", "1", "--batch-sizes", "1,8"]
     command = [sys.executable, str(example), str(folder), "p90=200ms", *flags, "--delays", "0"]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -25,7 +25,7 @@ def objective_of(seed, hidden):
 
 
 # Slow servers: a request costs as much time to simulate on a fast one.
-@pytest.mark.parametrize("seed", [3, 5, 21])
+@pytest.mark.parametrize("seed", [5, 21])
 def test_it_finds_what_all_measurements_would(seed):
     hidden = random_hidden(seed)
     objective_s = objective_of(seed, hidden)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,5 +33,6 @@ class Outcome:
     @property
     def difference(self) -> str:
         """Return the difference of config.pbtxt."""
-        name = str(self.path) if self.path else "config.pbtxt"
+        name = os.path.relpath(self.path) if self.path else "config.pbtxt"
+        name = str(self.path) if name.startswith("..") else name
         return text.difference(name, *self.texts)
