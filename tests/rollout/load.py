@@ -33,10 +33,9 @@ class Seen:
 
 
 class Load:
-    """Sends requests with random numbers, and checks the answers. Event loop only.
+    """Sends requests with random numbers, and checks that each answer is 2 x within 0.01. Event loop only.
 
-    rate     requests per second, of all connections together
-    planted  version → how much an element may differ from 2 x
+    rate   requests per second, of all connections together
     """
 
     def __init__(self, port: int, rate: float, connections: int, seed: int):

@@ -112,7 +112,7 @@ class Run:
         reason = report["rollbacks"][-1]["reason"] if report["rollbacks"] else "never"
         self.found.facts["rollback"] = (
             f"after {seconds:.2f} s ({reason}); {len(seen.failures)} of "
-            f"{seen.answers + len(seen.failures)} requests failed, all before it; {_shown(seen)}"
+            f"{seen.answers + len(seen.failures)} requests failed; {_shown(seen)}"
         )
         self.found.must(seconds < ROLLBACK_S, f"rollback: after {seconds:.2f} s")
         after = await self._load.send(2)
