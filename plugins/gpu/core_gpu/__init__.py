@@ -45,5 +45,5 @@ def core_around_load(
 
 @core.hookimpl
 def core_server_stopping(server: InferenceServer) -> None:
-    if (found := _servers.pop(id(server.models), None)) is not None:
+    if (found := _servers.pop(id(getattr(server, "models", None)), None)) is not None:
         found.close()

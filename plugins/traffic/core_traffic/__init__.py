@@ -69,7 +69,8 @@ def core_model_changed(model: ModelVersion, state: str, reason: str) -> None:
 
 @core.hookimpl
 def core_server_stopping(server: InferenceServer) -> None:
-    if (watch := _watches.pop(id(server.models), None)) is not None:
+    models = id(getattr(server, "models", None))  # a server that never started has none
+    if (watch := _watches.pop(models, None)) is not None:
         watch.stop()
-    if (traffic := _traffic.pop(id(server.models), None)) is not None:
+    if (traffic := _traffic.pop(models, None)) is not None:
         traffic.close()

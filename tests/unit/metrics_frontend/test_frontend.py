@@ -30,6 +30,7 @@ def server(**options):
     found.watch = Watch(found.options)
     found.on_reload = lambda listener: None
     found.shared_table = lambda name: None
+    found.shared = lambda factory: factory(found)  # while the context is made
     context = FrontendContext(found)
     found.shared = lambda factory: context
     return found
