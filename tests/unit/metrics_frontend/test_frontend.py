@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 
+from core import plugins
 from core.control.metrics.watch import Watch
 from core.errors import CoreError, Kind
 from core.options import Options
@@ -200,6 +201,7 @@ async def test_the_text_is_the_same_whatever_a_scraper_would_like(frontend, acce
 
 
 async def test_the_lag_of_the_loop_is_measured_while_it_serves():
+    plugins.load_hooks()
     watched = server()
     frontend = MetricsFrontend(watched)
 
