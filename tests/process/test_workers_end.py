@@ -151,7 +151,7 @@ def test_a_signal_drains_all_workers(server):
 
 
 def named_memory():
-    """Return the names in /dev/shm without semaphores of multiprocessing, which other tests make meanwhile."""
+    """Return the names in /dev/shm without semaphores of multiprocessing, made by other tests."""
     return {name for name in os.listdir("/dev/shm") if not name.startswith("sem.mp-")}
 
 
