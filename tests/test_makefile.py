@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# Without what `make test` hands to the tests that it runs.
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("ARGS", "MAKE", "MFLAGS"))}
+# Without what `make test` hands to the tests that it runs, and without another Python.
+HANDED = ("ARGS", "MAKE", "MFLAGS", "PYTHON")
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(HANDED)}
 VERBS = re.findall(r"^([\w-]+):.*## ", (ROOT / "Makefile").read_text(), re.M)
 
 

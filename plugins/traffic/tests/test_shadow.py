@@ -20,7 +20,8 @@ SEQUENCES = CONFIG + "max_batch_size: 1\nsequence_batching { direct {} }\n"
 
 
 def shadowing(version, **more):
-    return {"weights": {"1": 1}, "shadow": {"version": version, **more}}
+    """Settings that copy every request; a busy machine drops none, unless `in_flight` is given."""
+    return {"weights": {"1": 1}, "shadow": {"version": version, "in_flight": 400, **more}}
 
 
 async def state(server):
