@@ -497,11 +497,14 @@ def test_streams_cancellations_and_slow_clients_in_any_order_all_end(serve, seed
 
     async def act():
         await asyncio.gather(*(client() for _ in range(100)))
-        while engine_of().status().running:
-            await asyncio.sleep(0.001)
-        return measured_of().running
+        await asyncio.wait_for(rest(), 60)
 
-    assert served._call(act()) == 0
+    async def rest():
+        # The engine's thread ends a generation that was cancelled, and the loop hears of it later.
+        while engine_of().status().running or measured_of().running:
+            await asyncio.sleep(0.001)
+
+    served._call(act())
 
 
 # metrics --------------------------------------------------------------------------------
