@@ -9,6 +9,7 @@ import inspect
 import logging
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -24,6 +25,8 @@ from core.plugins.installed import with_hooks
 from core.similar import did_you_mean
 
 logger = logging.getLogger("core")
+
+_registering = threading.Lock()  # models of one process host load in several threads
 
 
 @cache
@@ -61,10 +64,11 @@ def load_hooks(*, quiet: bool = False) -> None:
 
 
 def register(plugin: object, name: str) -> None:
-    """Register, once, an object that may have hooks. Raises the errors of `check_hooks`."""
-    if not hooks().is_registered(plugin):
-        check_hooks(plugin, name)
-        hooks().register(plugin, name=name)
+    """Register, once, an object that may have hooks. Any thread. Raises the errors of `check_hooks`."""
+    with _registering:
+        if not hooks().is_registered(plugin):
+            check_hooks(plugin, name)
+            hooks().register(plugin, name=name)
 
 
 def check_hooks(plugin: object, name: str) -> None:

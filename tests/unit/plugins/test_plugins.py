@@ -1,8 +1,11 @@
 """Plugins of distributions that are really there: folders with metadata, on the path."""
 
+import contextlib
 import logging
 import re
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 from core import plugins
 from core.__main__ import main
 from core.errors import CoreError, Kind
-from core.plugins import missing
+from core.plugins import calls, missing
 
 BACKEND = "import core\n\nbackend = core.Backend(instance=core.ModelInstance)\n"
 
@@ -296,6 +299,31 @@ def test_a_plugin_is_registered_once_however_often_hooks_are_loaded(install):
     plugins.ask("core_server_stopping", server="s")
 
     assert sys.modules["plug_o"].seen == [1]
+
+
+def test_a_plugin_is_registered_once_by_threads_that_need_it_at_the_same_time():
+    begun = threading.Barrier(2)
+    checked = set()
+
+    class Slow:
+        """A plugin that a second thread may check before the first one has registered it."""
+
+        def __dir__(self):
+            checked.add(threading.get_ident())
+            with contextlib.suppress(threading.BrokenBarrierError):
+                begun.wait(0.2)
+            return []
+
+    plugin = Slow()
+    calls.hooks()
+    with ThreadPoolExecutor(2) as threads:
+        done = [threads.submit(calls.register, plugin, "slow") for _ in range(2)]
+    try:
+        assert [each.exception() for each in done] == [None, None]
+        assert len(checked) == 1
+        assert calls.hooks().is_registered(plugin)
+    finally:
+        calls.hooks().unregister(plugin)
 
 
 def test_the_listing_shows_plugins(install, capsys):
