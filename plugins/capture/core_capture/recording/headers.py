@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core_capture.records.record import words_of
+
 SECRET = frozenset(
     (
         "authorization",
@@ -31,7 +33,7 @@ class HeaderRedaction:
     def request(self, head: bytes) -> str:
         """Return the head of a request without secrets and its query, one character for each byte."""
         start, _, fields = head.decode("latin-1").partition("\r\n")
-        method, target, version = start.split(" ", 2)
+        method, target, version = words_of(start)
         # POST ignores a query, and it may hold a secret.
         return f"{method} {target.partition('?')[0]} {version}\r\n{self._fields(fields)}"
 

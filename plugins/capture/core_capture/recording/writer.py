@@ -22,18 +22,18 @@ _END_S = 5.0  # for the calls that wait when the capture ends
 
 
 class CaptureWriter:
-    """Writes captured calls in the background. `put` and `close` on the event loop.
+    """Writes captured calls in the background. `put` and `end` on the event loop.
 
     counts      written, bytes: of records in files; full, unwritten: calls that were lost because the queue
                 was full, or the disk
-    files       gets the records
+    files       gets the records; None: they are not written
     record_of   makes the record of a call, on the writer's thread; None for a call that is not selected
     most_bytes  of the calls that wait
     """
 
     def __init__(
         self,
-        files: CaptureFiles,
+        files: CaptureFiles | None,
         record_of: Callable[[Captured], Record | None],
         most_bytes: int,
     ):
@@ -61,10 +61,14 @@ class CaptureWriter:
             self._waiting_bytes += size
         self._stir.set()
 
-    def close(self) -> None:
-        """Write the calls that wait, and end the thread. Blocks for at most 5 s."""
+    def end(self) -> None:
+        """Let the thread write the calls that wait, and end."""
         self._ending = True
         self._stir.set()
+
+    def close(self) -> None:
+        """Wait until the last calls are written: at most 5 s."""
+        self.end()
         self._thread.join(_END_S)
 
     # the writer's thread ------------------------------------------------------------------
@@ -76,7 +80,8 @@ class CaptureWriter:
             while (taken := self._take()) is not None:
                 self._write(taken)
                 del taken
-        self._files.close()
+        if self._files is not None:
+            self._files.close()
         self._losses.flush()
 
     def _take(self) -> Captured | None:
@@ -90,12 +95,13 @@ class CaptureWriter:
     def _write(self, call: Captured) -> None:
         try:
             record = self._record_of(call)
-            if record is None:
+            if record is None or self._files is None:
                 return
             pieces: list[Any] = encode(record)
             self._files.write(pieces)
         except OSError as error:
-            self._lose(f"the capture '{self._files.folder}' cannot be written: {error.strerror}")
+            folder = "" if self._files is None else self._files.folder
+            self._lose(f"the capture '{folder}' cannot be written: {error.strerror}")
         except Damaged as error:
             self._lose(str(error))
         except Exception:

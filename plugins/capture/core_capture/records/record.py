@@ -87,7 +87,7 @@ class Record:
     @property
     def target(self) -> str:
         """Return the path and the query of HTTP, or /package.Service/Method."""
-        return self.head.split(" ", 2)[1]
+        return words_of(self.head.partition("\r\n")[0])[1]
 
     @property
     def path(self) -> str:
@@ -125,6 +125,13 @@ class Record:
     @property
     def end_ns(self) -> int:
         return self.time_ns + self.duration_ns
+
+
+def words_of(start: str) -> tuple[str, str, str]:
+    """Return method, target and version of a request line."""
+    method, _, rest = start.partition(" ")
+    target, _, version = rest.rpartition(" ")
+    return method, target, version
 
 
 def fields_of(lines: str) -> list[tuple[str, str]]:
