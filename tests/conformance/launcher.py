@@ -150,7 +150,11 @@ class Launcher:
         """Keep what starts this server again, and return the options that record its requests."""
         folder = pathlib.Path(self.capture) / f"server-{self._count}"
         shutil.copytree(repository, folder / "repository", symlinks=True)
-        kept = {"options": [str(each) for each in options], "environment": environment or {}}
+        kept = {
+            "repository": str(repository),
+            "options": [str(each) for each in options],
+            "environment": environment or {},
+        }
         (folder / "server.json").write_text(json.dumps(kept))
         return [
             *(f"--capture={folder / 'traffic'}", "--capture-answers=true"),

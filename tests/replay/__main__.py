@@ -34,7 +34,9 @@ def _replayed(servers: list[Recorded]) -> int:
         for difference in found["differences"]:
             if (why := reason(each, difference)) is None:
                 unexpected += 1
-                print(f"{each.folder.name} #{difference['number']} {difference['path']}: {difference['text']}")
+                print(
+                    f"{each.folder.name} #{difference['number']} {difference['path']}: {difference['text']}"
+                )
             else:
                 known[why] += 1
         totals.update({name: found[name] for name in ("equal", "uncompared")})

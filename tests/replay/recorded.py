@@ -17,11 +17,13 @@ class Recorded:
     """What one server of the suite has left.
 
     folder       has `repository` as it was at the start, and `traffic`
+    repository   where the models were: some of them answer with their path
     options      of its command line, without ports and repository
     environment  variables beside those of the suite
     """
 
     folder: Path
+    repository: Path
     options: list[str]
     environment: dict[str, str]
 
@@ -32,7 +34,9 @@ class Recorded:
     @classmethod
     def of(cls, folder: Path) -> Recorded:
         found: dict[str, Any] = json.loads((folder / "server.json").read_text())
-        return cls(folder, found["options"], found["environment"])
+        return cls(
+            folder, Path(found["repository"]), found["options"], found["environment"]
+        )
 
     @classmethod
     def all(cls, folder: Path) -> list[Recorded]:

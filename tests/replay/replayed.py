@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -21,34 +21,42 @@ _READY_S = 120.0
 
 def replay(recorded: Recorded) -> dict[str, Any]:
     """Return the report of `core replay --compare bytes --json` for the traffic of a server."""
+    above = recorded.repository.parent
+    above.mkdir(parents=True)  # the suite has removed it
+    try:
+        shutil.copytree(recorded.folder / "repository", recorded.repository, symlinks=True)
+        return _served(recorded)
+    finally:
+        shutil.rmtree(above, ignore_errors=True)
+
+
+def _served(recorded: Recorded) -> dict[str, Any]:
     ports = free_ports(3)
-    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
-        repository = Path(folder, "repository")
-        subprocess.run(["cp", "-r", recorded.folder / "repository", repository], check=True)
-        command = [
-            *(sys.executable, "-m", "core.serve", "--allow-client-shm=true"),
-            f"--model-repository={repository}",
-            *(f"--{name}-port={port}" for name, port in zip(("http", "grpc", "metrics"), ports, strict=True)),
-            *recorded.options,
-        ]
-        environment = {**os.environ, "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", **recorded.environment}
-        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-        with open(recorded.folder / "replayed.log", "wb") as log:
-            server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-        try:
-            _wait(server, ports[0])
-            done = subprocess.run(
-                [
-                    *(sys.executable, "-m", "core", "replay", recorded.traffic),
-                    *("--url", f"127.0.0.1:{ports[0]}", "--grpc-url", f"127.0.0.1:{ports[1]}"),
-                    *("--compare", "bytes", "--json"),
-                ],
-                stdout=subprocess.PIPE,
-                check=False,
-            )
-        finally:
-            server.terminate()
-            server.wait(60)
+    named = zip(("http", "grpc", "metrics"), ports, strict=True)
+    command = [
+        *(sys.executable, "-m", "core.serve", "--allow-client-shm=true"),
+        f"--model-repository={recorded.repository}",
+        *(f"--{name}-port={port}" for name, port in named),
+        *recorded.options,
+    ]
+    environment = {**os.environ, "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", **recorded.environment}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    with open(recorded.folder / "replayed.log", "wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        _wait(server, ports[0])
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "core", "replay", recorded.traffic),
+                *("--url", f"127.0.0.1:{ports[0]}", "--grpc-url", f"127.0.0.1:{ports[1]}"),
+                *("--compare", "bytes", "--json"),
+            ],
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        server.terminate()
+        server.wait(60)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

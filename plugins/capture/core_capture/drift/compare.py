@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from core_capture.drift.numbers import NumberSketch
 from core_capture.drift.sketches import Key, Sketches, TensorSketch
 
-LEAST = 100  # elements on each side for a verdict
+LEAST = 200  # elements on each side for a verdict
 _BINS = 10
 
 

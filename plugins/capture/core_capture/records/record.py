@@ -109,6 +109,12 @@ class Record:
         return fields_of(rest if start.startswith("HTTP/") else self.answer_head)
 
     @property
+    def grpc_message(self) -> str:
+        """Return the text of the status of gRPC; "" for none."""
+        text = dict(self.answer_fields).get("grpc-message", "")
+        return text.encode("latin-1").decode("utf-8", "surrogateescape")
+
+    @property
     def body(self) -> bytes:
         """Return all messages of the client as one text of bytes."""
         return b"".join(each.data for each in self.received)
