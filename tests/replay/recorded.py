@@ -34,9 +34,7 @@ class Recorded:
     @classmethod
     def of(cls, folder: Path) -> Recorded:
         found: dict[str, Any] = json.loads((folder / "server.json").read_text())
-        return cls(
-            folder, Path(found["repository"]), found["options"], found["environment"]
-        )
+        return cls(folder, Path(found["repository"]), found["options"], found["environment"])
 
     @classmethod
     def all(cls, folder: Path) -> list[Recorded]:

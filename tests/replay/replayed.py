@@ -49,7 +49,8 @@ def _served(recorded: Recorded) -> dict[str, Any]:
             [
                 *(sys.executable, "-m", "core", "replay", recorded.traffic),
                 *("--url", f"127.0.0.1:{ports[0]}", "--grpc-url", f"127.0.0.1:{ports[1]}"),
-                *("--compare", "bytes", "--json"),
+                *("--compare", "bytes", "--json", "--keep-order"),
+                *_secrets(recorded),
             ],
             stdout=subprocess.PIPE,
             check=False,
@@ -58,6 +59,18 @@ def _served(recorded: Recorded) -> dict[str, Any]:
         server.terminate()
         server.wait(60)
     found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _secrets(recorded: Recorded) -> list[str]:
+    """Return the headers of restricted protocols: a capture does not have them."""
+    found = []
+    for option in recorded.options:
+        name, _, value = option.partition("=")
+        if name in ("--http-restricted-api", "--grpc-restricted-protocol"):
+            key, _, secret = value.partition(":")[2].partition("=")
+            prefix = "triton-grpc-protocol-" if "grpc" in name else ""
+            found += ["--header", f"{prefix}{key}: {secret}"]
     return found
 
 

@@ -8,7 +8,7 @@ import sys
 from core.errors import invalid
 from core_capture.commands import drift, export, show, warmup
 
-summary = "show the requests of a capture, and export them"
+summary = "show the requests of a capture, export them, and compare their tensors"
 
 _PARTS = {"show": show, "export": export, "warmup": warmup, "drift": drift}
 

@@ -129,6 +129,11 @@ class Record:
         return self.status >= 400 if self.protocol == "http" else self.status != 0
 
     @property
+    def gone(self) -> bool:
+        """Return whether the client has left before the end of the answer."""
+        return self.status == (499 if self.protocol == "http" else 1)
+
+    @property
     def end_ns(self) -> int:
         return self.time_ns + self.duration_ns
 
