@@ -83,6 +83,9 @@ soak-streams: .venv/.test  ## ten minutes of generated streams: clients leave, m
 soak-traffic: .venv/.test  ## a version walks from 1 to 100 % of the requests; copies; a rollback
 	PYTHONPATH=.:tests $(BIN)/python -m rollout $(ARGS)
 
+test-replay: .venv/.test  ## the traffic of the conformance suite, recorded and replayed byte for byte
+	PYTHONPATH=.:tests $(BIN)/python -m replay $(ARGS)
+
 soak-memory: .venv/.test  ## 200 models on a quarter of their memory, under load
 	PYTHONPATH=.:tests $(BIN)/python -m memory_budget $(ARGS)
 

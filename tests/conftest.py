@@ -33,6 +33,11 @@ def pytest_addoption(parser):
     group.addoption(
         "--keep-logs", default=None, help="folder that receives the log of every server"
     )
+    group.addoption(
+        "--capture-traffic",
+        default=None,
+        help="folder that receives models, options and requests of every server (tests/replay)",
+    )
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -24,7 +24,8 @@ def observe(
 ) -> None:
     """Set `call.observation` for a request on aiohttp whose body has been read, if an observer wants it."""
     version = request.version
-    lines = [f"{request.method} {request.raw_path} HTTP/{version.major}.{version.minor}".encode()]
+    start = f"{request.method} {request.raw_path} HTTP/{version.major}.{version.minor}"
+    lines = [start.encode("utf-8", "surrogateescape")]
     lines += [b"%b: %b" % field for field in request.raw_headers]
     call.observation = begin(
         ObservedCall(

@@ -53,7 +53,8 @@ class ObservedCall:
     @property
     def target(self) -> str:
         """Return path and query as the client sent them, or /package.Service/Method."""
-        return self.head.split(b" ", 2)[1].decode("latin-1")
+        line = self.head[: self.head.find(b"\r\n")].decode("latin-1")
+        return line.partition(" ")[2].rpartition(" ")[0]
 
 
 class CallObservation(Protocol):

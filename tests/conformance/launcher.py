@@ -9,6 +9,7 @@ Two kinds of server can be tested:
 Servers are always ended by their process id.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -44,6 +45,7 @@ class Launcher:
         self.engine = config.getoption("--grpc-engine", "auto")
         self.lane = config.getoption("--http-lane", "auto")
         self.keep_logs = config.getoption("--keep-logs", None)
+        self.capture = config.getoption("--capture-traffic", None)
         self._servers = []
         self._runtime = None
         self._count = 0
@@ -129,6 +131,8 @@ class Launcher:
             f"--metrics-port={ports[2]}",
             *options,
         ]
+        if self.capture:
+            command += self._captured(repository, options, environment)
         # Names of models may hold any character, whatever the locale is.
         base.update({"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"})
         base.update(environment or {})
@@ -141,6 +145,21 @@ class Launcher:
         self._servers.append(server)
         self._wait(server, wait, timeout)
         return server
+
+    def _captured(self, repository, options, environment):
+        """Keep what starts this server again, and return the options that record its requests."""
+        folder = pathlib.Path(self.capture) / f"server-{self._count}"
+        shutil.copytree(repository, folder / "repository", symlinks=True)
+        kept = {
+            "repository": str(repository),
+            "options": [str(each) for each in options],
+            "environment": environment or {},
+        }
+        (folder / "server.json").write_text(json.dumps(kept))
+        return [
+            *(f"--capture={folder / 'traffic'}", "--capture-answers=true"),
+            "--capture-category=model-repository",
+        ]
 
     def _wait(self, server, wait, timeout):
         deadline = time.monotonic() + timeout

@@ -54,9 +54,9 @@ if importlib.util.find_spec("core_router"):
     taken = {name for action in router._actions for name in action.option_strings}
     OTHERS_FLAGS |= {name.lstrip("-") for name in taken}
 if importlib.util.find_spec("core_capture"):
-    from core_capture.commands import export, replay, show, warmup
+    from core_capture.commands import drift, export, replay, show, warmup
 
-    for command in (export, replay, show, warmup):
+    for command in (drift, export, replay, show, warmup):
         command.arguments(captured := argparse.ArgumentParser())
         taken = {name for action in captured._actions for name in action.option_strings}
         OTHERS_FLAGS |= {name.lstrip("-") for name in taken}

@@ -59,7 +59,7 @@ def core_server_starting(server: InferenceServer) -> None:
     )
     metrics.recorder = _recorders[id(server)] = recorder
     server.control.add(CaptureControl(recorder, options))
-    if options.capture:
+    if options.capture or options.capture_drift:
         recorder.start(options.capture, Selection.of(options))
 
 

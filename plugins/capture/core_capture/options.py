@@ -28,6 +28,8 @@ class CaptureOptions(Section):
         "Folder into which inference requests over HTTP and gRPC are recorded (docs/operate/capture.md).")
     capture_rate: float = _capture(_RATE, 1.0,
         "Share of the requests that are recorded, chosen at random.")
+    capture_category: list[str] = _capture(NAMES, [],
+        "Category of requests that are recorded beside inference, such as model-repository.")
     capture_model: list[str] = _capture(NAMES, [],
         "Model whose requests are recorded; * stands for any text. Default: all models.")
     capture_caller: list[str] = _capture(NAMES, [],
@@ -44,6 +46,13 @@ class CaptureOptions(Section):
         "Tensor, or member of JSON, whose elements are not recorded; * stands for any text.")
     capture_live: str = _capture(STRING, "",
         "Folder below which control operations may start captures. Default: that of --capture.")
+    capture_drift: bool = _capture(BOOL, False,
+        "Show mean, quantiles, NaN and classes of the tensors in recorded requests as metrics; without "
+        "--capture, requests are not written.")
+    capture_drift_secs: int = _capture(integer(1), 600,
+        "Time that the metrics of --capture-drift cover, from one to two times.")
+    capture_drift_class: list[str] = _capture(NAMES, [],
+        "Tensor of scores: the class of a row is the index of its largest element; * stands for any text.")
     capture_max_bytes: int = _capture(integer(1 << 20), 1 << 30,
         "Size of the folder; the oldest files are removed. With workers, each gets an equal part.")
     capture_file_bytes: int = _capture(integer(1 << 16), 64 << 20,

@@ -49,6 +49,17 @@ def test_start_and_stop(capture, tmp_path):
     assert status(client)["counts"]["written"] == 2
 
 
+def test_captures_that_follow_within_a_second_share_a_folder(capture, tmp_path):
+    client = capture(capture="", capture_live=str(tmp_path / "live"))
+
+    for _ in range(3):
+        control(client, "start", {"name": "a"})
+        client.infer(1.0)
+        control(client, "stop", {})
+
+    assert len(list(CaptureReader(tmp_path / "live" / "a").records())) == 3
+
+
 def test_wrong_wishes_have_an_answer(capture, tmp_path):
     client = capture(capture="", capture_live=str(tmp_path / "live"))
 

@@ -185,10 +185,21 @@ def test_what_the_disk_is_too_slow_for_is_counted(capture, monkeypatch):
     for _ in range(4):
         client.infer(*([1.0] * 1500))
 
+    end = time.monotonic() + 20
+    while sum(counts(client).values()) < 4:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    found = counts(client)
     client.stop()
 
-    written = len(list(CaptureReader(client.folder).records()))
-    assert 2 <= written < 4
+    assert found["queue"] > 0 and found["disk"] == 0
+    assert len(list(CaptureReader(client.folder).records())) == found["written"] > 0
+
+
+def counts(client):
+    found = {each.name: each.samples for each in client.server.metrics() if "capture" in each.name}
+    dropped = {each.labels["reason"]: each.value for each in found["core_capture_dropped"]}
+    return {"written": found["core_capture_records"][0].value, **dropped}
 
 
 def test_a_full_disk_loses_records_and_no_request(capture, monkeypatch, caplog):

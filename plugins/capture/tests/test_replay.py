@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from core_capture.records.record import Record, RecordedMessage
+from core_capture.records.reader import FIRST_LINE
+from core_capture.records.record import Record, RecordedMessage, encode
 from core_capture.replay.compare import Comparison
 from core_capture.replay.outcome import Outcome
 from core_capture.replay.pace import Pace
@@ -212,11 +213,11 @@ def at(begin_s, end_s):
     return Record(int(begin_s * 1e9), "http", "", duration_ns=int((end_s - begin_s) * 1e9))
 
 
-def played(speed, records, take_s=0.0):
+def played(speed, records, take_s=0.0, **more):
     """The times at which records are sent, in virtual seconds, if each answer takes `take_s`."""
 
     async def play():
-        loop, pace, sent, tasks = asyncio.get_running_loop(), Pace(speed), [], []
+        loop, pace, sent, tasks = asyncio.get_running_loop(), Pace(speed, **more), [], []
 
         async def answer(number):
             await asyncio.sleep(take_s)
@@ -249,3 +250,37 @@ def test_the_recorded_pace_and_others():
     assert played(1, records, 5.0) == [0, 1, 4]
     assert played(2, records) == [0, 0.5, 2]
     assert played(0.5, records) == [0, 2, 8]
+
+
+def test_the_order_is_kept_at_any_pace():
+    records = [at(0, 1), at(2, 3), at(4, 5)]
+
+    assert played(1, records, 5.0, ordered=True) == [0, 5, 10]
+    assert played(1, records, 0.1, ordered=True) == [0, 2, 4]
+
+
+def test_a_request_whose_client_had_left_is_sent_and_not_compared(capture, plain, command):
+    client = capture(capture_answers=True)
+    client.infer(1.0)
+    (record,) = client.records(1)
+    (file,) = client.folder.iterdir()
+    record.status = 499
+    file.write_bytes(FIRST_LINE + b"".join(encode(record)))
+
+    done = command("replay", client.folder, *to(plain))
+
+    assert (done.status, counts(done.out)["not compared"]) == (0, 1)
+
+
+def test_texts_of_errors_over_grpc_may_have_any_character(capture, command, tmp_path):
+    def fail(x):
+        raise ValueError("snow \u2603\nand a line")
+
+    client = capture({"double": fail}, capture_answers=True)
+    with pytest.raises(Exception, match="snow"):
+        client.stub.ModelInfer(message(1.0), timeout=20)
+    client.records(1)
+
+    done = command("replay", client.folder, *to(client))
+
+    assert counts(done.out) == {"answers are equal": 1}

@@ -13,6 +13,7 @@ import orjson
 from core.errors import invalid
 from core_capture.replay.compare import IDS, Comparison
 from core_capture.replay.outcome import Sender
+from core_capture.replay.pace import Pace
 from core_capture.replay.plan import Plan
 from core_capture.replay.report import as_json, report
 from core_capture.replay.run import Replay, Results
@@ -37,6 +38,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FACTOR",
         help="1 is the recorded pace, 2 twice as fast; "
         "max: as fast as possible, in the recorded order (%(default)s)",
+    )
+    add(
+        "--keep-order",
+        action="store_true",
+        help="let a request wait for those that had ended before it began; always with --speed max",
     )
     add("--model", action="append", default=[], help="only requests for this model; repeatable")
     add("--limit", type=int, default=0, metavar="N", help="only the first N requests")
@@ -118,7 +124,7 @@ async def _replayed(namespace: argparse.Namespace, plan: Plan) -> Results:
         plan,
         senders,
         None if namespace.compare == "none" else comparison,
-        _speed(namespace.speed),
+        Pace(_speed(namespace.speed), namespace.keep_order),
         "" if namespace.protocol == "recorded" else namespace.protocol,
         max(1, namespace.concurrency),
         _Progress(len(plan.items)),

@@ -62,16 +62,24 @@ class CaptureControl(Area, name="capture"):
         )
         folder = str(Path(root, name)) if name else root
         self._recorder.start(folder, selection)
-        return Changed(undo=self._recorder.stop)
+        return Changed(undo=self._begin_without_files)
 
     @change("trace", subject="capture", otherwise="the others do so")
     async def stop(self) -> Changed:
         """End the capture when the calls that have ended are written."""
-        writer = self._recorder.stop()
-        if writer is None:
+        if not self._recorder.running:
             return Changed(idle=True)
-        await asyncio.to_thread(writer.close)
+        writer = self._recorder.stop()
+        self._begin_without_files()
+        if writer is not None:
+            await asyncio.to_thread(writer.close)
         return Changed()
+
+    def _begin_without_files(self) -> None:
+        """Go on with the metrics of drift, if the server has them."""
+        self._recorder.stop()
+        if self._recorder.drift is not None:
+            self._recorder.start("", Selection.of(self._options))
 
     @question("trace", _of_each)
     async def status(self) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ class CaptureFiles:
             raise unavailable(f"--capture={folder} cannot be written: {error.strerror}") from None
 
     def write(self, pieces: Sequence[bytes]) -> None:
-        """Append a record. Raises OSError: the record may be incomplete, and the next one begins a file."""
+        """Append records. Raises OSError: they may be incomplete, and the next ones begin a file."""
         size = sum(map(len, pieces))
         if self._file < 0 or self._size + size > self._file_bytes or self._is_removed():
             self._begin(size)
@@ -55,6 +55,10 @@ class CaptureFiles:
             self.close()
             raise
 
+    def has_room(self, size: int) -> bool:
+        """Return whether the current file takes `size` bytes more."""
+        return self._file >= 0 and self._size + size <= self._file_bytes
+
     def close(self) -> None:
         """End the current file; a later record begins a new one."""
         file, self._file = self._file, -1
@@ -65,10 +69,13 @@ class CaptureFiles:
         """Begin a file that has room for a record of `size` bytes."""
         self.close()
         self._remove_oldest(max(size + len(FIRST_LINE), self._file_bytes))
-        self._number += 1
-        path = self.folder / f"{self._name}-{self._number:06d}{SUFFIX}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        self._file = os.open(path, flags, 0o600)
+        while self._file < 0:
+            self._number += 1
+            path = self.folder / f"{self._name}-{self._number:06d}{SUFFIX}"
+            # A capture of the same second, which has ended, may have files of these names.
+            with suppress(FileExistsError):
+                self._file = os.open(path, flags, 0o600)
         os.write(self._file, FIRST_LINE)
         self._size = len(FIRST_LINE)
 

@@ -49,7 +49,9 @@ class Captured:
 
     def send(self, message: Message) -> None:
         if self.answers:
-            self._keep(self.sent, message)
+            parts = message if isinstance(message, list) else [message]
+            # A model may use the memory of an output again once its response is sent.
+            self._keep(self.sent, [each if _is_constant(each) else bytes(each) for each in parts])
 
     def end(self, status: int, head: bytes) -> None:
         self.duration_ns = time.monotonic_ns() - self.began_ns
@@ -65,7 +67,7 @@ class Captured:
     def size(self) -> int:
         """Return the bytes that the call holds, about."""
         return len(self.call.head) + sum(
-            len(memoryview(part)) for _, parts in (*self.received, *self.sent) for part in parts
+            memoryview(part).nbytes for _, parts in (*self.received, *self.sent) for part in parts
         )
 
     def _keep(self, messages: list[tuple[int, list[Any]]], message: Message) -> None:
@@ -76,3 +78,7 @@ class Captured:
             return
         self._left -= size
         messages.append((time.monotonic_ns() - self.began_ns, parts))
+
+
+def _is_constant(part: Any) -> bool:
+    return type(part) is bytes or (type(part) is memoryview and type(part.obj) is bytes)

@@ -13,6 +13,7 @@ import orjson
 
 from core.errors import invalid
 from core_capture.options import CaptureOptions
+from core_capture.recording.drift_meter import DriftMeter
 from core_capture.recording.files import CaptureFiles
 from core_capture.recording.headers import HeaderRedaction
 from core_capture.recording.observation import GOOD, Captured
@@ -45,32 +46,41 @@ class Recorder:
         self._options = options
         self._worker = worker
         self._workers = workers
+        self.drift: DriftMeter | None = None
+        if options.capture_drift:
+            self.drift = DriftMeter(options.capture_drift_class, options.capture_drift_secs)
+        self._categories = {"inference", *options.capture_category}
         self._headers = HeaderRedaction((*options.capture_redact_header, *secret))
         self._tensors = TensorRedaction(options.capture_redact_tensor)
         self.selection = Selection.of(options)
         self._writer: CaptureWriter | None = None
         self._folder = ""
         self._since_ns = 0
-        self._ended_writers: list[CaptureWriter] = []  # of earlier captures
+        self._ended_counts: list[Counter[str]] = []  # of earlier captures
 
     @property
     def running(self) -> bool:
-        return self._writer is not None
+        """Return whether requests are written."""
+        return self._writer is not None and bool(self._folder)
 
     def start(self, folder: str, selection: Selection) -> None:
         """Begin to capture.
 
+        folder   "" to write nothing: the metrics of drift alone see the requests
         Raises CoreError: INVALID if a capture runs, UNAVAILABLE for a folder that cannot be written to.
         """
-        if self._writer is not None:
+        if self.running:
             raise invalid(f"a capture into '{self._folder}' is running; stop it first")
+        self.stop()
         options = self._options
-        files = CaptureFiles(
-            folder,
-            self._worker,
-            options.capture_max_bytes // self._workers,
-            options.capture_file_bytes,
-        )
+        files = None
+        if folder:
+            files = CaptureFiles(
+                folder,
+                self._worker,
+                options.capture_max_bytes // self._workers,
+                options.capture_file_bytes,
+            )
         self.selection = selection
         self._folder = folder
         self._since_ns = time.time_ns()
@@ -80,12 +90,13 @@ class Recorder:
     def stop(self) -> CaptureWriter | None:
         """End the capture; calls that are still running are not recorded.
 
-        Return the writer, to be closed: it still writes the last records. None if no capture runs.
+        Return the writer, which still writes the last records: `close` waits for them. None if none runs.
         """
         self._observers.remove(self)
         writer, self._writer = self._writer, None
         if writer is not None:
-            self._ended_writers.append(writer)
+            writer.end()
+            self._ended_counts.append(writer.counts)
         return writer
 
     def status(self) -> dict[str, Any]:
@@ -107,11 +118,11 @@ class Recorder:
 
     def counts(self) -> Counter[str]:
         """Return what has been written and lost since the start of the server (CaptureWriter.counts)."""
-        writers = [*self._ended_writers, *([] if self._writer is None else [self._writer])]
-        return sum((each.counts for each in writers), Counter())
+        current = [] if self._writer is None else [self._writer.counts]
+        return sum((*self._ended_counts, *current), Counter())
 
     def begin(self, call: ObservedCall) -> Captured | None:
-        if call.protocol not in GOOD or call.category != "inference":
+        if call.protocol not in GOOD or call.category not in self._categories:
             return None
         if call.model and not self.selection.takes_model(call.model):
             return None
@@ -150,6 +161,8 @@ class Recorder:
             if not self.selection.takes_model(record.model):
                 return None
         self._tensors.redact(record)
+        if self.drift is not None:
+            self.drift.add(record)
         return record
 
 

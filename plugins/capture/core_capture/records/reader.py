@@ -42,12 +42,14 @@ class Loss:
 class CaptureReader:
     """Reads a capture. Files may still be written to: a record that is incomplete is a loss.
 
-    losses   what `records` and `places` have skipped
+    from_ns, to_ns   the window of the records: those that began from the one time on, before the other
+    losses           what `records` and `places` have skipped
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path, from_ns: int = 0, to_ns: int = 2**63 - 1):
         """Raises CoreError(INVALID) for a path without files of a capture."""
         self.path = Path(path)
+        self._window = range(from_ns, to_ns)
         self.losses: list[Loss] = []
         if self.path.is_dir():
             self.files = sorted(self.path.glob(f"*{SUFFIX}"))
@@ -87,7 +89,8 @@ class CaptureReader:
 
     def _decoded(self, place: Place, payload: bytes, **more: bool) -> Record | None:
         try:
-            return decode(payload, **more)
+            record = decode(payload, **more)
+            return record if record.time_ns in self._window else None
         except Damaged as error:
             self.losses.append(Loss(place, HEAD.size + len(payload), str(error)))
             return None

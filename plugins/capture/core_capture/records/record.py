@@ -87,7 +87,7 @@ class Record:
     @property
     def target(self) -> str:
         """Return the path and the query of HTTP, or /package.Service/Method."""
-        return self.head.split(" ", 2)[1]
+        return words_of(self.head.partition("\r\n")[0])[1]
 
     @property
     def path(self) -> str:
@@ -109,6 +109,12 @@ class Record:
         return fields_of(rest if start.startswith("HTTP/") else self.answer_head)
 
     @property
+    def grpc_message(self) -> str:
+        """Return the text of the status of gRPC; "" for none."""
+        text = dict(self.answer_fields).get("grpc-message", "")
+        return text.encode("latin-1").decode("utf-8", "surrogateescape")
+
+    @property
     def body(self) -> bytes:
         """Return all messages of the client as one text of bytes."""
         return b"".join(each.data for each in self.received)
@@ -123,8 +129,20 @@ class Record:
         return self.status >= 400 if self.protocol == "http" else self.status != 0
 
     @property
+    def gone(self) -> bool:
+        """Return whether the client has left before the end of the answer."""
+        return self.status == (499 if self.protocol == "http" else 1)
+
+    @property
     def end_ns(self) -> int:
         return self.time_ns + self.duration_ns
+
+
+def words_of(start: str) -> tuple[str, str, str]:
+    """Return method, target and version of a request line."""
+    method, _, rest = start.partition(" ")
+    target, _, version = rest.rpartition(" ")
+    return method, target, version
 
 
 def fields_of(lines: str) -> list[tuple[str, str]]:

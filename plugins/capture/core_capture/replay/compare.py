@@ -16,6 +16,7 @@ from core_capture.tensors.message import InferMessage, TensorValue, Unreadable
 IDS = ("id", "created", "system_fingerprint")
 """Members of JSON that a server makes anew for each answer."""
 
+_ENDED_BY_CLIENTS = (1, 4)  # CANCELLED, DEADLINE_EXCEEDED
 _SHOWN = 60  # bytes of an answer in a difference
 
 
@@ -43,8 +44,9 @@ class Comparison:
             found = _shown(outcome.answer) if outcome.answer else outcome.text
             return f"status {record.status}, now {outcome.status}{': ' * bool(found)}{found}"
         if record.protocol == "grpc" and record.failed:
-            text = dict(record.answer_fields).get("grpc-message", "")
-            if text != outcome.text:
+            text = record.grpc_message
+            # A client that cancels, or whose deadline passes, has a text of its own.
+            if text != outcome.text and (text or record.status not in _ENDED_BY_CLIENTS):
                 return f"error {_shown(text.encode())}, now {_shown(outcome.text.encode())}"
         before, now = self._masked(record.answer), self._masked(outcome.answer)
         if before == now:

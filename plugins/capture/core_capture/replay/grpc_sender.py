@@ -60,12 +60,11 @@ class GrpcSender:
             timeout=self._timeout_of(record),
             metadata=self._metadata(record),
         )
-        gone = record.status == _CANCELLED
-        if gone:  # its client ended it
+        if record.gone:
             limit_s = 0.0 if math.isinf(speed) else record.duration_ns / 1e9 / speed
             asyncio.get_running_loop().call_later(limit_s, call.cancel)
         outcome = await _outcome(call, messages, came)
-        outcome.ended = gone and outcome.status == _CANCELLED
+        outcome.ended = record.gone and outcome.status == _CANCELLED
         outcome.duration_ns = time.monotonic_ns() - start_ns
         return outcome
 

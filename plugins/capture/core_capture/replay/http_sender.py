@@ -19,7 +19,6 @@ _OF_THE_CONNECTION = frozenset(
     ("host", "connection", "content-length", "transfer-encoding", "expect", "upgrade")
 )
 _ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-_GONE = 499
 
 
 class HttpSender:
@@ -39,13 +38,12 @@ class HttpSender:
     async def send(self, record: Record, speed: float) -> Outcome:
         start_ns = time.monotonic_ns()
         limit_s = self._timeout_s
-        gone = record.status == _GONE
-        if gone:  # its client ended it
+        if record.gone:
             limit_s = 0.0 if math.isinf(speed) else record.duration_ns / 1e9 / speed
         try:
             outcome = await asyncio.wait_for(self._answer(record), limit_s or None)
         except asyncio.TimeoutError:
-            outcome = Outcome(-1, text=f"no answer within {limit_s:g} s", ended=gone)
+            outcome = Outcome(-1, text=f"no answer within {limit_s:g} s", ended=record.gone)
         except (aiohttp.ClientError, OSError) as error:
             outcome = Outcome(-1, text=str(error) or type(error).__name__)
         outcome.duration_ns = time.monotonic_ns() - start_ns

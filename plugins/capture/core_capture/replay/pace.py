@@ -12,14 +12,15 @@ from core_capture.records.record import Record
 class Pace:
     """Holds records back until it is their time. One event loop only.
 
-    speed     1 for the recorded pace, 2 for twice as fast; infinite: as fast as possible, in the recorded
-              order. A record then waits for those that had ended before it began, so that the steps of a
-              sequence, for example, stay in their order
+    speed     1 for the recorded pace, 2 for twice as fast; infinite: as fast as possible
+    ordered   whether a record waits for those that had ended before it began, so that the steps of a
+              sequence, for example, stay in their order; always at infinite speed
     late_ns   the largest delay of a record behind its time
     """
 
-    def __init__(self, speed: float):
+    def __init__(self, speed: float, ordered: bool = False):
         self._speed = speed
+        self._ordered = ordered or math.isinf(speed)
         self._began_s = 0.0  # of the event loop's clock
         self._first_ns: int | None = None  # beginning of the first record
         self._running: list[
@@ -29,13 +30,18 @@ class Pace:
         self._changed = asyncio.Event()
         self.late_ns = 0
 
+    @property
+    def speed(self) -> float:
+        return self._speed
+
     async def turn(self, number: int, record: Record) -> None:
         """Wait until the record may be sent. Call it in the order of the beginnings of the records."""
-        if math.isinf(self._speed):
+        if self._ordered:
             while self._earliest_end() < record.time_ns:
                 self._changed.clear()
                 await self._changed.wait()
             heapq.heappush(self._running, (record.end_ns, number))
+        if math.isinf(self._speed):
             return
         now_s = asyncio.get_running_loop().time()
         if self._first_ns is None:
@@ -48,7 +54,7 @@ class Pace:
 
     def answered(self, number: int) -> None:
         """The answer to a record has come."""
-        if math.isinf(self._speed):
+        if self._ordered:
             self._answered.add(number)
             self._changed.set()
 

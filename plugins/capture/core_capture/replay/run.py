@@ -72,7 +72,7 @@ class Replay:
         plan: Plan,
         senders: Mapping[str, Sender],
         comparison: Comparison | None,
-        speed: float,
+        pace: Pace,
         protocol: str = "",
         concurrency: int = 1000,
         told: Callable[[Results], None] = lambda results: None,
@@ -80,9 +80,9 @@ class Replay:
         self._plan = plan
         self._senders = senders
         self._comparison = comparison
-        self._speed = speed
+        self._speed = pace.speed
         self._protocol = protocol
-        self._pace = Pace(speed)
+        self._pace = pace
         self._free = asyncio.Semaphore(concurrency)
         self._told = told
         self.results = Results()
@@ -128,7 +128,7 @@ class Replay:
         self, number: int, record: Record, known: Record, outcome: Outcome, sent: Record
     ) -> None:
         results = self.results
-        if outcome.ended:
+        if outcome.ended or record.gone:
             results.counts["uncompared"] += 1
             return
         if outcome.status < 0:
