@@ -1,4 +1,4 @@
-"""perf_analyzer of Triton reads an export, and sends the recorded inputs. $PERF_ANALYZER names the program."""
+"""perf_analyzer of Triton, which $PERF_ANALYZER names, reads an export, and sends the recorded inputs."""
 
 import os
 import subprocess

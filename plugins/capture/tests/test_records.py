@@ -144,6 +144,14 @@ def test_records_without_messages_are_in_the_order_of_their_beginnings(tmp_path)
     assert reader.read(places[0][0]).body == b"request 1"
 
 
+def test_a_file_that_a_server_has_just_begun_has_no_records(folder):
+    (folder / "begun.corecap").touch()
+    reader = CaptureReader(folder)
+
+    assert times(reader) == [1, 2, 3]
+    assert reader.losses == []
+
+
 def test_what_is_no_capture_is_refused(tmp_path):
     with pytest.raises(CoreError, match="no files of a capture"):
         CaptureReader(tmp_path)

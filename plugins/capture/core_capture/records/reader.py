@@ -98,7 +98,10 @@ class CaptureReader:
     def _payloads(self) -> Iterator[tuple[Place, bytes]]:
         for path in self.files:
             with path.open("rb") as file:
-                if file.read(len(FIRST_LINE)) != FIRST_LINE:
+                start = file.read(len(FIRST_LINE))
+                if not start:
+                    continue  # a server has just begun it
+                if start != FIRST_LINE:
                     raise invalid(
                         f"'{path}' is no file of a capture: it does not begin with {FIRST_LINE!r}"
                     )
