@@ -21,11 +21,11 @@ async def test_a_lane_answers_correctly_and_sends_between_begin_and_end(name):
 
 
 def test_a_count_within_the_tolerance_is_fine():
-    assert verdict(1010, 1000) == ("+1.0%", True)
+    assert verdict(1005, 1000) == ("+0.5%", True)
 
 
 def test_a_count_above_it_is_reported_with_the_baseline():
-    assert verdict(1100, 1000) == ("+10.0%: more than the baseline's 1,000", False)
+    assert verdict(1011, 1000) == ("+1.1%: more than the baseline's 1,000", False)
 
 
 def test_a_count_below_it_is_to_be_kept():
