@@ -1,5 +1,6 @@
 """--model-load-gpu-limit on a played machine."""
 
+import asyncio
 import logging
 
 import pynvml
@@ -44,7 +45,9 @@ async def test_memory_of_an_unloaded_model_makes_room(serve, repository, states)
 
     with pytest.raises(CoreError, match="memory limit set for KIND_GPU 0"):
         await server.manager.load("b", {})
-    await server.manager.unload("a")
+    await server.manager.unload("a")  # its memory is free a moment later
+    while gpus[0].used > 450:
+        await asyncio.sleep(0.001)
     await server.manager.load("b", {})
 
     assert (await states(server))["b"] == "READY"
