@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 BASELINE = Path(__file__).with_name("baseline.json")
 REQUESTS = 960
 SOURCE = Path(__file__).with_name("collect.cc")
-TOLERANCE = 0.01  # medians of the same code differ by less
+TOLERANCE = 0.015  # medians of the same code differ by less, with debug symbols or without
 PADDINGS = (0, 640, 1500)  # bytes that the environment has more, for each layout of memory
 LIMIT_S = 900.0
 
