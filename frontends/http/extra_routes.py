@@ -23,6 +23,7 @@ class HttpRoutes:
         self._rows: list[Route] = []
         self._refusals: list[Refusals] = []
         self._read = False
+        self._ends: list[Callable[[], object]] = []
 
     @staticmethod
     def of(server: InferenceServer) -> HttpRoutes:
@@ -63,7 +64,17 @@ class HttpRoutes:
         if refused is not None:
             self._refusals.append((below, refused))
 
+    def on_end(self, listener: Callable[[], object]) -> None:
+        """Call `listener` when the HTTP port begins to stop: it ends responses that would wait for long."""
+        self._ends.append(listener)
+
+    def end(self) -> None:
+        """Call the listeners of `on_end`. The HTTP port does so before it waits for open requests."""
+        for listener in self._ends:
+            listener()
+
     async def close(self) -> None:
         """Forget the routes, because the server has stopped."""
+        self._ends.clear()
         self._rows.clear()
         self._refusals.clear()

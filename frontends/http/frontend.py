@@ -40,6 +40,10 @@ class HttpFrontend(HttpListener):
             cors=Cors(options.http_cors_origins) if options.http_cors_origins else None,
         )
 
+    async def stop(self, timeout_s: float) -> None:
+        HttpRoutes.of(self._server).end()
+        await super().stop(timeout_s)
+
     @property
     def enabled(self) -> bool:
         return HttpOptions.of(self._server.options).allow_http

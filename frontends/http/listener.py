@@ -321,6 +321,7 @@ class HttpListener:
                 observe(begin, self.name, match.route.category, request, call)
             if connection.active is not None:
                 call.meter = connection.active.meter()
+                call.caller = connection.active.caller
             if request.method == "GET":
                 call.query = request.raw_path.partition("?")[2]
             elif match.route.category != "inference":

@@ -17,6 +17,7 @@ from frontends.http.request_share import RequestShare, boundless
 
 if TYPE_CHECKING:
     from frontends.http.native.event_stream import PartWriter
+    from frontends.shared.access import Caller
     from frontends.shared.call_observers import CallObservation
     from frontends.shared.usage_meter import UsageMeter
 
@@ -52,6 +53,7 @@ class HttpRequest:
     reply: EndsEarly | None = None  # its responses, if they can be ended early
     meter: UsageMeter | None = None  # of the tokens of its requests; None if nothing needs them
     observation: CallObservation | None = None  # gets its response; None if no observer wants it
+    caller: Caller | None = None  # that has sent it; None if the server has no access policy
 
     @property
     def model(self) -> str:

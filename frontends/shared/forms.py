@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from core.options.values import Form, UsageError, bad_value, read_float
+from frontends.shared.added_categories import added_categories
 
 RESTRICTED_CATEGORIES = (
     "health",
@@ -18,7 +19,7 @@ RESTRICTED_CATEGORIES = (
     "trace",
     "logging",
 )
-"""Categories of requests in all protocols."""
+"""Categories of requests in all protocols. Plugins may add others (added_categories.py)."""
 
 
 def _read_pattern(flag: str, text: str) -> str:
@@ -88,15 +89,19 @@ ORIGINS = Form("<origin>[,<origin>]", _read_origins)
 
 
 def some_of(allowed: tuple[str, ...]) -> Form:
-    """Return the form of a flag with a comma-separated list of `allowed` words; `none` stands for no word."""
+    """Return the form of a flag with a comma-separated list of words; `none` stands for no word.
+
+    allowed   the valid words, beside the categories that plugins have added
+    """
 
     def read(flag: str, text: str) -> tuple[str, ...]:
         found = () if text == "none" else _read_listed(flag, text)
+        known = (*allowed, *added_categories())
         for name in found:
-            if name not in allowed:
+            if name not in known:
                 raise bad_value(
                     flag,
-                    f"invalid argument for --{flag}: '{name}' is none of {', '.join(allowed)}",
+                    f"invalid argument for --{flag}: '{name}' is none of {', '.join(known)}",
                 )
         return found
 
@@ -131,12 +136,12 @@ def restricted(what: str, *more: str) -> Form:
     """Return the form of a flag <category>[,<category>]:<header>=<value>, which may be repeated.
 
     what   word for a category in help and errors, such as "api"
-    more   categories that are valid in addition to RESTRICTED_CATEGORIES
+    more   categories that are valid in addition to RESTRICTED_CATEGORIES and those of plugins
     The flag's value is {category: (header, value)}. A category may not be in two of the flags.
     """
-    categories = (*RESTRICTED_CATEGORIES, *more)
 
     def read(flag: str, text: str) -> dict[str, tuple[str, str]]:
+        categories = (*RESTRICTED_CATEGORIES, *more, *added_categories())
         names, _, setting = text.partition(":")
         header, _, value = setting.partition("=")
         if not names or not header or not value:

@@ -60,6 +60,12 @@ if importlib.util.find_spec("core_capture"):
         command.arguments(captured := argparse.ArgumentParser())
         taken = {name for action in captured._actions for name in action.option_strings}
         OTHERS_FLAGS |= {name.lstrip("-") for name in taken}
+if importlib.util.find_spec("core_jobs"):
+    from core_jobs.offline import command as offline
+
+    offline.arguments(offline_run := argparse.ArgumentParser())
+    taken = {name for action in offline_run._actions for name in action.option_strings}
+    OTHERS_FLAGS |= {name.lstrip("-") for name in taken}
 if importlib.util.find_spec("core_tune"):
     from core_tune.flags.table import parser as tune_parser
 

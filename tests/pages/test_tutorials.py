@@ -7,6 +7,7 @@ from pages.reader import Reader, have_curl
 PAGES = [
     "docs/operate/capture.md",
     "docs/operate/grafana.md",
+    "docs/operate/jobs.md",
     "docs/serve/image-ensemble.md",
     "docs/serve/vision.md",
     "docs/start/from-mlserver-torchserve.md",

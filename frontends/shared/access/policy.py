@@ -21,7 +21,7 @@ from frontends.shared.access.bucket_table import BucketTable
 from frontends.shared.access.caller_bucket import Clock
 from frontends.shared.access.credentials import Credentials, network_of
 from frontends.shared.access.limits import Allowance, Allowances, Limits
-from frontends.shared.access.roles import CATEGORIES, Requirement
+from frontends.shared.access.roles import Requirement, known_categories
 from frontends.shared.access.tokens import digest_of, token_file
 from frontends.shared.access.unauthenticated import Unauthenticated
 from frontends.shared.options import SharedOptions
@@ -85,7 +85,7 @@ class AccessPolicy:
         self._issuer: Issuer | None = None
         if options.auth_jwks:
             self._issuer = import_module("frontends.shared.access.jwt").Issuer(options)
-        self._open = frozenset(options.auth_open if self._knows_callers else CATEGORIES)
+        self._open = frozenset(options.auth_open if self._knows_callers else known_categories())
         self._limits = _limits_of(options)
         self._allowances = Allowances(clock, table())
         self._callers: OrderedDict[bytes, Caller] = OrderedDict()

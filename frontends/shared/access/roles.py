@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from frontends.shared.added_categories import added_categories
+
 INFER, READ, MANAGE = ROLES = ("infer", "read", "manage")
 
 _ANY = frozenset(ROLES)
@@ -65,4 +67,11 @@ def requirement(category: str, *, changes: bool) -> Requirement:
     changes   whether the call may change the server
     Raises KeyError for an unknown category, so that no call is open by mistake.
     """
+    if (roles := added_categories().get(category)) is not None:
+        return Requirement(category, roles[changes])
     return _TABLE[category, changes]
+
+
+def known_categories() -> tuple[str, ...]:
+    """Return CATEGORIES and those that plugins have added."""
+    return (*CATEGORIES, *added_categories())

@@ -1,0 +1,1 @@
+"""The routes of jobs on the HTTP port."""

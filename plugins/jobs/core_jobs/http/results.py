@@ -1,0 +1,106 @@
+"""ResultLines: the results of a batch as lines of JSON, in the order of its requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from core.errors import CoreError
+from core_jobs.job import Job, Result
+from core_jobs.jobs import Jobs
+from core_jobs.store import rows
+
+_PART_BYTES = 256 << 10
+
+
+class ResultLines:
+    """The rest of a response (frontends.http.message.Parts). Event loop only.
+
+    first    the results with a smaller index are left out
+    follows  whether to wait for results that are not there yet, until the job has ended
+    """
+
+    def __init__(self, jobs: Jobs, job: Job, first: int, *, follows: bool):
+        self._jobs = jobs
+        self._job = job
+        self._next = first
+        self._follows = follows
+        self._ended = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            change = self._jobs.changes.next(self._job)
+            try:
+                part, complete = await self._part()
+                if part:
+                    yield part
+                elif complete:
+                    return
+                else:
+                    await change
+            finally:
+                self._jobs.changes.drop(self._job, change)
+
+    async def aclose(self) -> None:
+        """Send no more."""
+        self._ended = True
+
+    def end(self, error: CoreError) -> None:
+        """Send no more: the client sees that lines are missing, because the body has no end."""
+        self._ended = True
+        self._jobs.changes.tell(self._job.id)
+
+    async def _part(self) -> tuple[bytes, bool]:
+        """Return the next lines, and whether those are the last if there are none."""
+        if self._ended or (self._follows and self._jobs.changes.ended):
+            raise ConnectionError("the server stops before the job has ended")
+        job = None
+        if self._follows:
+            # Before the results: a job that has ended then has no more of them.
+            job = await self._jobs.disk.run(rows.find, self._job.caller, self._job.id)
+        found = await self._jobs.disk.run(
+            rows.results_after, self._job.key, self._next - 1, _PART_BYTES
+        )
+        has_ended = not self._follows or job is None or job.has_ended
+        if not has_ended:
+            found = self._without_gaps(found)
+        if found:
+            self._next = found[-1].index + 1
+        return b"".join(map(line_of, found)), has_ended
+
+    def _without_gaps(self, found: list[Result]) -> list[Result]:
+        """Return the first results up to one that is missing still."""
+        for at, each in enumerate(found):
+            if each.index != self._next + at:
+                return found[:at]
+        return found
+
+
+def line_of(result: Result) -> bytes:
+    """Return the line of one result."""
+    return b'{"index":%d,"status":%d,"response":%b}\n' % (
+        result.index,
+        result.status,
+        result.body,
+    )
+
+
+async def ended_within(jobs: Jobs, job: Job, wait_s: float) -> Job | None:
+    """Return a job as soon as it has ended, or as it is after `wait_s`; None if it was deleted meanwhile."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + wait_s
+    found: Job | None = job
+    while found is not None and not found.has_ended:
+        change = jobs.changes.next(job)
+        try:
+            # The job may have ended between the look before and the call of `next`.
+            found = await jobs.disk.run(rows.find, job.caller, job.id)
+            left_s = end_s - loop.time()
+            if found is None or found.has_ended or left_s <= 0 or jobs.changes.ended:
+                break
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(change, left_s)
+        finally:
+            jobs.changes.drop(job, change)
+    return found

@@ -1,0 +1,165 @@
+"""Paths of the command line → files → items."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+
+from core import dtypes
+from core.config import Signature
+from core.errors import invalid, not_found
+from core.tensor import Tensor
+from core_jobs.offline.inputs.arrays import read_npy, read_npz
+from core_jobs.offline.inputs.fitting import fitted, is_batched, only_input, tensor_of_file
+from core_jobs.offline.inputs.json_lines import read_lines
+from core_jobs.offline.item import Item, Request
+
+OTHER_READERS = "core.bench_data"
+"""Entry points that read the inputs of other distributions, such as captures (docs/write/plugins.md)."""
+
+_LINES = (".jsonl", ".ndjson")
+_Step = dict[str, tuple[str, tuple[int, ...], bytes]]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The input files of a run, in their order.
+
+    rows         rows of an array, or lines of a text, in one request
+    input_name   which input files without names feed; "" for the only one
+    """
+
+    files: Sequence[Path]
+    rows: int = 1
+    input_name: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(each.stat().st_size for path in self.files for each in below(path))
+
+    def fingerprint(self) -> str:
+        """Return a text that changes with the files and with how they become requests."""
+        found = sha256(f"{self.rows} {self.input_name}".encode())
+        for path in (each for entry in self.files for each in below(entry)):
+            state = path.stat()
+            found.update(f"{path.absolute()}\0{state.st_size}\0{state.st_mtime_ns}\0".encode())
+        return found.hexdigest()
+
+    def items(self, signature: Signature) -> Iterator[Item]:
+        """Yield the items of all files. Raises CoreError for a file that cannot be read."""
+        for path in self.files:
+            if (others := _of_others(path, signature)) is not None:
+                yield from others
+            else:
+                for each in below(path):
+                    yield from self._of(each, signature)
+
+    def _of(self, path: Path, signature: Signature) -> Iterator[Item]:
+        suffix = path.suffix.lower()
+        if suffix in _LINES:
+            return read_lines(path, signature)
+        if suffix == ".npy":
+            return read_npy(path, signature, self.input_name, self.rows)
+        if suffix == ".npz":
+            return read_npz(path, signature, self.rows)
+        if suffix == ".txt":
+            return self._of_text(path, signature)
+        return self._of_file(path, signature)
+
+    def _of_text(self, path: Path, signature: Signature) -> Iterator[Item]:
+        spec = only_input(signature, self.input_name)
+        if spec.dtype is not dtypes.BYTES:
+            raise invalid(f"'{path}' has texts, but input '{spec.name}' is {spec.dtype.name}")
+        rows = self.rows if is_batched(spec, signature) else 1
+
+        def request(lines: list[bytes]) -> Request:
+            array = np.array([line.rstrip(b"\r\n") for line in lines], dtype=object)
+            dims = [1 if dim == -1 else dim for dim in spec.dims]
+            batched = is_batched(spec, signature)
+            if batched and set(dims) <= {1}:
+                array = array.reshape((len(lines), *dims))
+            return Request({spec.name: fitted(spec, batched, array)})
+
+        with open(path, "rb") as file:
+            lines: list[bytes] = []
+            first = 1
+            for number, line in enumerate(file, 1):
+                lines.append(line)
+                if len(lines) == rows:
+                    yield Item(f"{path}:{first}", sum(map(len, lines)), partial(request, lines))
+                    lines, first = [], number + 1
+            if lines:
+                yield Item(f"{path}:{first}", sum(map(len, lines)), partial(request, lines))
+
+    def _of_file(self, path: Path, signature: Signature) -> Iterator[Item]:
+        spec = only_input(signature, self.input_name)
+
+        def request() -> Request:
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                raise invalid(f"'{path}' cannot be read: {error.strerror}") from None
+            return Request({spec.name: tensor_of_file(spec, is_batched(spec, signature), data)})
+
+        yield Item(str(path), path.stat().st_size, request)
+
+
+def found_files(texts: Sequence[str]) -> list[Path]:
+    """Return the files and folders that paths and patterns name.
+
+    Raises CoreError(NOT_FOUND) for a path or a pattern that names nothing, and for a folder without files.
+    """
+    found: list[Path] = []
+    for text in texts:
+        path = Path(text)
+        matching = [path] if path.exists() else sorted(map(Path, glob.glob(text, recursive=True)))
+        if not matching:
+            raise not_found(f"there is no file or folder '{text}', and no file matches it")
+        if path.is_dir() and not below(path):
+            raise not_found(f"the folder '{text}' has no files")
+        found += matching
+    return found
+
+
+def below(path: Path) -> list[Path]:
+    """Return a file, or all files below a folder that are not hidden, sorted by name."""
+    if not path.is_dir():
+        return [path]
+    return sorted(
+        each
+        for each in path.rglob("*")
+        if each.is_file() and not any(part.startswith(".") for part in each.relative_to(path).parts)
+    )
+
+
+def _of_others(path: Path, signature: Signature) -> Iterator[Item] | None:
+    """Return the items of what another distribution reads, such as a capture; None if none knows the path."""
+    if not path.is_dir():
+        return None
+    for entry in entry_points(group=OTHER_READERS):
+        streams: list[list[_Step]] | None = entry.load()(str(path), signature.name, False)
+        if streams is not None:
+            steps = [step for stream in streams for step in stream]
+            size = sum(each.stat().st_size for each in below(path)) // max(len(steps), 1)
+            return (
+                Item(f"{path}#{number}", size, partial(_request_of, step))
+                for number, step in enumerate(steps)
+            )
+    return None
+
+
+def _request_of(step: _Step) -> Request:
+    return Request(
+        {
+            name: Tensor(name, dtypes.BY_NAME[datatype], shape, raw=data)
+            for name, (datatype, shape, data) in step.items()
+        }
+    )

@@ -1,0 +1,1 @@
+"""Responses → files in the output folder, and where a run goes on."""

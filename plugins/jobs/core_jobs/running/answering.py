@@ -1,0 +1,125 @@
+"""Answering: one request of a job, from its bytes to its result, with retries of what was not executed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from core.errors import CoreError, Kind
+from core.response import InferenceResponse
+from core_jobs.job import Item, Job, Result
+from core_jobs.running.reading import JobReader, failure, result_of
+from frontends.shared.deadline import infer_with_deadline
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+# No room in a queue, a model that loads, a model that is away: nothing was executed.
+_REFUSED = (Kind.UNAVAILABLE, Kind.EXHAUSTED)
+
+
+class ModelAway(Exception):
+    """The model has not served for the whole patience of a job; the text says why."""
+
+
+class Refused(Exception):
+    """A request was refused before it was executed."""
+
+    def __init__(self, error: CoreError):
+        super().__init__(error.message)
+        self.error = error
+
+
+class Answering:
+    """Answers the requests of one job. Event loop only.
+
+    patience_s   for which the model may refuse all requests of the job
+    on_retry     called for each request that is sent once more
+    stopping     whether the server stops: a job then waits for the next start
+    """
+
+    def __init__(
+        self,
+        server: InferenceServer,
+        reader: JobReader,
+        job: Job,
+        patience_s: float,
+        on_retry: Callable[[], object],
+        stopping: Callable[[], bool],
+    ):
+        self._server = server
+        self._reader = reader
+        self._job = job
+        self._patience_s = patience_s
+        self._on_retry = on_retry
+        self._stopping = stopping
+        self._refused_s: float | None = None  # since when every request was refused
+
+    async def answer(self, item: Item) -> Result:
+        """Return the result of a request; its error is a result, too.
+
+        Waits while the model refuses requests. Raises ModelAway at the end of the patience.
+        """
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                result = await self._once(item)
+                self._refused_s = None
+                return result
+            except Refused as refused:
+                now_s = time.monotonic()
+                if self._refused_s is None:
+                    self._refused_s = now_s
+                if self._stopping():
+                    await asyncio.Event().wait()  # until the job is released
+                if now_s - self._refused_s >= self._patience_s:
+                    raise ModelAway(
+                        f"model '{self._job.model}' has taken no request for {self._patience_s:g} s "
+                        f"(--jobs-patience-secs): {refused}"
+                    ) from None
+            except CoreError as error:
+                self._refused_s = None
+                return failure(self._job, item.index, error)
+            self._on_retry()
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def _once(self, item: Item) -> Result:
+        """Send a request and return its result. Raises Refused, and CoreError for other errors."""
+        job, models = self._job, self._server.models
+        try:
+            many = models.signature(job.model, job.version).decoupled
+        except CoreError as error:
+            raise Refused(error) from None
+        request, wanted = await self._reader.read(job, item)
+        try:
+            reply = infer_with_deadline(models.infer, request)
+        except CoreError as error:
+            if error.kind in (*_REFUSED, Kind.NOT_FOUND):
+                raise Refused(error) from None
+            raise
+        try:
+            responses = await _all(aiter(reply)) if many else [await reply]
+        except CoreError as error:
+            if error.kind in _REFUSED and not many:
+                raise Refused(error) from None
+            raise
+        return await result_of(job, item.index, responses, wanted, many=many)
+
+
+async def _all(
+    answers: AsyncGenerator[InferenceResponse | CoreError, None],
+) -> list[InferenceResponse]:
+    """Return all responses. Raises the first error among them; the request is then cancelled."""
+    found = []
+    async with aclosing(answers):
+        async for each in answers:
+            if isinstance(each, CoreError):
+                raise each
+            found.append(each)
+    return found

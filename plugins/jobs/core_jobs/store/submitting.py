@@ -1,0 +1,162 @@
+"""Submitting, cancelling and deleting jobs: what callers do."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from dataclasses import dataclass
+
+from core.errors import CoreError, Exhausted, invalid, not_found
+from core_jobs.job import CANCELLED, QUEUED, RUNNING, Job, Submission
+from core_jobs.store.database import Database
+from core_jobs.store.rows import job_of
+
+_FOR_RESULTS = 0.9  # of the folder: above it, new jobs are refused
+_ROW_BYTES = 64  # of a request beside its body
+
+
+@dataclass(frozen=True)
+class CallerLimits:
+    """What one caller may keep.
+
+    jobs    that wait or run
+    bytes   of requests and results; 0 for no limit
+    """
+
+    jobs: int
+    bytes: int
+
+
+def submit(db: Database, wanted: Submission, limits: CallerLimits) -> tuple[Job, bool]:
+    """Store a job; return it, and whether it is a new one.
+
+    A submission with the idempotency key of an earlier one returns that job.
+    Raises Exhausted at a limit, CoreError(INVALID) for the key of another submission, FolderFull.
+    """
+    with db.transaction(durable=True) as sql:
+        if (known := _repeated(sql, wanted)) is not None:
+            return known, False
+        size = sum(len(body) for body in wanted.bodies)
+        _check_limits(sql, wanted.caller, size, limits)
+        taken = size + _ROW_BYTES * len(wanted.bodies)
+        if db.used_bytes() + taken > _FOR_RESULTS * db.most_bytes:
+            raise Exhausted(
+                f"the jobs of this server take {db.used_bytes()} bytes and this one {taken} more, of the "
+                f"{int(_FOR_RESULTS * db.most_bytes)} for new jobs (--jobs-max-bytes); delete jobs whose "
+                "results are no longer needed, or try again later",
+                60.0,
+            )
+        return _inserted(sql, wanted, size, db.now_s()), True
+
+
+def _repeated(sql: sqlite3.Connection, wanted: Submission) -> Job | None:
+    if not wanted.idempotency_key:
+        return None
+    row = sql.execute(
+        "SELECT * FROM jobs WHERE caller = ? AND idempotency_key = ?",
+        (wanted.caller, wanted.idempotency_key),
+    ).fetchone()
+    if row is None:
+        return None
+    if row["digest"] != wanted.digest:
+        raise invalid(
+            f"the Idempotency-Key '{wanted.idempotency_key}' belongs to job {row['id']}, which has other "
+            "requests, another model or other settings; use a new key for new work"
+        )
+    return job_of(row)
+
+
+def _check_limits(sql: sqlite3.Connection, caller: str, size: int, limits: CallerLimits) -> None:
+    who = caller or "the clients of this server"
+    open_jobs = sql.execute(
+        "SELECT count(*) FROM jobs WHERE caller = ? AND state IN (?, ?)", (caller, QUEUED, RUNNING)
+    ).fetchone()[0]
+    if open_jobs >= limits.jobs:
+        raise Exhausted(
+            f"{who}: {open_jobs} jobs wait or run, the limit is {limits.jobs} (--jobs-per-caller); wait for "
+            "one of them, or cancel one",
+            5.0,
+        )
+    if not limits.bytes:
+        return
+    kept = sql.execute(
+        "SELECT coalesce(sum(bytes + result_bytes), 0) FROM jobs WHERE caller = ?", (caller,)
+    ).fetchone()[0]
+    if kept + size > limits.bytes:
+        raise Exhausted(
+            f"{who}: jobs keep {kept} bytes and this one has {size}, the limit is {limits.bytes} "
+            "(--jobs-caller-bytes); delete jobs whose results are no longer needed",
+            60.0,
+        )
+
+
+def _inserted(sql: sqlite3.Connection, wanted: Submission, size: int, now_s: float) -> Job:
+    id = secrets.token_hex(16)
+    key = sql.execute(
+        "INSERT INTO jobs (id, caller, model, version, kind, headers, state, total, bytes, idempotency_key, "
+        "digest, created_s, deadline_s, keep_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(id, wanted.caller, wanted.model, wanted.version, wanted.kind),
+            *(json.dumps(dict(wanted.headers)), QUEUED, len(wanted.bodies), size),
+            *(wanted.idempotency_key or None, wanted.digest, now_s),
+            *(wanted.deadline_s, wanted.keep_s),
+        ),
+    ).lastrowid
+    sql.executemany(
+        "INSERT INTO requests (job, item, body) VALUES (?, ?, ?)",
+        ((key, index, body) for index, body in enumerate(wanted.bodies)),
+    )
+    return job_of(sql.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone())
+
+
+def cancel(db: Database, caller: str, id: str) -> Job:
+    """Cancel a job: at once if it waits; its owner ends one that runs. An ended job stays as it is.
+
+    Raises CoreError(NOT_FOUND).
+    """
+    with db.transaction() as sql:
+        job = _own(sql, caller, id)
+        if job.state == QUEUED:
+            sql.execute(
+                "UPDATE jobs SET state = ?, ended_s = ?, bytes = 0, cancelling = 1 WHERE key = ?",
+                (CANCELLED, db.now_s(), job.key),
+            )
+            sql.execute("DELETE FROM requests WHERE job = ?", (job.key,))
+        elif job.state == RUNNING:
+            sql.execute("UPDATE jobs SET cancelling = 1 WHERE key = ?", (job.key,))
+        return _own(sql, caller, id)
+
+
+def delete(db: Database, caller: str, id: str) -> bool:
+    """Delete an ended job and its results; return whether it had ended, else it stays.
+
+    Raises CoreError(NOT_FOUND).
+    """
+    with db.transaction() as sql:
+        job = _own(sql, caller, id)
+        if job.has_ended:
+            remove(sql, [job.key])
+        return job.has_ended
+
+
+def remove(sql: sqlite3.Connection, keys: list[int]) -> None:
+    """Delete jobs, their requests and results, within a transaction."""
+    rows = [(key,) for key in keys]
+    sql.executemany("DELETE FROM requests WHERE job = ?", rows)
+    sql.executemany("DELETE FROM results WHERE job = ?", rows)
+    sql.executemany("DELETE FROM jobs WHERE key = ?", rows)
+
+
+def _own(sql: sqlite3.Connection, caller: str, id: str) -> Job:
+    row = sql.execute("SELECT * FROM jobs WHERE id = ? AND caller = ?", (id, caller)).fetchone()
+    if row is None:
+        raise unknown(id)
+    return job_of(row)
+
+
+def unknown(id: str) -> CoreError:
+    """Return the error for a job that does not exist, or belongs to another caller."""
+    return not_found(
+        f"there is no job '{id[:64]}': it has another name, another caller, or has expired"
+    )

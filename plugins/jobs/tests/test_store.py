@@ -1,0 +1,213 @@
+"""The store in virtual time: claims, results exactly once, limits, expiry, a bounded folder."""
+
+import pytest
+from core_jobs.job import BATCH, DONE, FAILED, QUEUED, RUNNING, Result, Submission
+from core_jobs.store import progress, rows, submitting, upkeep
+from core_jobs.store.database import FILE, Database, FolderFull
+from core_jobs.store.submitting import CallerLimits
+
+from core.errors import CoreError, Exhausted
+
+NO_LIMITS = CallerLimits(1000, 0)
+
+
+class Clock:
+    now_s = 1000.0
+
+    def __call__(self):
+        return self.now_s
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def db(tmp_path, clock):
+    database = Database(tmp_path, 100 << 20, clock)
+    yield database
+    database.close()
+
+
+def submission(*bodies, caller="a", **more):
+    given = {"digest": b"d", "keep_s": 60.0, **more}
+    return Submission(caller, "m", -1, BATCH, list(bodies), **given)
+
+
+def submit(db, *bodies, limits=NO_LIMITS, **more):
+    return submitting.submit(db, submission(*bodies, **more), limits)[0]
+
+
+def result(index, body=b"{}", status=200):
+    return Result(index, status, {}, body)
+
+
+def kept(db, job):
+    return [(each.index, each.body) for each in rows.results_after(db, job.key, -1, 1 << 20)]
+
+
+def left(db, job):
+    return [each.index for each in rows.requests_after(db, job.key, -1, 100, 1 << 20)]
+
+
+def test_a_result_is_kept_once(db):
+    job = submit(db, b"0", b"1", b"2")
+    progress.claim(db, "p", 1)
+
+    assert progress.record(db, "p", job.key, [result(1, b"first")]) == 5
+    progress.record(db, "p", job.key, [result(1, b"second"), result(2, b"x")])
+
+    assert kept(db, job) == [(1, b"first"), (2, b"x")]
+    assert left(db, job) == [0]
+    found = rows.find(db, "a", job.id)
+    assert (found.succeeded, found.failed, found.bytes, found.result_bytes) == (2, 0, 1, 6)
+
+
+def test_what_is_left_waits_again_when_the_owner_is_gone(db):
+    job = submit(db, b"0", b"1")
+    progress.claim(db, "killed", 1)
+    progress.record(db, "killed", job.key, [result(0)])
+
+    assert progress.owners(db) == {"killed"}
+    assert progress.release(db, ["killed"]) == 1
+    assert progress.claim(db, "next", 1).id == job.id
+    assert left(db, job) == [1]
+
+    # A process that was only slow changes nothing any more.
+    assert progress.record(db, "killed", job.key, [result(1, b"late")]) == 0
+    assert progress.finish(db, "killed", job.key, DONE) is None
+    progress.record(db, "next", job.key, [result(1)])
+    assert progress.finish(db, "next", job.key, DONE).state == DONE
+    assert kept(db, job) == [(0, b"{}"), (1, b"{}")]
+
+
+def test_the_store_survives_a_new_process(tmp_path, clock):
+    first = Database(tmp_path, 1 << 30, clock)
+    job = submit(first, b"0")
+    second = Database(tmp_path, 1 << 30, clock)
+
+    assert second.changes() == second.changes()
+    assert rows.find(second, "a", job.id).state == QUEUED
+    before = second.changes()
+    progress.claim(first, "p", 1)
+    assert second.changes() != before
+    first.close()
+    second.close()
+
+
+def test_jobs_run_in_order_and_callers_take_turns(db):
+    first = submit(db, b"0", caller="a")
+    submit(db, b"0", caller="a")
+    other = submit(db, b"0", caller="b")
+
+    assert progress.claim(db, "p", 2).id == first.id
+    assert progress.claim(db, "p", 2).id == other.id
+    assert progress.claim(db, "p", 2) is None
+
+
+def test_a_job_without_a_success_has_failed(db):
+    job = submit(db, b"0", b"1")
+    progress.claim(db, "p", 1)
+    errors = [result(0, b'{"error": "no input y"}', 400), result(1, b'{"error": "z"}', 500)]
+    progress.record(db, "p", job.key, errors)
+
+    ended = progress.finish(db, "p", job.key, DONE)
+    assert (ended.state, ended.error) == (FAILED, "no input y")
+
+
+def test_a_repeated_submission_is_the_same_job(db):
+    first, is_new = submitting.submit(db, submission(b"0", idempotency_key="k"), NO_LIMITS)
+    again, is_new_too = submitting.submit(db, submission(b"0", idempotency_key="k"), NO_LIMITS)
+    other = submit(db, b"0", idempotency_key="k", caller="b")
+
+    assert (is_new, is_new_too) == (True, False)
+    assert first.id == again.id != other.id
+    with pytest.raises(CoreError, match=f"belongs to job {first.id}"):
+        submit(db, b"1", idempotency_key="k", digest=b"e")
+
+
+def test_the_limits_of_a_caller(db):
+    submit(db, b"0", limits=CallerLimits(1, 0))
+    with pytest.raises(Exhausted, match="1 jobs wait or run, the limit is 1"):
+        submit(db, b"0", limits=CallerLimits(1, 0))
+    submit(db, b"0", caller="b", limits=CallerLimits(1, 0))
+    with pytest.raises(Exhausted, match="keep 1 bytes and this one has 10, the limit is 10"):
+        submit(db, b"0123456789", limits=CallerLimits(9, 10))
+
+
+def test_ended_jobs_expire(db, clock):
+    job, other = submit(db, b"0", keep_s=60.0), submit(db, b"0", keep_s=90.0)
+    for each in (job, other):
+        progress.claim(db, "p", 2)
+        progress.record(db, "p", each.key, [result(0)])
+        progress.finish(db, "p", each.key, DONE)
+
+    clock.now_s += 59.9
+    assert upkeep.expire(db) == 0
+    clock.now_s += 0.2
+    assert upkeep.expire(db) == 1
+    assert rows.find(db, "a", job.id) is None
+    assert kept(db, job) == []
+    assert rows.find(db, "a", other.id).state == DONE
+    clock.now_s += 60
+    assert upkeep.expire(db) == 1
+    assert upkeep.numbers(db).jobs == dict.fromkeys(
+        ("queued", "running", "done", "failed", "cancelled"), 0
+    )
+
+
+def test_a_job_that_waits_beyond_its_deadline_fails(db, clock):
+    job = submit(db, b"0", deadline_s=1010.0)
+    assert upkeep.numbers(db).waiting_s == 0
+    clock.now_s = 1011.0
+    assert upkeep.numbers(db).waiting_s == 11
+    upkeep.expire(db)
+    found = rows.find(db, "a", job.id)
+    assert (found.state, found.error, found.bytes) == (FAILED, upkeep.LATE, 0)
+    assert progress.claim(db, "p", 1) is None
+
+
+def test_a_running_job_that_is_cancelled_ends_with_its_owner(db):
+    job = submit(db, b"0")
+    progress.claim(db, "p", 1)
+    assert submitting.cancel(db, "a", job.id).state == RUNNING
+    assert progress.cancelled_of(db, "p") == [job.key]
+    assert progress.release(db, ["p"]) == 0
+    assert rows.find(db, "a", job.id).state == "cancelled"
+    assert left(db, job) == []
+
+
+def test_deleted_jobs_give_their_space_back(tmp_path, clock):
+    database = Database(tmp_path, 100 << 20, clock)
+    job = submit(database, *[bytes(1 << 20)] * 20, keep_s=1.0)
+    assert (tmp_path / FILE).stat().st_size + (tmp_path / f"{FILE}-wal").stat().st_size > 20 << 20
+    submitting.cancel(database, "a", job.id)
+    clock.now_s += 2
+    for _ in range(5):
+        upkeep.expire(database)
+    assert database.used_bytes() < 1 << 20
+    database.close()
+    assert (tmp_path / FILE).stat().st_size < 1 << 20
+
+
+def test_the_folder_is_bounded(tmp_path, clock):
+    database = Database(tmp_path, 2 << 20, clock)
+    with pytest.raises(Exhausted, match="delete jobs"):
+        submit(database, bytes(2 << 20))
+    job = submit(database, bytes(1000), bytes(1000))
+    progress.claim(database, "p", 1)
+    progress.record(database, "p", job.key, [result(0, bytes(1 << 20))])
+    with pytest.raises(FolderFull, match="no room: --jobs-max-bytes=2097152"):
+        progress.record(database, "p", job.key, [result(1, bytes(1 << 20))])
+    assert [index for index, _ in kept(database, job)] == [0]
+    assert left(database, job) == [1]
+    assert progress.finish(database, "p", job.key, FAILED, "full").error == "full"
+    assert (tmp_path / FILE).stat().st_size <= 2 << 20
+    database.close()
+
+
+def test_a_file_of_something_else_is_named(tmp_path):
+    (tmp_path / FILE).write_bytes(b"no database" * 100)
+    with pytest.raises(CoreError, match=f"{FILE}' cannot be opened: file is not a database"):
+        Database(tmp_path, 1 << 20)
