@@ -99,12 +99,18 @@ def _put(message: Any, settings: Settings) -> None:
 
 def live_part(config: ModelConfig) -> dict[str, Any]:
     """Return the settings that a configuration has, defaults included."""
-    whole = configuration.to_json(config)
+    part = ModelConfig()
+    for name in LIVE:
+        if config.HasField(name):
+            getattr(part, name).CopyFrom(getattr(config, name))
+    part.response_cache.SetInParent()
+    if part.HasField("dynamic_batching"):
+        part.dynamic_batching.default_queue_policy.SetInParent()
+    part.instance_group.extend(each for each in config.instance_group if each.HasField(LIMITER))
+    whole = configuration.to_json(part)
     found = _selected(whole, LIVE)
-    found.setdefault("response_cache", {"enable": False})
-    for group in whole["instance_group"]:
-        if "rate_limiter" in group:
-            found.setdefault(LIMITER, {})[group["name"]] = group["rate_limiter"]
+    if whole["instance_group"]:
+        found[LIMITER] = {each["name"]: each[LIMITER] for each in whole["instance_group"]}
     return found
 
 

@@ -56,7 +56,8 @@ class State:
     def _without(self, model: str, number: int) -> CoreError:
         known = "0"
         if self.history:
-            known = f"0, and {self.history[0]['number']} to {self.number}"
+            first = self.history[0]["number"]
+            known = f"0, {first} to {self.number}" if first < self.number else f"0, {first}"
         return not_found(f"settings of model '{model}' have no number {number}; there are: {known}")
 
     def as_json(self) -> dict[str, Any]:

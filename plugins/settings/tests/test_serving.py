@@ -138,7 +138,7 @@ async def test_a_number_that_is_not_there_names_those_that_are(models, serve):
     for us in range(1, KEPT + 3):
         await area(server).set("m", delay(us))
     found = await text_of_error(area(server).rollback("m", 1))
-    assert found == f"settings of model 'm' have no number 1; there are: 0, and 3 to {KEPT + 2}"
+    assert found == f"settings of model 'm' have no number 1; there are: 0, 3 to {KEPT + 2}"
     assert "-1, expected the number of a change" in await text_of_error(
         area(server).rollback("m", -1)
     )
