@@ -86,6 +86,9 @@ soak-traffic: .venv/.test  ## a version walks from 1 to 100 % of the requests; c
 test-replay: .venv/.test  ## the traffic of the conformance suite, recorded and replayed byte for byte
 	PYTHONPATH=.:tests $(BIN)/python -m replay $(ARGS)
 
+test-settings: .venv/.test  ## a thousand changes of live settings under load, in a real server
+	CORE_SETTINGS_CHANGES=1000 $(BIN)/python -m pytest plugins/settings/tests/test_processes.py $(ARGS)
+
 soak-memory: .venv/.test  ## 200 models on a quarter of their memory, under load
 	PYTHONPATH=.:tests $(BIN)/python -m memory_budget $(ARGS)
 

@@ -90,6 +90,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/keda": ("frontends.grpc",),
     "plugins/orca": ("frontends.grpc", "frontends.shared"),
     "plugins/tfserving": ("frontends.grpc", "frontends.http"),
+    "plugins/settings": ("frontends.http",),
     "plugins/traffic": ("frontends.grpc.options", "frontends.http"),
     "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),

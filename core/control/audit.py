@@ -40,6 +40,11 @@ def called_by(caller: str) -> Iterator[None]:
         _caller.reset(token)
 
 
+def caller() -> str:
+    """Return who has called the operation that runs, as lines of the audit name it."""
+    return _caller.get()
+
+
 async def audited(operation: str, subject: str, work: Awaitable[T]) -> T:
     """Await `work`, and write a line with its outcome. Raises what `work` raises."""
     outcome = "failed (unexpected error)"
@@ -55,4 +60,4 @@ async def audited(operation: str, subject: str, work: Awaitable[T]) -> T:
         raise
     finally:
         named = f": {subject}" if subject else ""
-        logger.info("audit: %s by %s %s%s", operation, _caller.get(), outcome, named)
+        logger.info("audit: %s by %s %s%s", operation, caller(), outcome, named)

@@ -14,7 +14,7 @@ from core import plugins
 from core.config import ModelConfig
 from core.errors import reason_of
 from core.lifecycle import policy
-from core.lifecycle.host import Host
+from core.lifecycle.host import Host, Overlay
 from core.lifecycle.load_slots import LoadSlot
 from core.lifecycle.settling import settled
 from core.lifecycle.version import ModelVersion
@@ -31,11 +31,15 @@ class Adjustment:
     reason   why the last try to open the instances failed; "" if it did not
     """
 
-    def __init__(self, version: ModelVersion, source: ModelSource, config: ModelConfig):
+    def __init__(
+        self, version: ModelVersion, source: ModelSource, config: ModelConfig, plain: ModelConfig
+    ):
         self.version = version
         self.reason = ""
         self._source = source
         self._config = config
+        self._plain = plain
+        self._overlay: Overlay
         self._change: Change | None = None
 
     async def prepare(self, host: Host) -> bool:
@@ -43,6 +47,7 @@ class Adjustment:
 
         Tries again after a failure, at most --model-load-retry-count times. A failure is logged.
         """
+        self._overlay = host.overlay
         for _ in range(host.options.model_load_retry_count + 1):
             async with LoadSlot(host.loading) as slot:
                 try:
@@ -73,10 +78,13 @@ class Adjustment:
         """Put the new instances into service. Of the old ones, some stay; the others finish and close."""
         version, change = self.version, self._change
         assert change is not None
-        version.config = self._config
+        version.config, version.plain = self._config, self._plain
         # Holders release the directory object that they hold; this one names the same folder.
         version.source = replace(self._source, directory=version.source.directory)
         change.commit()
+        config = self._overlay(version.source, version.plain)
+        if config != version.config:  # it has changed since `prepare`
+            version.configure(config)
         logger.info(
             "instances of '%s' version %d: %d new, %d stay, %d leave",
             version.name,
@@ -109,9 +117,10 @@ async def adjustment_of(
     seen = replace(source, directory=version.source.directory)
     try:
         configuration.validate_source(seen.config, plugins.formats())
-        config, _ = await host.run(settled, seen, version.version, version.model.backend, host)
+        found = await host.run(settled, seen, version.version, version.model.backend, host)
     except Exception:  # the load that follows reports the error
         return None
-    if not policy.only_groups_differ(version.config, config):
+    config, plain, _ = found
+    if not policy.only_groups_differ(version.plain, plain):
         return None
-    return Adjustment(version, source, config)
+    return Adjustment(version, source, config, plain)

@@ -17,7 +17,7 @@ from core.lifecycle.backends import BackendPool
 from core.options import Options
 from core.pipeline.endpoint_table import EndpointTable
 from core.pipeline.instances.rate_limiter import RateLimiter
-from core.repository import ModelDirectory
+from core.repository import ModelDirectory, ModelSource
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.system.host_policy import HostPolicies
@@ -27,6 +27,7 @@ from core.telemetry.statistics import Statistics
 
 T = TypeVar("T")
 Agree = Callable[[str, str], Awaitable[str]]
+Overlay = Callable[[ModelSource, ModelConfig], ModelConfig]
 
 _THREADS = 32  # more than can load at once: an unload never waits behind loads
 
@@ -56,6 +57,8 @@ class Host:
     backends       pool of open backends
     policies       host policies (--host-policy), for the threads of instances
     loading        --model-load-thread-count slots; a version that loads holds one
+    overlay        (source, its completed configuration) → the one to serve by, a copy if it differs; what it
+                   raises fails the load. Any thread; a plugin sets it by `overlay_by`
     """
 
     def __init__(
@@ -84,10 +87,15 @@ class Host:
         self._metrics = MetricSettings.of(options.metrics_config)
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
+        self.overlay: Overlay = lambda source, config: config
 
     def place_on(self, gpus: Sequence[int]) -> None:
         """Place instances on these GPUs only. Call it before the first load."""
         self.gpus = tuple(gpus)
+
+    def overlay_by(self, overlay: Overlay) -> None:
+        """Load each version by what `overlay` makes of its configuration. Call it before the first load."""
+        self.overlay = overlay
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function that may block on a worker thread, and return its result.

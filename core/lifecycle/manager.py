@@ -53,6 +53,7 @@ class ModelManager(ModelIndex):
     endpoints      of the READY versions, for requests
     joining        adds and removes models that lie in other folders
     place_on       place_on(gpus): a plugin restricts the GPUs of instances, in core_server_starting
+    overlay_by     overlay_by(overlay): a plugin changes the configurations that versions load by, there
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class ModelManager(ModelIndex):
             agree=agree,
         )
         super().__init__(catalog, host)
-        self.place_on = host.place_on
+        self.place_on, self.overlay_by = host.place_on, host.overlay_by
         self._operations = Operations(loop)
         self.joining = Joining(
             self._catalog,

@@ -23,13 +23,14 @@ from core.repository import ModelSource
 
 def settled(
     source: ModelSource, version: int, backend: Backend | None, host: Host
-) -> tuple[ModelConfig, Signature]:
-    """Return the completed configuration and the signature of a version. Worker thread.
+) -> tuple[ModelConfig, ModelConfig, Signature]:
+    """Return the configuration of a version, the same without an overlay, and its signature. Worker thread.
 
     Raises the errors of `settled_config` and `signature_of`.
     """
-    config = settled_config(source, version, backend, host.options, host.gpus)
-    return config, configuration.signature_of(config, source.directory.path, version)
+    plain = settled_config(source, version, backend, host.options, host.gpus)
+    signature = configuration.signature_of(plain, source.directory.path, version)
+    return host.overlay(source, plain), plain, signature
 
 
 def settled_config(

@@ -56,6 +56,7 @@ class ModelVersion:
     source          files and configuration that it is loaded from
     state, reason   "LOADING", "READY", "UNLOADING" or "UNAVAILABLE", and why not READY
     config          completed, normalised and validated; set from READY on
+    plain           the same without what a plugin lays over it (see Host.overlay)
     signature       inputs and outputs; set from READY on
     chain           the pipeline to its instances; set from READY until it is unloaded
     load_seconds    duration of the load
@@ -65,6 +66,7 @@ class ModelVersion:
     """
 
     config: ModelConfig
+    plain: ModelConfig
     signature: Signature
     chain: Chain | EnsembleChain
 
@@ -181,6 +183,13 @@ class ModelVersion:
         shown = reason if event == "failed" else ""
         plugins.tell("core_model_changed", model=self, state=event, reason=shown)
 
+    def configure(self, config: ModelConfig) -> None:
+        """Serve by another configuration from now on. Only while READY; see Chain.configure."""
+        self.chain.configure(self.config, config)
+        self.config = config
+        if self.model is not None:
+            self.model.config = config
+
     async def unload(self) -> bool:
         """Refuse new requests, finish accepted ones, close the instances, unload the model.
 
@@ -208,9 +217,10 @@ class ModelVersion:
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
                 self.progress.step = COMPLETES
-                self.config, self.signature = await self._settled(None, host)
+                await self._settle(None, host)
                 chain = await open_ensemble(self.config, self.signature, host, self._digest())
                 self.signature = chain.signature
+                self.plain.model_transaction_policy.CopyFrom(self.config.model_transaction_policy)
                 undo.push_async_callback(chain.close)
                 async with self._surrounded(host, slot):
                     self.chain = chain
@@ -220,7 +230,7 @@ class ModelVersion:
                 backend = await host.backends.acquire(self.source.config.backend, isolated)
                 undo.push_async_callback(host.backends.release, backend)
                 self.progress.step = COMPLETES
-                self.config, self.signature = await self._settled(backend, host)
+                await self._settle(backend, host)
                 model = self._made(backend, host)
                 model.waits = slot.lent
                 async with self._surrounded(host, slot):
@@ -271,12 +281,13 @@ class ModelVersion:
         )
         if self.namespace is not None:
             digest.update(f"{self.key}\n".encode())
-        config = policy.without(self.config, "instance_group")
+        config = policy.without(self.plain, "instance_group")
         digest.update(config.SerializeToString(deterministic=True))
         return digest.hexdigest()
 
-    async def _settled(self, backend: Backend | None, host: Host) -> tuple[ModelConfig, Signature]:
-        return await host.run(settled, self.source, self.version, backend, host)
+    async def _settle(self, backend: Backend | None, host: Host) -> None:
+        found = await host.run(settled, self.source, self.version, backend, host)
+        self.config, self.plain, self.signature = found
 
     def _made(self, backend: Backend, host: Host) -> Model:
         model = backend.model()

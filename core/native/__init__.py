@@ -7,7 +7,6 @@ try:
         dlpack,
         frames,
         gather,
-        mapping,
         strings,
         timer,
     )

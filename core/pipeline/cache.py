@@ -52,7 +52,7 @@ class Cached:
         content: Callable[[], str] = str,
     ):
         self._content = content
-        self._inner = inner
+        self.inner = inner
         self._cache = cache
         self._signature = signature
         self._statistics = statistics
@@ -61,11 +61,11 @@ class Cached:
 
     def __call__(self, request: InferenceRequest) -> Reply:
         if request.shared:  # the client may change the inputs before the model reads them
-            return self._inner(request)
+            return self.inner(request)
         try:
             content = self._content()
         except CoreError:  # a step of the ensemble does not serve; the inner handler reports that
-            return self._inner(request)
+            return self.inner(request)
         start_ns = self._clock_ns()
         lookup = _Lookup(self, request, start_ns)
         if sum(tensor.byte_size for tensor in request.inputs.values()) > LARGE_BYTES:
@@ -131,7 +131,7 @@ class Cached:
         if any(isinstance(output, DeviceOutput) for output in request.outputs):
             # The cache needs host memory. The responding thread copies, not the event loop.
             request.outputs = tuple(map(_also_on_host, request.outputs))
-        inner = self._inner(request)
+        inner = self.inner(request)
         outer = Reply(request)
 
         def arrived(item: InferenceResponse | CoreError | None, final: bool) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from core import plugins
 from core.backend import BatchRule, Model, ModelInstance
@@ -16,19 +17,18 @@ from core.config import ModelConfig, Signature
 from core.errors import CoreError
 from core.pipeline.admit import Admission
 from core.pipeline.answers.context import BatchDone, DeliveryContext
-from core.pipeline.batching.batcher import GroupingBatcher, SingleBatcher
+from core.pipeline.batching.batcher import Batcher, GroupingBatcher, SingleBatcher
 from core.pipeline.batching.group import group_key
 from core.pipeline.batching.order import PreserveOrder
-from core.pipeline.batching.queue import QueuedRequest
+from core.pipeline.batching.queue import QueuedRequest, RequestQueue
 from core.pipeline.batching.rule import rules_of
-from core.pipeline.batching.scheduler import Scheduler
-from core.pipeline.batching.settings import batch_limits, request_queue
+from core.pipeline.batching.settings import batch_limits, queue_settings
 from core.pipeline.cache import Cached
 from core.pipeline.endpoint import Handler, InFlightRequests, ModelEndpoint
 from core.pipeline.instances.change import Change
 from core.pipeline.instances.pool import Pool
 from core.pipeline.instances.runner import InstanceRunner
-from core.pipeline.instances.specs import instance_specs, match_specs
+from core.pipeline.instances.specs import instance_specs, match_specs, with_demands
 from core.pipeline.layers import Layer, Layered, layers_of
 from core.pipeline.sequence import SequenceScheduler
 from core.pipeline.services import ChainServices
@@ -95,14 +95,18 @@ class Chain:
         )
         self._pool = Pool(self._context, services.limiter)
         self._scheduler = self._new_scheduler(config)
+        self._made: dict[Callable[[Handler], Any], Any] = {}
         self.handlers = self._handlers(config)
         admission = Admission(signature, services.clock_ns)
         self.handler = ModelEndpoint(self._in_flight, admission, self.handlers[0])
 
     def _handlers(self, config: ModelConfig) -> list[Handler]:
-        """Return the handlers behind admission, the outermost first: each wraps the next one."""
+        """Return the handlers behind admission, the outermost first: each wraps the next one.
+
+        A second call, with another configuration, keeps those that exist: they have requests.
+        """
         cached = self._services.cache is not None and config.response_cache.enable
-        wrappers: list[tuple[bool, Callable[[Handler], Handler]]] = [
+        wrappers: list[tuple[bool, Callable[[Handler], Any]]] = [
             (bool(self._hooks.layers), self._with_layers),
             # Around the cache: an answer of the cache waits for those of earlier requests, as in Triton.
             (config.dynamic_batching.preserve_ordering, PreserveOrder),
@@ -111,7 +115,9 @@ class Chain:
         handlers: list[Handler] = [self._scheduler]
         for enabled, wrap in reversed(wrappers):
             if enabled:
-                handlers.insert(0, wrap(handlers[0]))
+                handler = self._made[wrap] = self._made.get(wrap) or wrap(handlers[0])
+                handler.inner = handlers[0]
+                handlers.insert(0, handler)
         return handlers
 
     def _with_layers(self, inner: Handler) -> Handler:
@@ -129,7 +135,7 @@ class Chain:
             lambda: self.content,
         )
 
-    def _new_scheduler(self, config: ModelConfig) -> Scheduler:
+    def _new_scheduler(self, config: ModelConfig) -> Batcher | SequenceScheduler:
         services = self._services
         key = group_key(self.signature) if self.signature.max_batch_size else None
         if config.HasField("sequence_batching"):
@@ -145,7 +151,7 @@ class Chain:
             )
         limits = batch_limits(config)
         return (SingleBatcher if limits.alone else GroupingBatcher)(
-            queue=request_queue(config),
+            queue=RequestQueue(*queue_settings(config)),
             limits=limits,
             statistics=self.statistics,
             loop=services.loop,
@@ -217,11 +223,7 @@ class Chain:
             else []
         )
         wanted = instance_specs(model.config, self._services.policies or HostPolicies({}))
-        serving = [
-            runner
-            for runner in self._pool.runners + self._pool.passive
-            if runner.broken is None and not runner.leaves
-        ]
+        serving = self._serving()
         indices, missing = match_specs([runner.spec for runner in serving], wanted)
         kept = [serving[index] for index in indices]
         opened = await self._pool.open(model, missing)
@@ -232,12 +234,38 @@ class Chain:
         except BaseException:
             await self._pool.discard(opened)
             raise
-        leaving = [
-            runner
-            for runner in self._pool.runners + self._pool.passive
-            if runner not in kept and not runner.leaves
-        ]
+        all_open = self._pool.runners + self._pool.passive
+        leaving = [each for each in all_open if each not in kept and not each.leaves]
         return Change(self._pool, self._scheduler, opened, kept, leaving)
+
+    def configure(self, old: ModelConfig, new: ModelConfig) -> None:
+        """Serve by another configuration. Requests that wait follow it at once; running batches go on.
+
+        old   the configuration until now. The new one may differ in response_cache, dynamic_batching, delays,
+              sizes and idle time of sequence_batching (neither comes or goes), and rate_limiter of groups
+        Raises CoreError(INVALID) for resources that the rate limiter refuses; then nothing has changed.
+        """
+        policies, runners = self._services.policies or HostPolicies({}), self._serving()
+        asked = (instance_specs(config, policies) for config in (old, new))
+        specs = dict(
+            zip(runners, with_demands([each.spec for each in runners], *asked), strict=True)
+        )
+        if self._services.limiter is not None:
+            self._services.limiter.change({each: spec.demand for each, spec in specs.items()})
+        for runner, spec in specs.items():
+            runner.spec = spec
+        self.handlers = self._handlers(new)
+        self.handler.lead_to(self.handlers[0])
+        if isinstance(self._scheduler, SequenceScheduler):
+            self._scheduler.configure(new)
+        else:
+            self._scheduler.configure(batch_limits(new), queue_settings(new))
+        self._scheduler.pump()
+
+    def _serving(self) -> list[InstanceRunner]:
+        """Return the runners of the instances that the configuration has, passive ones included."""
+        runners = self._pool.runners + self._pool.passive
+        return [each for each in runners if each.broken is None and not each.leaves]
 
     async def _warm_up(
         self, runner: InstanceRunner, batches: list[tuple[str, list[InferenceRequest]]]
@@ -254,12 +282,8 @@ class Chain:
             for waiting in batch:
                 async for answer in waiting.reply:
                     if isinstance(answer, CoreError):
-                        logger.warning(
-                            "warmup sample '%s' of instance '%s' failed: %s",
-                            name,
-                            runner.instance.name,
-                            answer.message,
-                        )
+                        text = "warmup sample '%s' of instance '%s' failed: %s"
+                        logger.warning(text, name, runner.instance.name, answer.message)
 
     async def drain(self) -> None:
         """Refuse new requests, and wait until all accepted requests have ended."""

@@ -79,6 +79,10 @@ class ModelEndpoint:
         self.signature = admission.signature
         self._in_flight = in_flight
         self._admission = admission
+        self.lead_to(inner)
+
+    def lead_to(self, inner: Handler) -> None:
+        """Give the requests from now on to another inner handler."""
         self._inner = inner
         self._compiled = inner if isinstance(inner, RequestHandler) else None
 

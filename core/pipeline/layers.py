@@ -41,7 +41,7 @@ class Layered:
     """
 
     def __init__(self, layers: Sequence[Layer], inner: Handler, in_flight: InFlightRequests):
-        self._inner = inner
+        self.inner = inner
         self._in_flight = in_flight
         outer: Handler = self._enter
         for layer in reversed(layers):
@@ -65,7 +65,7 @@ class Layered:
         """Count the request and call `inner`; uncount it on an error. The innermost layer calls this."""
         self._in_flight.enter()
         try:
-            return self._inner(request)
+            return self.inner(request)
         except BaseException:
             self._in_flight.leave()
             raise

@@ -122,6 +122,24 @@ def serve():
 
 
 @pytest.fixture
+def configure():
+    """Serve by other settings: `configure(chain, text)`; a field in it replaces that of before."""
+
+    def configured(chain, text):
+        given = configuration.parse_text(text, "test")
+        config = ModelConfig()
+        config.CopyFrom(chain.model.config)
+        for field, _ in given.ListFields():
+            config.ClearField(field.name)
+        config.MergeFrom(given)
+        configuration.normalise(config, {}, [])
+        old, chain.model.config = chain.model.config, config
+        chain.configure(old, config)
+
+    return configured
+
+
+@pytest.fixture
 async def prepare(monkeypatch):
     """Prepare another instance_group for a chain: `prepare(chain, *texts of groups)`, to be committed.
 

@@ -53,12 +53,13 @@ class Asked:
     cancelled_ns: float = float("inf")
 
 
-def predict(script, rules, duration_ns):
+def predict(script, rules, duration_ns, changes=()):
     """The executions as (time, numbers), and what each client hears: number → (what, time).
 
     duration_ns   of an execution, a function of its numbers
+    changes       (time, the rules from then on), in the order of time
     """
-    executions, heard = [], {}
+    executions, heard, changes = [], {}, list(changes)
     coming, line = sorted(script, key=lambda asked: asked.at_ns), []
     now = idle_ns = 0
 
@@ -69,9 +70,12 @@ def predict(script, rules, duration_ns):
 
     while coming or line:
         moments = [asked.at_ns for asked in coming[:1]] + [idle_ns]
+        moments += [at_ns for at_ns, _ in changes[:1]]
         for asked in line:
             moments += [asked.cancelled_ns, rules.expiry_ns(asked), asked.at_ns + rules.delay_ns]
         now = min(moment for moment in moments if moment > now)
+        if changes and changes[0][0] == now:
+            rules = changes.pop(0)[1]
         for asked in list(line):
             if asked.cancelled_ns <= now:
                 leaves(asked, CANCELLED, now)

@@ -6,6 +6,7 @@ each client gets its response. All predictions must hold.
 
 import asyncio
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -80,9 +81,14 @@ def a_script(seed, rules, begin_ns):
     return script
 
 
-async def play(script, chain):
-    """Run the script; return the events of each client: number → list of (item, time)."""
+async def play(script, chain, changes=()):
+    """Run the script; return the events of each client: number → list of (item, time).
+
+    changes   (time, function to call then)
+    """
     loop = asyncio.get_running_loop()
+    for at_ns, change in changes:
+        loop.call_at(at_ns / 1e9, change)
     heard = {asked.number: [] for asked in script}
     for asked in script:
         await asyncio.sleep(asked.at_ns / 1e9 - loop.time())
@@ -125,9 +131,9 @@ def what(item, asked, batch):
     }[item.kind, item.message]
 
 
-def compare(script, rules, executed, heard):
+def compare(script, rules, executed, heard, changes=()):
     """Whether what has happened is what had to, for each request and in the order of time."""
-    executions, expected = predict(script, rules, duration_ns)
+    executions, expected = predict(script, rules, duration_ns, changes)
     for (at_ns, batch), (expected_ns, expected_batch) in zip(executed, executions, strict=False):
         assert batch == expected_batch, f"at {at_ns - script[0].at_ns} ns"
         assert abs(at_ns - expected_ns) < NEAR_NS, batch
@@ -215,3 +221,58 @@ async def test_batches_and_refusals_are_those_of_the_slow_model(serve, case, see
     assert chain.pending == chain.in_flight == 0
     assert words.count(EXECUTED) > REQUESTS // 4  # otherwise the simulation tests too little
     assert words.count(CANCELLED) > REQUESTS // 200
+
+
+# Requests that are delayed have no timeout of their own: late at the same moment, they keep their order.
+LIVE = [
+    *(CASES[each] for each in ("batches", "a delay", "preferred sizes", "refused when late")),
+    CASES["preferred sizes and a delay"],
+    CASES["refused when late, and in a hurry"],
+    (
+        "dynamic_batching { %s }" % (PATIENCE % "timeout_action: DELAY"),
+        Rules(policies={0: Policy(2_000_000, delays=True)}),
+    ),
+    (
+        f"dynamic_batching {{ {LEVELS.replace('allow_timeout_override: true', '')} }}",
+        Rules(
+            delay_ns=1_000_000,
+            policies={
+                1: Policy(timeout_ns=3_000_000),
+                2: Policy(size=20),
+                3: Policy(timeout_ns=3_000_000, delays=True),
+            },
+            default_level=2,
+        ),
+    ),
+    (
+        "dynamic_batching { priority_levels: 2 default_priority_level: 1 }",
+        Rules(policies={1: Policy(), 2: Policy()}, default_level=1),
+    ),
+]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_thousand_live_changes_lose_no_request_and_hold_for_those_that_wait(
+    serve, configure, seed
+):
+    chain = await serve(Echo, LIVE[0][0])
+    chance = random.Random(seed)
+    script = a_script(seed, LIVE[-2][1], asyncio.get_running_loop().time_ns())
+    gaps = [(one.at_ns, two.at_ns) for one, two in pairwise(script)]
+    wide = [gap for gap in gaps if gap[1] - gap[0] > 4 * NEAR_NS]
+    moments = sorted((one + two) // 2 for one, two in chance.sample(wide, 1000))
+    chosen = [chance.choice(LIVE) for _ in moments]
+
+    heard = await play(
+        script,
+        chain,
+        [
+            (at_ns, lambda text=text: configure(chain, text))
+            for at_ns, (text, _) in zip(moments, chosen, strict=True)
+        ],
+    )
+
+    changes = [(at_ns, rules) for at_ns, (_, rules) in zip(moments, chosen, strict=True)]
+    words = compare(script, LIVE[0][1], chain.recorder.batches, heard, changes)
+    assert chain.pending == chain.in_flight == 0
+    assert min(map(words.count, (EXECUTED, CANCELLED, EXPIRED, FULL))) > 10

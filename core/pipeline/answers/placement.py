@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from core.errors import internal
-from core.native.mapping import Mapping
 from core.output_memory import DevicePlace, too_small
 from core.tensor import Tensor
 
@@ -16,7 +15,8 @@ from core.tensor import Tensor
 def place(tensor: Tensor, memory: memoryview | DevicePlace) -> None:
     """Copy the wire bytes of `tensor` to the beginning of `memory`. Bytes behind them keep their value.
 
-    memory   writable and flat, or a DevicePlace; the tensor may be a view of it
+    memory   writable and flat, or a DevicePlace; the tensor may be a view of it. Its owner may have `lost`:
+             whether the memory has been removed
     Thread-safe; large copies run without the GIL. Raise CoreError(INTERNAL) if the memory is too small, or is
     removed during the copy.
     """
@@ -32,7 +32,7 @@ def place(tensor: Tensor, memory: memoryview | DevicePlace) -> None:
         if target.__array_interface__["data"][0] != source.__array_interface__["data"][0]:
             # numpy and not `gather`, because numpy handles an overlap of source and target.
             np.copyto(target, source)
-    if isinstance(memory.obj, Mapping) and memory.obj.lost:
+    if getattr(memory.obj, "lost", False):
         raise internal(
             f"output '{tensor.name}' cannot be written: its shared memory was made smaller by its owner, or "
             "the system had no memory left for it"

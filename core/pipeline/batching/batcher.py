@@ -20,7 +20,12 @@ from core.errors import CoreError, DeadlineExceeded, cancelled, unavailable
 from core.pipeline.admit import request_label
 from core.pipeline.batching.estimate import WaitEstimate
 from core.pipeline.batching.group import GroupKey
-from core.pipeline.batching.queue import QueuedRequest, RequestQueue, new_queued_request
+from core.pipeline.batching.queue import (
+    QueuedRequest,
+    QueueSettings,
+    RequestQueue,
+    new_queued_request,
+)
 from core.pipeline.batching.scheduler import Scheduler
 from core.pipeline.instances.pool import Pool
 from core.request import InferenceRequest
@@ -135,6 +140,11 @@ class Batcher(Scheduler):
     def pending_by_priority(self) -> dict[int, int]:
         """Return priority level → number of requests that wait; {} without priorities."""
         return self._queue.by_level()
+
+    def configure(self, limits: BatchLimits, queue: QueueSettings) -> None:
+        """Take other limits, with the same `alone`, and queue policies. Call `pump` next."""
+        self._limits = limits
+        self._queue.configure(*queue)
 
     def _push(self, waiting: QueuedRequest) -> None:
         """Queue a request. Raise CoreError(UNAVAILABLE) if the queue is full, or as `_refuse_late` does."""

@@ -17,12 +17,12 @@ class PreserveOrder:
     """
 
     def __init__(self, inner: Handler):
-        self._inner = inner
+        self.inner = inner
         self._replies: deque[_OrderedReply] = deque()
         self._sending = False
 
     def __call__(self, request: InferenceRequest) -> Reply:
-        inner = self._inner(request)
+        inner = self.inner(request)
         ordered = _OrderedReply(Reply(request))
         self._replies.append(ordered)
         inner.listen(lambda item, final: self._received(ordered, item, final))

@@ -4,6 +4,9 @@ from core.request cimport InferenceRequest
 from core.response cimport Reply
 
 
+cdef long long _PUT_BACK
+
+
 @cython.final
 cdef class QueuedRequest:
     cdef public InferenceRequest request
@@ -40,6 +43,8 @@ cdef class RequestQueue:
     cpdef bint waits(self)
     cpdef push(self, QueuedRequest waiting)
     cpdef put_back(self, QueuedRequest waiting)
+    @cython.locals(request=InferenceRequest)
+    cdef _enter(self, QueuedRequest waiting, int level)
     cpdef bint remove(self, QueuedRequest waiting)
     cpdef take(self, list chosen)
     @cython.locals(waiting=QueuedRequest, whole=cython.bint)

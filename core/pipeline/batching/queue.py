@@ -7,6 +7,7 @@ Source of the rules: ModelQueuePolicy in Triton's model_config.proto, as its sch
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from core.errors import unavailable
 from core.request import InferenceRequest
 from core.response import Reply
 from core.tensor import Tensor
+
+_PUT_BACK = -1
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,17 @@ class QueuePolicy:
     size: int = 0
 
 
+QueueSettings = tuple[QueuePolicy, int, int, dict[int, QueuePolicy]]
+"""The arguments of RequestQueue."""
+
+
 @cython.freelist(32)
 @cython.cclass
 class QueuedRequest:
     """One request in the queue, with its reply.
 
     key         requests of one batch have equal keys
-    expiry_ns   time at which its timeout passes; 0 for never
+    expiry_ns   time at which its timeout passes; 0 for never, _PUT_BACK for never under any policy
     counts      False for a row that only fills a batch and has no client
     ended       called after the final item; or None
     keep        called with the tensors of a response, to take the states of a sequence out; or None
@@ -93,18 +100,37 @@ class RequestQueue:
         default_level: int = 0,
         level_policies: dict[int, QueuePolicy] | None = None,
     ):
+        self._waiting: dict[int, deque[QueuedRequest]] = {}
+        self._delayed: dict[int, deque[QueuedRequest]] = {}
+        self.configure(policy, levels, default_level, level_policies)
+
+    def configure(
+        self,
+        policy: QueuePolicy = QueuePolicy(),
+        levels: int = 0,
+        default_level: int = 0,
+        level_policies: dict[int, QueuePolicy] | None = None,
+    ) -> None:
+        """Take other levels and policies. The requests that wait stay, by level and in their order.
+
+        Timeouts count from arrival, and delayed requests are on time again if the new policy says so. More
+        requests may wait then than the new policy accepts.
+        """
+        lines = [*self._waiting.values(), *self._delayed.values()]
         self._levels = range(1, levels + 1) if levels else range(0, 1)
         self._default_level = default_level if levels else 0
         given = level_policies or {}
         self._policies = {level: given.get(level, policy) for level in self._levels}
-        self._waiting: dict[int, deque[QueuedRequest]] = {level: deque() for level in self._levels}
-        self._delayed: dict[int, deque[QueuedRequest]] = {level: deque() for level in self._levels}
+        self._waiting = {level: deque() for level in self._levels}
+        self._delayed = {level: deque() for level in self._levels}
         self._counts = dict.fromkeys(self._levels, 0)
         self._count = 0
         self.timed = any(policy.timeout_us for policy in self._policies.values())
         # Most queues have one level without limits. They use `_line` only.
         self._simple = not levels and self._policies[0] == QueuePolicy()
         self._line: deque[QueuedRequest] = self._waiting[0] if self._simple else deque()
+        for waiting in heapq.merge(*lines, key=_arrival_ns):  # each line keeps its order
+            self._enter(waiting, self._level(waiting.request))
 
     def __len__(self) -> int:
         return self._count
@@ -138,19 +164,11 @@ class RequestQueue:
             self._line.append(waiting)
             self._count += 1
             return
-        request = waiting.request
-        level = self._level(request)
+        level = self._level(waiting.request)
         policy = self._policies[level]
         if policy.size and self._counts[level] >= policy.size:
             raise unavailable("Exceeds maximum queue size")
-        timeout_us = policy.timeout_us
-        if policy.may_override and 0 < request.timeout_us < timeout_us:
-            timeout_us = request.timeout_us
-        waiting.level = level
-        waiting.expiry_ns = request.arrival_ns + timeout_us * 1000 if timeout_us else 0
-        self._waiting[level].append(waiting)
-        self._counts[level] += 1
-        self._count += 1
+        self._enter(waiting, level)
 
     def put_back(self, waiting: QueuedRequest) -> None:
         """Add a taken request again that asks for another execution.
@@ -158,10 +176,21 @@ class RequestQueue:
         It is never refused and never expires.
         """
         waiting.taken = False
-        waiting.expiry_ns = 0
-        self._waiting[waiting.level].append(waiting)
+        waiting.expiry_ns = _PUT_BACK
+        self._enter(waiting, self._level(waiting.request))
+
+    def _enter(self, waiting: QueuedRequest, level: int) -> None:
+        """Add a request at the end of a level, by the policy of the level."""
+        policy, request = self._policies[level], waiting.request
+        timeout_us = policy.timeout_us
+        if policy.may_override and 0 < request.timeout_us < timeout_us:
+            timeout_us = request.timeout_us
+        waiting.level = level
+        if waiting.expiry_ns != _PUT_BACK:
+            waiting.expiry_ns = request.arrival_ns + timeout_us * 1000 if timeout_us else 0
+        self._waiting[level].append(waiting)
         if not self._simple:
-            self._counts[waiting.level] += 1
+            self._counts[level] += 1
         self._count += 1
 
     def remove(self, waiting: QueuedRequest) -> bool:
@@ -229,9 +258,9 @@ class RequestQueue:
                 continue
             for waiting in self._waiting[level]:
                 expiry_ns = waiting.expiry_ns
-                if expiry_ns and (not next_ns or expiry_ns < next_ns):
+                if expiry_ns > 0 and (not next_ns or expiry_ns < next_ns):
                     next_ns = expiry_ns
-                if expiry_ns and not policy.may_override:
+                if expiry_ns > 0 and not policy.may_override:
                     break
         return next_ns
 
@@ -246,7 +275,7 @@ class RequestQueue:
         if not policy.timeout_us:
             return found
         for waiting in self._waiting[level]:
-            if not waiting.expiry_ns:  # it was put back
+            if waiting.expiry_ns == _PUT_BACK:
                 continue
             if waiting.expiry_ns <= now_ns:
                 found.append(waiting)
@@ -274,3 +303,7 @@ class RequestQueue:
         if not self._simple:
             self._counts[waiting.level] -= 1
         self._count -= 1
+
+
+def _arrival_ns(waiting: QueuedRequest) -> int:
+    return waiting.request.arrival_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.config import ModelConfig
 from core.config.messages import ModelQueuePolicy
 from core.pipeline.batching.batcher import BatchLimits
-from core.pipeline.batching.queue import QueuePolicy, RequestQueue
+from core.pipeline.batching.queue import QueuePolicy, QueueSettings
 
 
 def batch_limits(config: ModelConfig) -> BatchLimits:
@@ -21,12 +21,10 @@ def batch_limits(config: ModelConfig) -> BatchLimits:
     )
 
 
-def request_queue(config: ModelConfig) -> RequestQueue:
-    """Return the queue that dynamic_batching describes. Without it the queue is unbounded."""
-    if not config.HasField("dynamic_batching"):
-        return RequestQueue()
+def queue_settings(config: ModelConfig) -> QueueSettings:
+    """Return the arguments of RequestQueue by dynamic_batching. Without it the queue is unbounded."""
     batching = config.dynamic_batching
-    return RequestQueue(
+    return (
         _policy(batching.default_queue_policy),
         batching.priority_levels,
         batching.default_priority_level,

@@ -79,17 +79,26 @@ class EnsembleChain:
         inner: Handler = self._run
         if signature.decoupled and self.statistics.first_response is not None:
             inner = FirstResponses(inner, self.statistics.first_response, clock_ns)
-        if services.cache is not None and config.response_cache.enable:
-            inner = Cached(
-                inner,
-                services.cache,
-                signature,
-                self.statistics,
-                self._in_flight.leave,
-                clock_ns,
-                models.content,
-            )
-        self.handler = ModelEndpoint(self._in_flight, Admission(signature, clock_ns), inner)
+        self._uncached, self._cache = inner, services.cache
+        admission = Admission(signature, clock_ns)
+        self.handler = ModelEndpoint(self._in_flight, admission, self._outer(config))
+
+    def _outer(self, config: ModelConfig) -> Handler:
+        if self._cache is None or not config.response_cache.enable:
+            return self._uncached
+        return Cached(
+            self._uncached,
+            self._cache,
+            self.signature,
+            self.statistics,
+            self._in_flight.leave,
+            self._clock_ns,
+            self._models.content,
+        )
+
+    def configure(self, old: ModelConfig, new: ModelConfig) -> None:
+        """Serve by another configuration, which differs in its response_cache only."""
+        self.handler.lead_to(self._outer(new))
 
     @property
     def in_flight(self) -> int:

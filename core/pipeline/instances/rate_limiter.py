@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.config.messages import ModelInstanceGroup
-from core.errors import invalid
+from core.errors import CoreError, invalid
 
 GLOBAL = -1  # instead of a device: all devices share the resource
 
@@ -36,13 +36,17 @@ class ResourceDemand:
 
 @dataclass(eq=False, slots=True)
 class LimitedInstance:
-    """State of one registered instance. Only RateLimiter writes it; see `RateLimiter.register`."""
+    """State of one registered instance. Only RateLimiter writes it; see `RateLimiter.register`.
+
+    held   the demand of the last execution that was granted
+    """
 
     runner: Any
     demand: ResourceDemand
     order: int
     wake: Callable[[], None]
     is_idle: Callable[[Any], bool]
+    held: ResourceDemand
     executions: int = 0
     staged: bool = False
     granted: bool = False
@@ -58,7 +62,7 @@ class RateLimiter:
     given   --rate-limit-resource: name → device (GLOBAL for all) → count. If it is empty, each resource has
             as many units as the largest demand for it. If not, a resource that it does not name has none
 
-    Invariant: the granted instances never demand more units of a resource than it has.
+    Invariant: the granted instances never hold more units of a resource than it had when they were granted.
     Not thread-safe: call from the event loop only.
     """
 
@@ -85,14 +89,47 @@ class RateLimiter:
         Raise CoreError(INVALID) if `demand` has more units than a resource has, or if it has a resource per
         device that another instance demands for all devices together, or the reverse.
         """
+        self._add(demand)
+        limited = LimitedInstance(runner, demand, next(self._orders), wake, is_idle, demand)
+        self._limited[runner] = limited
+        return limited
+
+    def change(self, demands: Mapping[Any, ResourceDemand]) -> None:
+        """Give registered instances other demands. What executes holds what it was granted until it ends.
+
+        demands   runner → its demand; runners that are not registered are left out
+        Raise what `register` raises; then nothing has changed.
+        """
+        changed = [
+            (self._limited[each], demands[each]) for each in demands if each in self._limited
+        ]
+        for limited, _ in changed:
+            self._subtract(limited.demand)
+        added: list[ResourceDemand] = []
+        try:
+            for _, demand in changed:
+                self._add(demand)
+                added.append(demand)
+        except CoreError:
+            for demand in added:
+                self._subtract(demand)
+            for limited, _ in changed:
+                self._add(limited.demand)
+            raise
+        for limited, demand in changed:
+            limited.demand = demand
+        self.grant()
+
+    def _add(self, demand: ResourceDemand) -> None:
         for key, count in demand.resources.items():
             self._check_kind(key, demand)
             self._check_count(key, count, demand)
         for key, count in demand.resources.items():
             self._largest.setdefault(key, []).append(count)
-        limited = LimitedInstance(runner, demand, next(self._orders), wake, is_idle)
-        self._limited[runner] = limited
-        return limited
+
+    def _subtract(self, demand: ResourceDemand) -> None:
+        for key, count in demand.resources.items():
+            self._largest[key].remove(count)
 
     def _check_kind(self, key: Key, demand: ResourceDemand) -> None:
         name, device = key
@@ -122,8 +159,7 @@ class RateLimiter:
             limited.staged = False
         if limited.granted:
             self._free(limited)
-        for key, count in limited.demand.resources.items():
-            self._largest[key].remove(count)
+        self._subtract(limited.demand)
         self.grant()
 
     def acquire(self, runner: Any) -> bool:
@@ -167,7 +203,7 @@ class RateLimiter:
         self._staged.sort(key=lambda limited: limited.rank)
         while self._staged and self._fits(self._staged[0].demand):
             limited = self._staged.pop(0)
-            limited.staged, limited.granted = False, True
+            limited.staged, limited.granted, limited.held = False, True, limited.demand
             for key, count in limited.demand.resources.items():
                 self._used[key] = self._used.get(key, 0) + count
             if limited is not asking:
@@ -185,7 +221,7 @@ class RateLimiter:
 
     def _free(self, limited: LimitedInstance) -> None:
         limited.granted = False
-        for key, count in limited.demand.resources.items():
+        for key, count in limited.held.resources.items():
             self._used[key] -= count
 
     def _available(self, key: Key) -> int:

@@ -7,7 +7,7 @@ instance; equality ignores names, as in Triton.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from core.backend import Device, Model, ModelInstance
 from core.config import ModelConfig
@@ -87,6 +87,22 @@ def match_specs(
                     opened.remove(asked)
                     break
     return sorted(kept), opened
+
+
+def with_demands(
+    specs: Sequence[InstanceSpec], old: Sequence[InstanceSpec], new: Sequence[InstanceSpec]
+) -> list[InstanceSpec]:
+    """Return `specs` of a configuration with the demands of another one, which differs in demands only.
+
+    old, new   all specs of the two configurations; `specs` are some of `old`, and may have other names
+    """
+    pairs = list(zip(old, new, strict=True))
+    found = []
+    for spec in specs:
+        pair = min(pairs, key=lambda each: (each[0] != spec, each[0].name != spec.name))
+        pairs.remove(pair)
+        found.append(replace(spec, demand=pair[1].demand))
+    return found
 
 
 def _default_policy(device: Device) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from core.config import ModelConfig
 from core.config.states import zeros
 from core.pipeline.batching.queue import QueuedRequest
 from core.pipeline.instances.runner import InstanceRunner
@@ -22,24 +23,26 @@ class DirectSlots(InstanceSlots):
 
     Invariant: the request of slot i is row i of the batch; zeros fill the rows of slots without a request.
 
-    delay_ns      longest wait for more requests
-    utilization   fraction of the slots that is enough to start at once
-    controls      (request, ready): sets the control tensors; here for rows without a request
+    controls   (request, ready): sets the control tensors; here for rows without a request
     """
 
     def __init__(
         self,
         runner: InstanceRunner,
-        count: int,
-        delay_ns: int,
-        utilization: float,
+        config: ModelConfig,
         controls: Callable[[InferenceRequest, bool], None],
         states: States | None,
     ):
-        super().__init__(runner, count, states)
-        self._delay_ns = delay_ns
-        self._least = max(1, math.ceil(utilization * count))
+        super().__init__(runner, max(1, config.max_batch_size), states)
         self._controls = controls
+        self.configure(config)
+
+    def configure(self, config: ModelConfig) -> None:
+        direct = config.sequence_batching.direct
+        self._delay_ns = direct.max_queue_delay_microseconds * 1000
+        # So many requests start at once.
+        least = math.ceil(direct.minimum_slot_utilization * len(self.sequences))
+        self._least = max(1, least)
 
     def next_batch(self, now_ns: int) -> tuple[list[QueuedRequest], int]:
         ready = self.ready()

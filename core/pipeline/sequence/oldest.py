@@ -5,6 +5,7 @@ Source of the rules: ModelSequenceBatching.StrategyOldest in Triton's model_conf
 
 from __future__ import annotations
 
+from core.config import ModelConfig
 from core.pipeline.batching.batcher import BatchLimits, choose
 from core.pipeline.batching.queue import QueuedRequest
 from core.pipeline.instances.runner import InstanceRunner
@@ -15,11 +16,19 @@ from core.pipeline.sequence.states import States
 class OldestSlots(InstanceSlots):
     """Slots of an instance with the oldest strategy. A slot is no row; it only counts a candidate."""
 
-    def __init__(
-        self, runner: InstanceRunner, count: int, limits: BatchLimits, states: States | None
-    ):
-        super().__init__(runner, count, states)
-        self._limits = limits
+    def __init__(self, runner: InstanceRunner, config: ModelConfig, states: States | None):
+        most = config.sequence_batching.oldest.max_candidate_sequences
+        super().__init__(runner, max(1, most), states)
+        self.configure(config)
+
+    def configure(self, config: ModelConfig) -> None:
+        oldest = config.sequence_batching.oldest
+        self._limits = BatchLimits(
+            most_rows=max(1, config.max_batch_size),
+            preferred=tuple(oldest.preferred_batch_size),
+            delay_ns=oldest.max_queue_delay_microseconds * 1000,
+            alone=not config.max_batch_size,
+        )
 
     def next_batch(self, now_ns: int) -> tuple[list[QueuedRequest], int]:
         heads = sorted(self.ready(), key=lambda s: s.waiting[0].request.arrival_ns)

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, cancelled, invalid, unavailable
 from core.pipeline.admit import request_label
-from core.pipeline.batching.batcher import BatchLimits
 from core.pipeline.batching.queue import QueuedRequest
 from core.pipeline.batching.scheduler import Scheduler
 from core.pipeline.instances.pool import Pool
@@ -55,7 +54,6 @@ class SequenceScheduler(Scheduler):
         )
         self._config = config
         self._name = config.name
-        self._idle_ns = config.sequence_batching.max_sequence_idle_microseconds * 1000
         self._iterative = config.sequence_batching.iterative_sequence
         self._generated_ids = itertools.count(1)
         self._controls = control_writer(config)
@@ -67,7 +65,15 @@ class SequenceScheduler(Scheduler):
         self._backlog: deque[Sequence] = deque()
         self._pending = 0
         self._closing = False  # whether sequences that wait for requests end
+        self.configure(config)
+
+    def configure(self, config: ModelConfig) -> None:
+        """Take the delays and sizes of a configuration; sequences keep their slots. Call `pump` next."""
+        self._config = config
+        self._idle_ns = config.sequence_batching.max_sequence_idle_microseconds * 1000
         self._idle_check_ns = 0  # no sequence is idle for too long before this time
+        for slots in self._slots:
+            slots.configure(config)
 
     @property
     def pending(self) -> int:
@@ -270,14 +276,10 @@ class SequenceScheduler(Scheduler):
             error = unavailable(f"the instance of the sequence is gone: {slots.runner.broken}")
             for sequence in slots.sequences:
                 if sequence is not None:
-                    self._end(sequence)
+                    if self._sequences.get(sequence.id) is sequence:
+                        del self._sequences[sequence.id]
+                    self._abandon(sequence)
                     self._refuse_all(sequence, error)
-
-    def _end(self, sequence: Sequence) -> None:
-        """End a sequence: it accepts no more requests and leaves its slot."""
-        if self._sequences.get(sequence.id) is sequence:
-            del self._sequences[sequence.id]
-        self._abandon(sequence)
 
     def _cancelled(self, sequence: Sequence, waiting: QueuedRequest) -> None:
         if waiting.taken:
@@ -322,23 +324,6 @@ def new_slots(
     states: States | None,
 ) -> InstanceSlots:
     """Return the slots of an instance, of the strategy that the configuration names."""
-    batching = config.sequence_batching
-    rows = max(1, config.max_batch_size)
-    if batching.HasField("oldest"):
-        oldest = batching.oldest
-        limits = BatchLimits(
-            most_rows=rows,
-            preferred=tuple(oldest.preferred_batch_size),
-            delay_ns=oldest.max_queue_delay_microseconds * 1000,
-            alone=not config.max_batch_size,
-        )
-        return OldestSlots(runner, max(1, oldest.max_candidate_sequences), limits, states)
-    direct = batching.direct
-    return DirectSlots(
-        runner,
-        rows,
-        direct.max_queue_delay_microseconds * 1000,
-        direct.minimum_slot_utilization,
-        controls,
-        states,
-    )
+    if config.sequence_batching.HasField("oldest"):
+        return OldestSlots(runner, config, states)
+    return DirectSlots(runner, config, controls, states)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 
+from core.config import ModelConfig
 from core.pipeline.batching.queue import QueuedRequest
 from core.pipeline.instances.runner import InstanceRunner
 from core.pipeline.sequence.states import States
@@ -60,6 +61,10 @@ class InstanceSlots:
         # The sequences with a slot and a waiting request, in the order in which they became ready.
         self._with_requests: dict[Sequence, None] = {}
         self._states = states
+
+    def configure(self, config: ModelConfig) -> None:
+        """Take the delays and the batch sizes of a configuration."""
+        raise NotImplementedError
 
     @property
     def has_work(self) -> bool:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from core import dtypes
 from core.dtypes import DataType
 from core.errors import CoreError, internal, invalid, unsupported
-from core.native.mapping import Mapping
 from core.system import platform
 from core.tensor import Buffer
+from frontends.shared.native.mapping import Mapping
 
 try:
     import fcntl

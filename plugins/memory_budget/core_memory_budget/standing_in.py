@@ -120,7 +120,8 @@ class StandIns:
         key = version.key
         found = ModelVersion(version.source, version.version)
         found.state, found.reason = "UNAVAILABLE", version.reason
-        found.config, found.signature = version.config, version.signature
+        found.config, found.plain = version.config, version.plain
+        found.signature = version.signature
         found.load_seconds = version.load_seconds
         chain = OutChain(
             found, self._loop, lambda request: self._take(key, request), lambda: self._served(key)

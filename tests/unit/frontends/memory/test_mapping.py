@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from core.errors import CoreError, Kind
-from core.native.mapping import Mapping
 from core.pipeline.answers.placement import place
 from core.tensor import Tensor
+from frontends.shared.native.mapping import Mapping
 
 PAGE = 4096
 
@@ -113,7 +113,7 @@ def test_an_output_that_meets_the_hole_fails(regions, client):
 
 OTHER_FAULT = """
 import faulthandler, mmap, os, sys
-from core.native.mapping import Mapping
+from frontends.shared.native.mapping import Mapping
 if sys.argv[1] == "dump":
     faulthandler.enable()
 file = os.memfd_create("x")

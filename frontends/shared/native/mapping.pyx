@@ -17,7 +17,7 @@ cdef extern from "<atomic>" nogil:
     cppclass Flag "std::atomic<bool>":
         truth load()
 
-cdef extern from "mapping.hpp" namespace "core_memory" nogil:
+cdef extern from "mapping.hpp" namespace "client_memory" nogil:
     cppclass Range:
         Flag lost
     Range* keep(void* data, size_t size)

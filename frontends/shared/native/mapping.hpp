@@ -19,7 +19,7 @@
 #include <mutex>
 #include <new>
 
-namespace core_memory {
+namespace client_memory {
 
 // Addresses of one mapping, and whether pages of it were lost. Invariants:
 //   1. `turn` is odd while begin and end are written; readers check it before and after.
@@ -141,4 +141,4 @@ inline void release(Range* range) noexcept {
   range->set(0, 0);
 }
 
-}  // namespace core_memory
+}  // namespace client_memory

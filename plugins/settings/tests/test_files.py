@@ -1,0 +1,131 @@
+"""Settings in files: written after a change, read at the next load."""
+
+import json
+
+import pytest
+
+from .conftest import BATCHING, CONFIG, area, delay
+
+BESIDE = "configs/settings.json"
+
+
+def stored(path):
+    return json.loads(path.read_text())
+
+
+async def test_a_change_is_written_beside_the_configuration_and_read_by_the_next_server(
+    models, serve
+):
+    models.write()
+    server = await serve(settings_write=True)
+    path = models.path / "m" / BESIDE
+
+    found = await area(server).set("m", delay(7))
+
+    assert found["written"] == str(path)
+    assert stored(path)["settings"] == delay(7)
+    assert path.stat().st_mode & 0o777 == 0o644
+
+    plain = await serve()
+    assert area(plain).get("m")["number"] == 0
+    other = await serve(settings_read=True)
+    found = area(other).get("m")
+    assert (found["number"], found["settings"]) == (1, delay(7))
+    assert found["history"] == area(server).get("m")["history"]
+    assert other.models.config("m").dynamic_batching.max_queue_delay_microseconds == 7
+    assert (await area(other).set("m", delay(8)))["number"] == 2
+
+
+async def test_a_written_file_is_no_reason_to_load_again(models, serve):
+    models.write()
+    server = await serve(settings_write=True, model_control_mode="poll", load_model=[])
+    before = server.models.endpoint("m")
+
+    await area(server).set("m", delay(7))
+    await server.control.repository.poll()
+
+    assert server.models.endpoint("m") is before
+
+
+async def test_files_in_a_folder_of_their_own(models, serve, tmp_path):
+    models.write()
+    folder = tmp_path / "settings"
+    folder.mkdir()
+    server = await serve(settings_write=True, settings_folder=str(folder))
+
+    await area(server).set("m", delay(7))
+    await area(server).set("m", delay(8))
+
+    assert [each.name for each in folder.iterdir()] == ["m.json"]
+    assert stored(folder / "m.json")["number"] == 2
+    assert not (models.path / "m" / "configs").exists()
+
+
+async def test_a_file_that_a_person_writes(models, serve):
+    models.write()
+    server = await serve(settings_read=True)
+    path = models.path / "m" / BESIDE
+    path.parent.mkdir()
+    path.write_text(json.dumps({"settings": delay(9)}))
+    assert area(server).get("m")["number"] == 0  # no load since
+
+    models.write(config=CONFIG + BATCHING + 'parameters { key: "a" }')
+    await server.control.repository.load("m", {})
+
+    found = area(server).get("m")
+    assert (found["number"], found["settings"]) == (1, delay(9))
+    assert (found["history"][0]["operation"], found["history"][0]["caller"]) == ("read", "the file")
+
+    await area(server).set("m", delay(10))  # not written: the file is known, and older
+    models.write(config=CONFIG + BATCHING + 'parameters { key: "b" }')
+    await server.control.repository.load("m", {})
+    assert area(server).get("m")["settings"] == delay(10)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{", "is not JSON"),
+        ("[]", 'expected an object with "settings"'),
+        ('{"settings": {"x": 1}}', 'has no field "x"'),
+        ('{"settings": {}, "number": "a"}', "number is 'a', expected a whole number from 0"),
+        ('{"settings": {}, "history": [1]}', "history is no list of objects"),
+    ],
+)
+async def test_a_wrong_file_fails_the_load(models, serve, text, error):
+    models.write()
+    path = models.path / "m" / BESIDE
+    path.parent.mkdir()
+    path.write_text(text)
+
+    server = await serve(settings_read=True)
+
+    (entry,) = server.manager.index()
+    assert entry["state"] == "UNAVAILABLE"
+    assert f"live settings {path}" in entry["reason"] and error in entry["reason"]
+
+
+async def test_a_file_that_cannot_be_written_is_said_and_the_change_holds(models, serve, caplog):
+    models.write()
+    (models.path / "m" / "configs").write_text("a file, no folder")
+    server = await serve(settings_write=True)
+
+    found = await area(server).set("m", delay(7))
+
+    assert "cannot be written: " in found["not_written"]
+    assert found["not_written"] in caplog.text
+    assert found["number"] == 1
+
+
+async def test_a_folder_needs_a_use(models, serve, tmp_path):
+    from core_settings.options import SettingsOptions
+
+    from core.errors import CoreError
+    from core.options import Options
+
+    options = Options.defaults()
+    with pytest.raises(CoreError, match="is no folder"):
+        SettingsOptions(settings_folder=str(tmp_path / "no")).check(options)
+    with pytest.raises(CoreError, match="needs --settings-write"):
+        SettingsOptions(settings_folder=str(tmp_path)).check(options)
+    SettingsOptions(settings_folder=str(tmp_path), settings_read=True).check(options)
