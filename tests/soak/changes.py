@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import ssl
@@ -32,6 +33,8 @@ SEEN_S = 30.0  # until new connections get a new certificate
 RENEWS = any(
     flag.name == "reload-secs" for flag in plugins.flags().rows
 )  # whether the server looks at the files again
+
+_KILLED = re.compile(r"Stub process .plus_\d+_\d+. is not healthy")
 
 
 class Changes:
@@ -198,13 +201,25 @@ class Changes:
         shutil.move(part, self._server.models / model / path)
 
     async def _load(self, model: str, parameters: dict[str, str] | None = None) -> None:
-        await self._ask(f"/v2/repository/models/{model}/load", {"parameters": parameters or {}})
+        """Load a model; again if `kill_a_worker` has meanwhile killed a process of the new version."""
+        path, body = f"/v2/repository/models/{model}/load", {"parameters": parameters or {}}
+        while True:
+            kills = self.done["kill a worker"]
+            refusal = await self._refusal(path, body)
+            if kills == self.done["kill a worker"] or not _KILLED.search(refusal):
+                break
+        if refusal:
+            self.failed.append(refusal)
         self.done[f"load {model}"] += 1
 
-    async def _ask(self, path: str, body: dict[str, object] | None = None) -> None:
-        status, answer = await self._http.ask("POST", path, json.dumps(body or {}).encode())
-        if status != 200:
-            self.failed.append(f"{path}: {status} {answer[:300]!r}")
+    async def _ask(self, path: str) -> None:
+        if refusal := await self._refusal(path, {}):
+            self.failed.append(refusal)
+
+    async def _refusal(self, path: str, body: dict[str, object]) -> str:
+        """Send a request; return "" if it succeeds."""
+        status, answer = await self._http.ask("POST", path, json.dumps(body).encode())
+        return "" if status == 200 else f"{path}: {status} {answer[:300]!r}"
 
     def close(self) -> None:
         self._http.close()
