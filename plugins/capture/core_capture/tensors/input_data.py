@@ -120,7 +120,13 @@ def intervals_for_bench(path: str, model: str) -> list[int] | None:
     """
     if not _is_capture(path):
         return None
-    times = [record.time_ns for _, record in CaptureReader(path).places() if record.model == model]
+    times: list[int] = []
+    for _, record in CaptureReader(path).places():
+        if record.model == model and record.protocol == "grpc":  # a stream has several requests
+            times += [record.time_ns + each.at_ns for each in record.received]
+        elif record.model == model:
+            times.append(record.time_ns)
+    times.sort()
     if len(times) < 2 or times[0] == times[-1]:
         raise invalid(
             f"'{path}' has {len(times)} requests for model '{model}': too few for a pattern"
