@@ -57,17 +57,14 @@ def _keep(plan: Plan) -> int:
     from core_tune.online.loop import keep, keeper_of
     from core_tune.online.report import Report
     from core_tune.online.watched import WatchedServer
-    from core_tune.queueing.arrivals import Arrivals
     from core_tune.report.progress import Progress
 
-    objective, progress = plan.objective, Progress()
+    progress = Progress()
     with contextlib.ExitStack() as open_parts:
         open_parts.callback(progress.clear)
         server = open_parts.enter_context(WatchedServer(plan.side))
-        report = Report(server, objective)
-        arrivals = Arrivals(objective.quantile, objective.seconds)
-        processors = len(os.sched_getaffinity(0))
-        keeper = keeper_of(server, objective.name, arrivals, processors, plan.instances)
+        keeper = keeper_of(server, plan, processors=len(os.sched_getaffinity(0)))
+        report = Report(server, plan.objective)
         with contextlib.suppress(KeyboardInterrupt):
             for event in keep(
                 server, keeper, every_s=plan.every_s, seconds=plan.seconds, watch=progress.step

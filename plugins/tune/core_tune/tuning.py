@@ -18,7 +18,7 @@ from core_tune.server.meter import LiveMeter
 from core_tune.settings import CPU, GPU, Settings, Space, steps
 
 _DELAYS = (0.0, 0.02, 0.1, 0.25)  # of the objective
-_PARTS = (1, 4)
+PARTS = (1, 4)
 _INSTANCES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _KEPT_S = 15.0  # of the time, for the end of the search
 
@@ -88,7 +88,7 @@ def space_of(plan: Plan, meter: LiveMeter, machine: Hardware) -> Space:
         or [each for each in _INSTANCES if each <= max(2 * machine.processors, current.instances)],
         batches=batches,
         delays_us=delays,
-        parts=plan.parts or _PARTS,
+        parts=plan.parts or PARTS,
         threads=_threads(plan, meter, machine),
         kinds=list(dict.fromkeys(kinds)),
         workers=_workers(plan, meter),
@@ -112,10 +112,12 @@ def _batching(plan: Plan, meter: LiveMeter) -> tuple[Sequence[int], Sequence[int
             f"--batch-sizes has {batches[-1]}, but the max_batch_size of model "
             f"'{plan.side.model}' is {most_rows}"
         )
-    delays = plan.delays_us
-    if delays is None:
-        delays = sorted({round(each * plan.objective.seconds * 1e6) for each in _DELAYS})
-    return batches, delays
+    return batches, plan.delays_us or delays_of(plan.objective.seconds)
+
+
+def delays_of(objective_s: float) -> list[int]:
+    """Return the delays in microseconds that are tried by default."""
+    return sorted({round(each * objective_s * 1e6) for each in _DELAYS})
 
 
 def _threads(plan: Plan, meter: LiveMeter, machine: Hardware) -> Sequence[int]:

@@ -122,10 +122,7 @@ def test_few_requests_say_nothing():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (
-            ["--batch-sizes", "1"],
-            "--online changes the number of instances; leave out --batch-sizes",
-        ),
+        (["--kinds", "cpu"], "--online changes what changes in place; leave out --kinds"),
         (["--html", "x.html"], "leave out --html"),
         (["-u", "127.0.0.1:1"], "no server answers at 127.0.0.1:1"),
     ],
@@ -133,6 +130,13 @@ def test_few_requests_say_nothing():
 def test_wrong_command_lines(arguments, text, capsys):
     assert run_command("tune", ["m", "--slo", "p99=20ms", "--online", *arguments]) == 1
     assert text in capsys.readouterr().err
+
+
+def test_batches_do_not_change_in_place_without_live_settings(running, capsys):
+    flags = ["--slo", "p99=25ms", "--online", "--batch-sizes", "2"]
+
+    assert run_command("tune", ["sleeper", "-u", running.address.authority, *flags]) == 1
+    assert "only by live settings, which need HTTP, a server with the" in capsys.readouterr().err
 
 
 def test_a_running_server_gets_more_instances_while_it_serves(running, capsys, tmp_path):

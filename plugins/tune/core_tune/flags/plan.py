@@ -116,11 +116,13 @@ def _check_online(flags: argparse.Namespace, folder: Path | None) -> None:
         raise invalid(
             "--online watches a running server: name its model, and the server with -u HOST:PORT"
         )
-    for name in ("batch_sizes", "delays", "wait_for", "framework_threads", "kinds", "csv", "html"):
+    for name in ("framework_threads", "kinds"):
         if getattr(flags, name):
-            raise invalid(
-                f"--online changes the number of instances; leave out --{name.replace('_', '-')}"
-            )
+            flag = name.replace("_", "-")
+            raise invalid(f"--online changes what changes in place; leave out --{flag}")
+    for name in ("csv", "html"):
+        if getattr(flags, name):
+            raise invalid(f"--online measures nothing; leave out --{name}, --json has its changes")
 
 
 def _intervals(flags: argparse.Namespace, side: Side) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ window ─► estimate ─► on trial? judge it ─► near the objective? fast
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core_bench.report.numbers import count_text, time_text
 
@@ -27,10 +27,14 @@ _AVOIDED = 30  # windows, in which settings that were undone are not tried again
 
 @dataclass(frozen=True)
 class Decision:
-    """Settings to change to, and why; None to keep those of now, with something to say."""
+    """Settings to change to, and why; None to keep those of now, with something to say.
+
+    faster   whether they should be faster, not cheaper
+    """
 
     settings: Settings | None
     reason: str
+    faster: bool = True
 
 
 @dataclass
@@ -38,7 +42,7 @@ class _Trial:
     """A change that is not judged yet.
 
     before      settings, latency and rate before it
-    faster      whether it should be faster, not cheaper
+    faster      as in Decision
     """
 
     before: Settings
@@ -88,8 +92,7 @@ class Keeper:
         assert decision.settings is not None
         undone = self._trial is not None
         self._calm.clear()
-        faster = decision.settings.cost > before.settings.cost
-        made = _Trial(before.settings, self.latency_s, before.rate, faster)
+        made = _Trial(before.settings, self.latency_s, before.rate, decision.faster)
         self._trial = None if undone else made
 
     def failed(self, decision: Decision) -> None:
@@ -158,9 +161,14 @@ class Keeper:
 
     def _cheaper(self, window: Window) -> Decision | None:
         rate = _GROWTH * max(self._calm[-_CALM:])
-        cheaper = [each for each in self._tried() if each.cost < window.settings.cost]
-        # One step at a time: the nearest ones in cost.
-        for each in sorted(cheaper, key=lambda one: one.cost, reverse=True)[:1]:
+        now = window.settings
+        fewer = [
+            each
+            for each in self._tried()
+            if each.instances < now.instances and replace(each, instances=now.instances) == now
+        ]
+        # One step at a time: one that fails shows how far it goes.
+        for each in sorted(fewer, key=lambda one: -one.instances)[:1]:
             promised = self._estimator.latency(each, rate)
             if promised <= _EASY * self._objective_s:
                 return Decision(
@@ -168,6 +176,7 @@ class Keeper:
                     f"{self._shown(window)} of {time_text(self._objective_s)} with {window.settings.shown} "
                     f"for {_CALM} windows; {self._promise(promised)} with {each.shown}, also at "
                     f"{count_text(rate)}/s",
+                    faster=False,
                 )
         return None
 

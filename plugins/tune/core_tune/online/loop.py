@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from core_bench.report.numbers import count_text
 
+from core.errors import invalid
+from core_tune.flags.plan import Plan
 from core_tune.observation import Refused
 from core_tune.online.keeper import Decision, Keeper, latency_text
 from core_tune.online.watched import WatchedServer
 from core_tune.online.window import Estimator, Window
 from core_tune.queueing.arrivals import Arrivals
 from core_tune.queueing.limit import Traffic
-from core_tune.settings import Settings
+from core_tune.settings import Settings, Space, steps
+from core_tune.tuning import PARTS, delays_of
 
 _INSTANCES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
@@ -74,21 +77,35 @@ def shown(window: Window, keeper: Keeper) -> str:
     return ", ".join([*parts, window.settings.shown])
 
 
-def keeper_of(
-    server: WatchedServer,
-    name: str,
-    arrivals: Arrivals,
-    processors: int,
-    instances: Sequence[int] | None,
-) -> Keeper:
-    """Return the keeper of an objective, which chooses the number of instances: it changes in place.
+def keeper_of(server: WatchedServer, plan: Plan, processors: int) -> Keeper:
+    """Return the keeper of an objective, which chooses among what changes in place.
 
-    instances   to choose from; None for up to twice the processors
+    That is the number of instances, and with live settings of the server batches and their delay.
+    Raises CoreError for values that cannot be chosen.
     """
-    now = server.now
+    now, instances, objective = server.now, plan.instances, plan.objective
     counts = instances or [
         each for each in _INSTANCES if each <= max(2 * processors, now.instances)
     ]
-    choices = [replace(now, instances=each) for each in sorted({*counts, now.instances})]
+    counts = sorted({*counts, now.instances})
+    space = Space(now, counts, [now.batch], [now.delay_us])
+    if server.live:
+        most, rows = server.most_rows, max(plan.side.batch, 1)
+        space = Space(
+            now,
+            counts,
+            plan.batches or [each for each in steps(rows, most) if each > 1],
+            plan.delays_us or delays_of(objective.seconds),
+            plan.parts or PARTS,
+            rows=rows,
+        )
+    elif plan.batches or plan.delays_us or plan.parts:
+        raise invalid(
+            "batches and delays change in place only by live settings, which need HTTP, a server with the "
+            "plugin core-settings, and dynamic_batching in the configuration of the model: leave out "
+            "--batch-sizes, --delays and --wait-for"
+        )
+    arrivals = Arrivals(objective.quantile, objective.seconds)
     traffic = Traffic(1, max(server.most_rows, 1), arrivals)
-    return Keeper(Estimator(traffic, processors), choices, name, arrivals.seconds)
+    estimator = Estimator(traffic, processors)
+    return Keeper(estimator, list(space), objective.name, objective.seconds)
