@@ -93,6 +93,7 @@ bench-batching: .venv/.release  ## how full batches are, compared with what the 
 	$(BIN)/python -m benchmarks.batching $(ARGS)
 
 bench-tune: .venv/.release  ## core tune beside an exhaustive search, on three models; an hour
+	CORE_TEST_TUNE=1 $(BIN)/pytest plugins/tune -k workers
 	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/exhaustive.py $(ARGS)
 
 bench-tools: .venv/.release  ## core bench beside wrk, h2load and perf_analyzer, on the same servers

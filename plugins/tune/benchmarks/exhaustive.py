@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("--model", action="append", choices=sorted(CASES))
     parser.add_argument("--seconds", type=float, default=0.4, help="of a round, of the truth")
     parser.add_argument("--probes", type=int, default=6, help="measurements of each combination")
-    parser.add_argument("--turns", type=int, default=12)
+    parser.add_argument("--turns", type=int, default=18)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     found = []
@@ -160,14 +160,16 @@ def in_turn(
     objective_s: float,
     turns: int,
 ) -> dict[str, float]:
-    """Return the average of the rates of the second half of the turns, and before it approach them."""
-    rates = {name: max(limits.get(settings, 0.0), 1.0) for name, settings in wanted.items()}
+    """Return the average of the rates after the first third of the turns, in which they approach the limits."""
+    # The same for all: what else happened on the machine when their limits were measured does not count.
+    begin = statistics.median(max(limits.get(each, 0.0), 1.0) for each in wanted.values())
+    rates = dict.fromkeys(wanted, begin)
     seen: dict[str, list[float]] = {name: [] for name in wanted}
     for turn in range(turns):
         names = list(wanted) if turn % 2 else list(wanted)[::-1]
         for name in names:
             kept = keeps(meter.at_rate(wanted[name], rates[name]), objective_s)
-            step = STEP if turn >= turns // 3 else STEP**2
+            step = STEP if turn >= turns // 3 else STEP**3
             rates[name] *= step if kept else 1 / step
             if turn >= turns // 3:
                 seen[name].append(rates[name])

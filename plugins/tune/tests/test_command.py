@@ -10,6 +10,11 @@ import threading
 import time
 
 import pytest
+from core_bench.plan import Side
+from core_tune.queueing.arrivals import Arrivals
+from core_tune.server.meter import LiveMeter
+from core_tune.server.own import OwnServer
+from core_tune.settings import Settings
 from sleeping_model import QUICK, sleeper
 
 from core.plugins.commands import run_command
@@ -115,6 +120,22 @@ def test_an_impossible_objective_says_what_was_reached(running, tune):
 
     assert status == 1
     assert "no settings keep p50 ≤ 10.0 ms; the lowest p50 is 2" in output
+
+
+@pytest.mark.skipif(
+    not os.environ.get("CORE_TEST_TUNE"), reason="it starts many processes: `make bench-tune`"
+)
+def test_another_number_of_workers_starts_the_server_anew(repository):
+    pytest.importorskip("core_workers")
+    sleeper(repository, "sleeper", 0.01, 0.0)
+    with OwnServer(repository, "sleeper", "http") as server:
+        side, arrivals = Side("sleeper", "sleeper", server.url), Arrivals(0.5, 0.1)
+        with LiveMeter(side, arrivals, round_s=0.1, server=server) as meter:
+            seen = meter.in_flight(Settings(1, 1, workers=2), 16)
+
+            assert (server.workers, meter.now.workers) == (2, 2)
+            assert seen.answered > 100  # more than one instance can
+            assert seen.busy > 1
 
 
 def test_failed_requests_are_an_error(running, tune):

@@ -121,10 +121,17 @@ def _modelled(outcome: Outcome) -> str:
         made += document.figure(
             f"{name} by requests per second", curves, _RATE, Axis(name, True, time_text)
         )
-    if sizes:
+    machine = outcome.found.machines.get(outcome.space.current.kind)
+    if sizes and machine is not None:
+        alone = machine.table(
+            Settings(threads=outcome.space.current.threads), 1, int(max(sizes)[0])
+        )[0]
         made += document.figure(
             "Time of an execution by its rows, one instance",
-            [Line("measured", sizes, joined=False)],
+            [
+                Line("measured", sizes, joined=False),
+                Line("model", [(float(n + 1), float(t)) for n, t in enumerate(alone)], dots=False),
+            ],
             _ROWS,
             Axis("time", False, time_text),
         )
