@@ -160,7 +160,7 @@ def in_turn(
     objective_s: float,
     turns: int,
 ) -> dict[str, float]:
-    """Return the average of the rates after the first third of the turns, in which they approach the limits."""
+    """Return the average of the rates after a third of the turns, in which they approach the limits."""
     # The same for all: what else happened on the machine when their limits were measured does not count.
     begin = statistics.median(max(limits.get(each, 0.0), 1.0) for each in wanted.values())
     rates = dict.fromkeys(wanted, begin)
