@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray bench-tools soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -94,6 +94,10 @@ soak-memory: .venv/.test  ## 200 models on a quarter of their memory, under load
 
 bench-batching: .venv/.release  ## how full batches are, compared with what the arrivals allow
 	$(BIN)/python -m benchmarks.batching $(ARGS)
+
+bench-tune: .venv/.release  ## core tune beside an exhaustive search, on three models; an hour
+	CORE_TEST_TUNE=1 $(BIN)/pytest plugins/tune -k workers
+	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/exhaustive.py $(ARGS)
 
 bench-tools: .venv/.release  ## core bench beside wrk, h2load and perf_analyzer, on the same servers
 	$(BIN)/python plugins/bench/benchmarks/compare.py $(ARGS)

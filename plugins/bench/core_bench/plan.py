@@ -76,6 +76,7 @@ class Side:
     kind        "triton" for the v2 protocol, "openai", or "in_process"
     protocol    "http" or "grpc"; of no meaning in process
     batch       rows of a request
+    recorded_rows   requests of recorded traffic keep their rows
     json_input, json_output   tensors as JSON rather than binary
     memory      bytes of an output region of shared memory for outputs of unknown size; 0 for no shared memory
     repository  of a server in this process
@@ -104,6 +105,7 @@ class Side:
     compression: str = "none"
     sequences: Sequences = Sequences()
     tls: Tls = Tls()
+    recorded_rows: bool = False
     different: int = 16
     seed: int = 1
 

@@ -1,5 +1,6 @@
 """core capture: what it shows, exports and makes of a capture."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -109,6 +110,7 @@ def test_an_export_without_a_model(recorded, command):
 
 
 def test_core_bench_reads_a_capture(recorded):
+    from core_bench.data.readers import intervals_of
     from core_bench.data.samples import samples_of
     from core_bench.model.description import ModelInfo, TensorInfo
     from core_bench.plan import Side
@@ -125,6 +127,15 @@ def test_core_bench_reads_a_capture(recorded):
     assert [len(each) for each in found.streams] == [1, 3]
     with pytest.raises(CoreError, match="is FP32, but that of the model INT8"):
         samples_of(info("INT8"), side)
+    batched = ModelInfo("double", "1", [TensorInfo("x", "FP32", ())], (), 4)
+    whole = samples_of(batched, dataclasses.replace(side, recorded_rows=True))
+    assert [each["x"].shape for each in whole.requests] == [(2,), (1,), (1,), (1,)]
+    assert whole.rows() == 1.25
+    intervals = intervals_of([str(recorded)], "double")
+    assert len(intervals) == 3 and min(intervals) >= 0 < sum(intervals)
+    assert intervals_of(["random"], "double") == ()
+    with pytest.raises(CoreError, match="has 0 requests for model 'absent'"):
+        intervals_of([str(recorded)], "absent")
 
 
 CONFIG = """backend: "python"

@@ -38,15 +38,47 @@ def main(arguments: Sequence[str]) -> int:
         parser().print_help()
         return 2
     plan = plan_of(arguments)
+    if plan.online:
+        return _keep(plan)
     try:
         outcome = run(plan)
     except KeyboardInterrupt:
         print("ended by Ctrl-C before anything was found", file=sys.stderr)
         return _INTERRUPTED
-    _report(plan, outcome, shlex.join(["core", "tune", *arguments]))
+    command = _without_secrets(plan, shlex.join(["core", "tune", *arguments]))
+    _report(plan, outcome, command)
     if outcome.interrupted:
         return _INTERRUPTED
     return 0 if outcome.best is not None else 1
+
+
+def _keep(plan: Plan) -> int:
+    """Keep the objective of a running server, and say what is changed. Ctrl-C ends it, as --minutes does."""
+    from core_tune.online.loop import keep, keeper_of
+    from core_tune.online.report import Report
+    from core_tune.online.watched import WatchedServer
+    from core_tune.report.progress import Progress
+
+    progress = Progress()
+    with contextlib.ExitStack() as open_parts:
+        open_parts.callback(progress.clear)
+        server = open_parts.enter_context(WatchedServer(plan.side))
+        keeper = keeper_of(server, plan, processors=len(os.sched_getaffinity(0)))
+        report = Report(server, plan.objective)
+        with contextlib.suppress(KeyboardInterrupt):
+            for event in keep(
+                server, keeper, every_s=plan.every_s, seconds=plan.seconds, watch=progress.step
+            ):
+                progress.clear()
+                report.add(event)
+        progress.clear()
+        texts = report.ended(plan.write)
+    if plan.files.get("json"):
+        _write_text(plan.files["json"], report.json_text())
+    if plan.write is not None and texts[0] != texts[1]:
+        _write_text(str(plan.write), texts[1])
+        print(f"written: {plan.write}", file=sys.stderr)
+    return 0
 
 
 def run(plan: Plan) -> Outcome:
@@ -54,15 +86,17 @@ def run(plan: Plan) -> Outcome:
 
     Raises CoreError, and KeyboardInterrupt if nothing was found. The model gets its settings back, also then.
     """
+    from core.devices.visible import gpus
+    from core_tune.queueing.arrivals import Arrivals
     from core_tune.report.progress import Progress
     from core_tune.server.meter import LiveMeter
     from core_tune.server.own import OwnServer
-    from core_tune.tuning import tune
+    from core_tune.tuning import Hardware, tune
 
     progress = Progress()
     with contextlib.ExitStack() as open_parts:
         open_parts.callback(progress.clear)
-        side = plan.side
+        side, server = plan.side, None
         if plan.folder is not None:
             progress.step(f"starting a server for {plan.folder.name}")
             server = OwnServer(
@@ -70,9 +104,16 @@ def run(plan: Plan) -> Outcome:
             )
             open_parts.enter_context(server)
             side = dataclasses.replace(side, url=server.url)
-        meter = LiveMeter(side, plan.objective, round_s=plan.round_s, watch=progress.detail)
+        objective = plan.objective
+        arrivals = Arrivals(objective.quantile, objective.seconds, tuple(plan.intervals))
+        meter = LiveMeter(
+            side, arrivals, round_s=plan.round_s, server=server, watch=progress.detail
+        )
         open_parts.enter_context(meter)
-        outcome = tune(plan, meter, progress.step, processors=len(os.sched_getaffinity(0)))
+        # Of a running server, the GPUs are not known.
+        has_gpus = server is not None and bool(gpus())
+        hardware = Hardware(len(os.sched_getaffinity(0)), has_gpus)
+        outcome = tune(plan, meter, arrivals, progress.step, hardware)
         if plan.apply and outcome.best is not None and not outcome.interrupted:
             meter.apply(outcome.best)
             meter.keep()
@@ -80,17 +121,31 @@ def run(plan: Plan) -> Outcome:
 
 
 def _report(plan: Plan, outcome: Outcome, command: str) -> None:
+    from core_tune.report.csv_file import csv_text
     from core_tune.report.json_file import json_text
+    from core_tune.report.page import page
     from core_tune.report.table import print_report
 
     before, after = outcome.texts
-    if plan.json != "-":
+    texts = {
+        "csv": lambda: csv_text(outcome),
+        "html": lambda: page(outcome, command),
+        "json": lambda: json_text(outcome, command),
+    }
+    if "-" not in plan.files.values():
         print_report(outcome)
-    if plan.json:
-        _write_text(plan.json, json_text(outcome, command))
+    for form, path in plan.files.items():
+        _write_text(path, texts[form]())
     if plan.write is not None and outcome.best is not None and after != before:
         _write_text(str(plan.write), after)
         print(f"written: {plan.write}", file=sys.stderr)
+
+
+def _without_secrets(plan: Plan, command: str) -> str:
+    """Return the command line without the values of headers: reports are passed on."""
+    for _, value in sorted(plan.side.headers, key=lambda each: -len(each[1])):
+        command = command.replace(value, "…") if value else command
+    return command
 
 
 def _write_text(path: str, text: str) -> None:

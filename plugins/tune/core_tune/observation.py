@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+import numpy as np
 
 from core_tune.settings import Settings
 
+Array = np.ndarray
+
 PROBABILITIES = (0.01, *(i / 20 for i in range(1, 20)), 0.97, 0.98, 0.99, 0.995, 0.998, 0.999)
 _KEPT = 0.93
+_FEW = 3  # requests above the quantile in a round
 _EDGE = 4  # requests at the ends of rounds, that fall into one by chance
 
 
@@ -38,6 +43,8 @@ class Observation:
     sizes       executions by batch size
     seconds     measured time
     at_s        when it began, since the search began
+    due         when the requests of each round were due, for a rate
+    settle_s    from when on in a round latencies count
     """
 
     settings: Settings
@@ -53,6 +60,8 @@ class Observation:
     sizes: Sequence[Size]
     seconds: float
     at_s: float
+    due: Sequence[Array] = field(default=(), repr=False, compare=False)
+    settle_s: float = 0.0
 
     @property
     def overloaded(self) -> bool:
@@ -63,6 +72,16 @@ class Observation:
     def busy(self) -> float:
         """Return how many instances executed on average."""
         return sum(each.count * each.seconds for each in self.sizes) / self.seconds
+
+
+def latency_of(parts_s: Sequence[float], together_s: float, count: int, quantile: float) -> float:
+    """Return the latency of a measurement: the median of its rounds.
+
+    together_s   of all rounds as one, which counts if a round has few requests above the quantile
+    count        requests of all rounds
+    """
+    few = count / len(parts_s) * (1 - quantile) < _FEW
+    return together_s if few else float(np.median(parts_s))
 
 
 class Refused(Exception):

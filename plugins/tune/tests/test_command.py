@@ -1,5 +1,6 @@
 """The command as a person runs it, with real servers."""
 
+import csv
 import json
 import os
 import signal
@@ -7,10 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 
 import pytest
+from core_bench.plan import Side
+from core_tune.queueing.arrivals import Arrivals
+from core_tune.server.meter import LiveMeter
 from core_tune.server.own import OwnServer
+from core_tune.settings import Settings
 from sleeping_model import QUICK, sleeper
 
 from core.plugins.commands import run_command
@@ -33,9 +37,11 @@ def tune(capsys):
 def test_a_folder_is_tuned_and_its_configuration_written(repository, tune):
     folder = sleeper(repository, "sleeper", 0.008, 0.0005)
     report = repository.parent / "report.json"
+    page, lines = repository.parent / "report.html", repository.parent / "report.csv"
     flags = ["--slo", "p90=200ms", "--instances", "1,2", "--batch-sizes", "1,8", "--delays", "0"]
 
-    status, output, errors = tune(folder, *flags, *QUICK, "--write", "--json", report)
+    reports = ["--json", report, "--html", page, "--csv", lines]
+    status, output, errors = tune(folder, *flags, *QUICK, "--write", *reports)
 
     assert status == 0, output + errors
     written = (folder / "config.pbtxt").read_text()
@@ -50,28 +56,38 @@ def test_a_folder_is_tuned_and_its_configuration_written(repository, tune):
         (each["instances"], each["batch"]): each["requests_per_s"] for each in found["settings"]
     }
     assert limits[found["best"]["instances"], 8] > 2 * limits[1, 1]
+    assert found["times"]["KIND_CPU"]["execution_s"] == pytest.approx(0.008, rel=0.3)
+    check_page(page.read_text(), found)
+    rows = list(csv.DictReader(lines.open()))
+    assert len(rows) == len(found["measurements"])
+    assert {row["best"] for row in rows if row["batch"] == "8"} >= {"1"}
+    assert all(float(row["answers_per_s"]) > 0 for row in rows)
 
 
-def ask(url, path, body=None):
-    data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(f"http://{url}{path}", data, timeout=30) as answer:
-        return json.loads(answer.read() or b"{}")
+def check_page(text, found):
+    """Check that a page has everything in itself."""
+    assert text.startswith("<!doctype html>") and text.endswith("</html>\n")
+    assert text.count("<svg") == 4
+    for title in ("p90 by answers per second, all measurements", "The model of the queue"):
+        assert title in text
+    assert '<span class="added">+dynamic_batching { preferred_batch_size: [ 8 ] }</span>' in text
+    assert "http" not in text.replace("http://www.w3.org", "") and "<script" not in text
+    assert text.count("<circle") >= len(found["measurements"])
 
 
 class Client:
     """Sends requests until `end`, which raises if one failed."""
 
-    def __init__(self, url, model):
-        self._url, self._model, self._ended = url, model, threading.Event()
+    def __init__(self, server, model):
+        self._server, self._model, self._ended = server, model, threading.Event()
         self.answers, self.errors = 0, []
         self._thread = threading.Thread(target=self._send)
         self._thread.start()
 
     def _send(self):
-        tensor = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
         while not self._ended.is_set():
             try:
-                ask(self._url, f"/v2/models/{self._model}/infer", {"inputs": [tensor]})
+                self._server.infer(self._model)
                 self.answers += 1
             except OSError as error:
                 self.errors.append(str(error))
@@ -83,42 +99,51 @@ class Client:
         assert self.answers and self.errors == []
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    pytest.importorskip("backend_python")
-    repository = tmp_path_factory.mktemp("models")
-    sleeper(repository, "sleeper", 0.02, 0.0)
-    with OwnServer(repository, "sleeper", "http") as server:
-        yield server
-
-
 def test_a_running_server_loses_no_request_and_gets_its_settings_back(running, tune):
-    before = ask(running.url, "/v2/models/sleeper/config")
-    client = Client(running.url, "sleeper")
+    before = running.ask("/v2/models/sleeper/config")
+    client = Client(running, "sleeper")
 
     flags = ["--slo", "average=200ms", "--instances", "1,2", "--delays", "0", *QUICK]
-    status, output, errors = tune("sleeper", "-u", running.url, *flags, "--measurements", "6")
+    status, output, errors = tune(
+        "sleeper", "-u", running.address.authority, *flags, "--measurements", "6"
+    )
 
     client.end()
     assert status == 0, output + errors
     assert "config.pbtxt (tuned)" in output
-    assert ask(running.url, "/v2/models/sleeper/config") == before
+    assert running.ask("/v2/models/sleeper/config") == before
 
 
 def test_an_impossible_objective_says_what_was_reached(running, tune):
     flags = ["--slo", "p50=10ms", "--instances", "1", *QUICK, "--measurements", "3"]
-    status, output, _ = tune("sleeper", "-u", running.url, *flags)
+    status, output, _ = tune("sleeper", "-u", running.address.authority, *flags)
 
     assert status == 1
     assert "no settings keep p50 ≤ 10.0 ms; the lowest p50 is 2" in output
 
 
-def test_failed_requests_are_an_error(repository, tune):
-    folder = sleeper(repository, "broken", 0.001, 0.0)
-    file = folder / "1" / "model.py"
-    file.write_text(file.read_text().replace("time.sleep", "raise ValueError('broken wire')  #"))
+@pytest.mark.skipif(
+    not os.environ.get("CORE_TEST_TUNE"), reason="it starts many processes: `make bench-tune`"
+)
+def test_another_number_of_workers_starts_the_server_anew(repository):
+    pytest.importorskip("core_workers")
+    sleeper(repository, "sleeper", 0.01, 0.0)
+    with OwnServer(repository, "sleeper", "http") as server:
+        side, arrivals = Side("sleeper", "sleeper", server.url), Arrivals(0.5, 0.1)
+        with LiveMeter(side, arrivals, round_s=0.1, server=server) as meter:
+            seen = meter.in_flight(Settings(1, 1, workers=2), 16)
 
-    status, _, errors = tune(folder, "--slo", "p99=1s", *QUICK)
+            assert (server.workers, meter.now.workers) == (2, 2)
+            assert seen.answered > 100  # more than one instance can
+            assert seen.busy > 1
+
+
+def test_failed_requests_are_an_error(running, tune):
+    file = running.add("broken", 0.001, 0.0) / "1" / "model.py"
+    file.write_text(file.read_text().replace("time.sleep", "raise ValueError('broken wire')  #"))
+    running.load("broken")
+
+    status, _, errors = tune("broken", "-u", running.address.authority, "--slo", "p99=1s", *QUICK)
 
     assert status == 1
     assert "error: " in errors and "broken wire" in errors
@@ -160,6 +185,9 @@ def test_ctrl_c_ends_the_server_too(repository):
         (["m", "--slo", "p99=1s", "--write"], 1, "--write needs the path of config.pbtxt"),
         (["m", "--slo", "p99=1s", "--json", "/none/x"], 1, "cannot write '/none/x'"),
         (["m", "--slo", "p99=1s", "--serve-flags", "x"], 1, "--serve-flags starts a server"),
+        (["m", "--slo", "p99=1s", "--workers", "2"], 1, "--workers restarts the server"),
+        (["m", "--slo", "p99=1s", "--kinds", "tpu"], 2, "'tpu' is no kind of instances"),
+        (["m", "--slo", "p99=1s", "--wait-for", "half"], 2, "'half' is no size to wait for"),
     ],
 )  # fmt: skip
 def test_wrong_command_lines(arguments, status, text, capsys):
@@ -182,21 +210,29 @@ def test_a_repository_is_no_model(repository, capsys):
 
 def test_batches_above_max_batch_size_are_refused(running, tune):
     flags = ["--slo", "p99=1s", "--batch-sizes", "16"]
-    status, _, errors = tune("sleeper", "-u", running.url, *flags)
+    status, _, errors = tune("sleeper", "-u", running.address.authority, *flags)
 
     assert status == 1
     assert "but the max_batch_size of model 'sleeper' is 8" in errors
+
+
+def test_a_backend_without_threads_has_none_to_choose(running, tune):
+    flags = ["--slo", "p99=1s", "--framework-threads", "2"]
+    status, _, errors = tune("sleeper", "-u", running.address.authority, *flags)
+
+    assert status == 1
+    assert "backend 'python' of model 'sleeper' declares no parameter for threads" in errors
 
 
 def test_apply_leaves_a_running_server_with_the_best(running, tune):
     flags = ["--slo", "average=200ms", "--instances", "1", "--batch-sizes", "8", "--delays", "0"]
 
     status, output, errors = tune(
-        "sleeper", "-u", running.url, *flags, *QUICK, "--measurements", "5", "--apply"
+        "sleeper", "-u", running.address.authority, *flags, *QUICK, "--measurements", "5", "--apply"
     )
 
     assert status == 0, output + errors
-    config = ask(running.url, "/v2/models/sleeper/config")
+    config = running.ask("/v2/models/sleeper/config")
     assert config["dynamic_batching"]["preferred_batch_size"] == [8]
 
 

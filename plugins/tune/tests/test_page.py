@@ -2,21 +2,23 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from core_tune.server.own import OwnServer
 from sleeping_model import sleeper
 
 from core.plugins.commands import run_command
 
+BRIEFLY = ["--every", "100ms", "--minutes", "0.005"]
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "operate" / "tune.md"
 SHORT = [
     "-p",
-    "20",
+    "10",
     "--measurements",
     "3",
     "--instances",
@@ -38,33 +40,36 @@ def commands():
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the distribution alone")
-def test_the_commands_of_the_page_run(repository, tmp_path, capsys, monkeypatch):
-    """One test: they share a server."""
-    sleeper(repository, "digits", 0.001, 0.0)
+def test_the_commands_of_the_page_run(running, tmp_path, capsys, monkeypatch):
+    running.add("digits", 0.001, 0.0)
+    for _ in range(8):
+        running.infer("digits", rows=2)
+    time.sleep(0.3)  # records reach their file later
+    shutil.copytree(running.recording, tmp_path / "traffic")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "digits").symlink_to(running.repository / "digits")
     (tmp_path / "requests.json").write_text('{"data": [{"x": [1, 2, 3, 4]}]}')
     monkeypatch.chdir(tmp_path)
-    assert len(commands()) >= 6
-    with (
-        OwnServer(repository, "digits", "http") as http,
-        OwnServer(repository, "digits", "grpc") as grpc,
-    ):
-        for command in commands():
-            words = shlex.split(command.replace("localhost:8000", http.url))
-            # Of a few requests on a busy machine, no percentile is low.
-            words[words.index("--slo") + 1] = "p50=2s"
-            assert words[:2] == ["core", "tune"]
-            if "models/digits" in words:  # a server of its own would need seconds, each
-                url = grpc.url if "grpc" in words else http.url
-                words[words.index("models/digits")] = "digits"
-                words = [*words, "-u", url]
-            if "--write" in words:
-                words[words.index("--write")] = "--write=models/digits/config.pbtxt"
+    assert len(commands()) >= 9
+    http = running.address.authority
+    for command in commands():
+        words = shlex.split(command.replace("localhost:8000", http))
+        # Of a few requests on a busy machine, no percentile is low.
+        words[words.index("--slo") + 1] = "p50=500ms"
+        assert words[:2] == ["core", "tune"]
+        if "models/digits" in words:  # a server of its own would need seconds, each
+            url = running.url if "grpc" in words else http
+            words[words.index("models/digits")] = "digits"
+            words = [*words, "-u", url]
+        if "--write" in words:
+            words[words.index("--write")] = "--write=models/digits/config.pbtxt"
+        online = "--online" in words
 
-            status = run_command("tune", [*words[2:], *SHORT])
+        status = run_command("tune", [*words[2:], *(BRIEFLY if online else SHORT)])
 
-            shown = capsys.readouterr()
-            assert status == 0, shown
-            assert "best: " in shown.out, command
+        shown = capsys.readouterr()
+        assert status == 0, shown
+        assert ("beginning with" if online else "best: ") in shown.out, command
 
 
 def test_the_example_fails_if_there_are_better_settings(repository):
@@ -73,7 +78,7 @@ def test_the_example_fails_if_there_are_better_settings(repository):
         pytest.skip("the distribution alone")
     folder = sleeper(repository, "sleeper", 0.006, 0.0)
     flags = ["-p", "30", "--measurements", "5", "--instances", "1", "--batch-sizes", "1,8"]
-    command = [sys.executable, str(example), str(folder), "p90=200ms", *flags, "--delays", "0"]
+    command = [sys.executable, str(example), str(folder), "p90=100ms", *flags, "--delays", "0"]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
 

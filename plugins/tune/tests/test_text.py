@@ -4,7 +4,8 @@ import pytest
 from core_tune.configuration.json_form import settings_of
 from core_tune.configuration.json_form import with_settings as json_with
 from core_tune.configuration.text import difference, with_settings
-from core_tune.settings import Settings
+from core_tune.configuration.threads import ThreadParameters, thread_parameters
+from core_tune.settings import GPU, Settings
 from google.protobuf import text_format
 from google.protobuf.json_format import MessageToDict
 
@@ -50,6 +51,15 @@ def test_equal_settings_change_nothing():
 
 
 @pytest.mark.parametrize(
+    "wanted",
+    [
+        Settings(3, 8, 500),
+        Settings(3, 32, 500, least=8),
+        Settings(2, 8, threads=2),
+        Settings(2, 1, kind=GPU),
+    ],
+)
+@pytest.mark.parametrize(
     "text",
     [
         "",
@@ -60,16 +70,55 @@ def test_equal_settings_change_nothing():
         "max_batch_size: 64\ndynamic_batching {\n  preferred_batch_size: 2\n"
         "  max_queue_delay_microseconds: 9\n  preferred_batch_size: 4\n}\n",
         "max_batch_size: 64 # most\ndynamic_batching < preferred_batch_size: [2] >",
+        "parameters { key: 'threads' value { string_value: '7' } }\n",
+        "parameters { key: 'a' value { string_value: '7' } }\nparameters: { key: 'threads' }\n",
+        "instance_group [ { kind: KIND_CPU gpus: [ 0, 1 ] count: 1 } ]",
     ],
 )
-def test_every_form_of_a_file_gets_the_settings(text):
-    found = with_settings(text, Settings(1, 1, 0), Settings(3, 8, 500))
+def test_every_form_of_a_file_gets_the_settings(text, wanted):
+    found = with_settings(text, Settings(1, 2, 1), wanted, THREADS)
 
     config = {"max_batch_size": 64, **parsed(found)}
-    assert settings_of(config) == Settings(3, 8, 500)
+    if wanted.batch > 1 or "preferred" in found:
+        assert settings_of(config, THREADS) == wanted or "7" in text
+    assert config.get("instance_group", [{}])[0].get("count", 1) == wanted.instances
     for name, value in parsed(text).items():
-        if name not in ("dynamic_batching", "instance_group"):
+        if name not in ("dynamic_batching", "instance_group", "parameters"):
             assert config[name] == value
+
+
+THREADS = ThreadParameters("threads")
+
+
+def test_threads_of_all_instances_change_with_their_number():
+    shared = ThreadParameters("N", total=True, streams=("STREAMS",))
+    text = 'parameters { key: "N" value { string_value: "2" } }\n'
+    now = settings_of({"instance_group": [{"count": 1}], **parsed(text)}, shared)
+
+    found = with_settings(text, now, Settings(3, 0, threads=2), shared)
+
+    assert now.threads == 2
+    assert parsed(found)["parameters"] == {
+        "N": {"string_value": "6"},
+        "STREAMS": {"string_value": "3"},
+    }
+    assert settings_of(parsed(found), shared).threads == 2
+
+
+@pytest.mark.parametrize(
+    ("backend", "found"),
+    [
+        ("onnxruntime", ThreadParameters("intra_op_thread_count")),
+        ("openvino", ThreadParameters("INFERENCE_NUM_THREADS", True, False, ("NUM_STREAMS",))),
+        ("pytorch", ThreadParameters("INTRA_OP_THREAD_COUNT", once=True)),
+        ("of_nobody", None),
+    ],
+)
+def test_backends_declare_their_threads(backend, found):
+    if found is not None:
+        pytest.importorskip({"onnxruntime": "backend_onnx"}.get(backend, f"backend_{backend}"))
+
+    assert thread_parameters(backend) == found
 
 
 def test_a_difference_says_which_file():

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
-from core_tune.observation import PROBABILITIES, Observation, Size
+from core_tune.observation import PROBABILITIES, Observation, Size, latency_of
+from core_tune.queueing.arrivals import Arrivals
 from core_tune.queueing.limit import value_of
 from core_tune.settings import Settings
 
@@ -19,6 +20,8 @@ class Hidden:
     jitter   standard deviation of the logarithm of an execution's time
     pause    seconds by which 1 of 300 executions takes longer
     drift    standard deviation of the slowness of the machine, which changes within a minute
+    shared   part of an execution that its threads share
+    threads  of an execution whose settings do not say it
     """
 
     base_s: float
@@ -30,12 +33,15 @@ class Hidden:
     jitter: float
     pause: float
     drift: float
+    shared: float = 0.0
+    threads: int = 1
 
-    def seconds(self, rows, busy):
-        alone = self.base_s + self.row_s * rows**self.curve
+    def seconds(self, rows, busy, threads):
+        part = 1 - self.shared + self.shared / (threads or self.threads) ** 0.9
+        alone = (self.base_s + self.row_s * rows**self.curve) * part
         return (
             alone
-            * (1 + (busy / self.cores) ** self.sharp) ** (1 / self.sharp)
+            * (1 + (busy / part / self.cores) ** self.sharp) ** (1 / self.sharp)
             / (1 + (1 / self.cores) ** self.sharp) ** (1 / self.sharp)
         )
 
@@ -59,18 +65,20 @@ def random_hidden(seed, drift=0.04):
 
 
 class Run:
-    """One round: requests that arrive, and are executed with core's rules of batches."""
+    """One round of one process: requests that arrive, and are executed with core's rules of batches."""
 
     def __init__(self, hidden, settings, slowness, random, rows=1, most_rows=1):
         self.hidden, self.settings, self.slowness, self.random = hidden, settings, slowness, random
         self.rows = rows
-        self.full = max(1, settings.batch // rows)
+        self.sizes = sorted({max(1, each // rows) for each in settings.sizes}) or [1]
+        self.full = self.sizes[-1]
         self.most = max(self.full, most_rows // rows) if settings.delay_us else self.full
         self.delay = settings.delay_us / 1e6
         self.batches = {}
 
     def _seconds(self, count, busy):
-        made = self.hidden.seconds(count * self.rows, busy) * self.slowness
+        busy *= self.settings.workers  # the others are as busy
+        made = self.hidden.seconds(count * self.rows, busy, self.settings.threads) * self.slowness
         made *= math.exp(self.random.standard_normal() * self.hidden.jitter)
         if self.random.random() < 1 / 300:
             made += self.hidden.pause
@@ -79,10 +87,9 @@ class Run:
         size[1] += made
         return made
 
-    def open(self, rate, seconds):
-        """Return due times and latencies of requests at a rate."""
-        due = np.cumsum(self.random.exponential(1 / rate, int(rate * seconds) + 1))
-        return due, self._run(iter(due), None) - due
+    def open(self, due):
+        """Return the latencies of requests that are due at these times."""
+        return self._run(iter(due), None) - due
 
     def closed(self, clients, seconds):
         """Return latencies of requests of clients that send again when they are answered."""
@@ -128,7 +135,9 @@ class Run:
             while free and waiting:
                 late = self.delay and now >= waiting[0][0] + self.delay - 1e-12
                 count = min(len(waiting), self.most if late else self.full)
-                if count < self.full and self.delay and not late:
+                if count >= self.sizes[0] and not late:
+                    count = max(each for each in self.sizes if each <= count)
+                elif self.delay and not late:
                     heappush(events, (waiting[0][0] + self.delay, -1, "late", None))
                     break
                 batch, waiting = waiting[:count], waiting[count:]
@@ -153,7 +162,8 @@ class VirtualMeter:
     def __init__(
         self, hidden, quantile, objective_s, seed=1, rows=1, most_rows=1, round_s=1.0, rounds=4
     ):
-        self.settle_s = max(0.3, 2 * objective_s)
+        self.settle_s = min(max(0.3, 2 * objective_s), 0.5) * round_s
+        self.arrivals = Arrivals(quantile, objective_s)
         self.hidden, self.quantile, self.rows, self.most_rows = hidden, quantile, rows, most_rows
         self.random = np.random.default_rng(seed)
         self.round_s, self.rounds = round_s, rounds
@@ -178,37 +188,43 @@ class VirtualMeter:
 
     def _measured(self, settings, rate, clients):
         begin, self.count = self.clock, self.count + 1
-        parts, answered, sizes, all_latencies = [], [], {}, []
+        parts, answered, sizes, all_latencies, dues = [], [], {}, [], []
         round_s = min(max(self.round_s, 150 / rate if rate else 0), 3 * self.round_s)
-        for _ in range(self.rounds):
-            run = self._new(settings)
+        for number in range(self.rounds):
+            # Clients send to all processes alike.
+            runs = [self._new(settings) for _ in range(settings.workers)]
             if clients:
-                seconds = run.closed(clients, round_s)
+                found = [run.closed(max(clients // len(runs), 1), round_s) for run in runs]
+                seconds = np.concatenate(found)
                 answered.append(len(seconds) / round_s)
             else:
-                due, seconds = run.open(rate, self.settle_s + round_s)
+                due = self.arrivals.due(rate, self.settle_s + round_s, 4 * self.count + number)
+                dues.append(due)
+                split = [due[i :: len(runs)] for i in range(len(runs))]
+                seconds = np.concatenate([r.open(d) for r, d in zip(runs, split, strict=True)])
+                due = np.concatenate(split)
                 ends = due + seconds
                 within = (ends > self.settle_s) & (ends <= self.settle_s + round_s)
                 answered.append(int(np.count_nonzero(within)) / round_s)
-                measured = (due > self.settle_s) & (due <= self.settle_s + round_s)
-                seconds = seconds[measured]
+                seconds = seconds[due > self.settle_s]
             parts.append(value_of(seconds, self.quantile))
             all_latencies.append(seconds)
-            for rows, (number, total) in run.batches.items():
-                known = sizes.setdefault(rows, [0, 0.0])
-                known[0] += number
-                known[1] += total
+            for run in runs:
+                for rows, (number, total) in run.batches.items():
+                    known = sizes.setdefault(rows, [0, 0.0])
+                    known[0] += number
+                    known[1] += total
             self.clock += round_s + 0.3
         together = np.concatenate(all_latencies)
         client = float(together.mean())
-        few = len(together) / self.rounds * (1 - self.quantile) < 3
+        whole = value_of(together, self.quantile)
         return Observation(
             settings=settings,
             rate=rate,
             clients=clients,
             sent=len(together) / round_s / self.rounds,
             answered=float(np.median(answered)),
-            latency_s=value_of(together, self.quantile) if few else float(np.median(parts)),
+            latency_s=latency_of(parts, whole, len(together), self.quantile),
             parts_s=parts,
             client_s=client,
             server_s=max(client - 2 * self.hidden.front_s, 1e-6),
@@ -216,16 +232,20 @@ class VirtualMeter:
             sizes=[Size(rows, n, total / n) for rows, (n, total) in sorted(sizes.items())],
             seconds=(round_s + (self.settle_s if rate else 0)) * self.rounds,
             at_s=begin,
+            due=dues,
+            settle_s=self.settle_s,
         )
 
 
 def true_limit(hidden, settings, quantile, objective_s, rows=1, most_rows=1, requests=4000):
     """Return the highest rate within the objective, of a machine that does not drift."""
 
+    arrivals = Arrivals(quantile, objective_s)
+
     def keeps(rate):
         run = Run(hidden, settings, 1.0, np.random.default_rng(7), rows, most_rows)
-        _, found = run.open(rate, requests / rate)
-        return value_of(found, quantile) <= objective_s
+        due = arrivals.counted(rate / settings.workers, requests)
+        return value_of(run.open(due)[len(due) - requests :], quantile) <= objective_s
 
     low, high = 1.0, 2.0
     if not keeps(low):

@@ -33,17 +33,26 @@ class Samples:
     streams: Sequence[Sequence[int]]
     from_file: bool = False
 
+    def rows(self) -> float:
+        """Return the average first dimension of the requests: their rows, for models with batches."""
+        counts = [next(iter(each.values())).shape[0] for each in self.requests if each]
+        return sum(counts) / len(counts) if counts else 1.0
+
 
 def samples_of(info: ModelInfo, side: Side) -> Samples:
     """Return the samples that a side asks for. Raises CoreError if they do not fit the model."""
     info.check_batch(side.batch)
     check_names(side.shapes or {}, info)
     if side.input_data in (("random",), ("zero",)):
+        if side.recorded_rows:
+            raise invalid("--recorded-rows needs recorded traffic: --input-data CAPTURE")
         return _generated(info, side)
     streams: list[list[Step]] = []
     for path in side.input_data:
-        if (other := read_other(path, info)) is not None:
+        if (other := read_other(path, info, side.recorded_rows)) is not None:
             streams += other
+        elif side.recorded_rows:
+            raise invalid(f"'{path}' is no recorded traffic; leave out --recorded-rows")
         elif Path(path).is_dir():
             streams.append([read_folder(path, info, side)])
         else:
@@ -79,7 +88,7 @@ def _numbered(streams: list[list[Step]], info: ModelInfo, side: Side) -> Samples
         numbers.append(list(range(len(requests), len(requests) + len(stream))))
         for at in range(len(stream)):
             rows = [stream[(at + i) % len(stream)] for i in range(side.batch)]
-            if not info.max_batch_size:
+            if not info.max_batch_size or side.recorded_rows:
                 requests.append(stream[at])
             elif info.sequences:
                 requests.append(_stacked([stream[at]] * side.batch))

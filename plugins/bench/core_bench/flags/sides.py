@@ -44,6 +44,8 @@ def side_of(flags: argparse.Namespace, name: str = "") -> Side:
         raise invalid("a server in this process needs no shared memory; leave out --shared-memory")
     if flags.protocol == "http" and flags.grpc_compression_algorithm != "none":
         raise invalid("--grpc-compression-algorithm needs -i grpc")
+    if flags.recorded_rows and (flags.batch > 1 or flags.shared_memory != "none"):
+        raise invalid("--recorded-rows goes with neither -b nor --shared-memory")
     return Side(
         name=name or model,
         model=model,
@@ -73,6 +75,7 @@ def side_of(flags: argparse.Namespace, name: str = "") -> Side:
             flags.key_file,
             bool(flags.ssl_https_verify_peer and flags.ssl_https_verify_host),
         ),
+        recorded_rows=flags.recorded_rows,
         different=flags.different_requests,
         seed=flags.seed,
     )

@@ -181,7 +181,12 @@ def request_flags(add) -> None:  # type: ignore[no-untyped-def]
         action="append",
         default=[],
         metavar="random|zero|PATH",
-        help="a JSON file, or a folder",
+        help="a JSON file, a folder, or a capture",
+    )
+    add(
+        "--recorded-rows",
+        action="store_true",
+        help="requests of a capture keep their rows; else each row is a request",
     )
     add("--data-directory", help="the same as --input-data with a folder")
     add("-z", dest="zero", action="store_true", help="the same as --input-data zero")

@@ -70,6 +70,11 @@ class Target:
         assert self._control is not None
         return self._control
 
+    @property
+    def rows(self) -> float:
+        """Return the average rows of a request; 1 for models without batches."""
+        return self._samples.rows() if self.info.max_batch_size else 1.0
+
     def generator(self, level: Level, number: int = 0) -> Generator:
         """Return a load generator for one level; it has no connection yet.
 

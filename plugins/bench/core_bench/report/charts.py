@@ -16,12 +16,17 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Line:
-    """Points by ascending x; `bounds` are the lower and upper end of y at each point, or nothing."""
+    """Points by ascending x, in any order if they are not joined.
+
+    bounds   the lower and upper end of y at each point, or nothing
+    dots     whether points are shown; joined: whether a line connects them
+    """
 
     name: str
     points: Sequence[Point]
     bounds: Sequence[Point] = ()
     dots: bool = True
+    joined: bool = True
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,10 @@ def legend(lines: Sequence[Line]) -> str:
 
 def _drawn(line: Line, colour: str, place_x: _Place, place_y: _Place) -> list[str]:
     places = [(place_x(x), place_y(y)) for x, y in line.points]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']
+    parts = []
+    if line.joined:
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
     for (x, _), (low, high) in zip(line.points, line.bounds, strict=False):
         at = f"{place_x(x):.1f}"
         parts.append(

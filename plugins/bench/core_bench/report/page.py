@@ -6,35 +6,18 @@ from collections.abc import Sequence
 from html import escape
 
 from core_bench.measure.result import CaseResult
-from core_bench.report.charts import Axis, Line, chart, legend
+from core_bench.report.charts import Axis, Line
 from core_bench.report.columns import Column, columns, server_columns
+from core_bench.report.document import charts, document, figure, table
 from core_bench.report.numbers import count_text, time_text
 from core_bench.report.outcome import Outcome, comparisons, notes
 from core_bench.report.table import ratio_text
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #888; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: .5rem 0 1rem; display: block; overflow-x: auto; }
-td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-td:first-child, th:first-child { text-align: left; }
-th { color: var(--soft); font-weight: normal; }
-.charts { display: flex; flex-wrap: wrap; gap: 1.5rem; }
-figure { margin: 0; flex: 1 1 26rem; }
-figcaption { font-weight: 600; }
-svg { width: 100%; height: auto; }
-svg text { font-size: 11px; fill: currentColor; }
-svg .grid { stroke: var(--line); }
-.legend span { margin-right: 1rem; }
-.legend i { display: inline-block; width: .8em; height: .8em; margin-right: .3em; }
-.error { color: #c92a2a; }
-"""
 
 
 def page(outcome: Outcome, command: str) -> str:
     """Return the page. `command` is the command line that it reports."""
     names = " and ".join(dict.fromkeys(side.name for side in outcome.sides))
-    body = [f"<h1>core bench: {escape(names)}</h1>", f"<p><code>{escape(command)}</code></p>"]
+    body = [f"<p><code>{escape(command)}</code></p>"]
     for side in outcome.sides:
         cases = outcome.of(side)
         if not cases:
@@ -50,27 +33,14 @@ def page(outcome: Outcome, command: str) -> str:
             for text, count in case.errors().items()
         ]
     body.append(_comparison(outcome))
-    body.append(f'<div class="charts">{_charts(outcome)}</div>')
+    body.append(charts(_charts(outcome)))
     body += [f"<p>Note: {escape(each)}.</p>" for each in notes(outcome)]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>core bench: {escape(names)}</title><style>{_STYLE}</style></head>"
-        f"<body>{''.join(body)}</body></html>\n"
-    )
+    return document(f"core bench: {names}", "".join(body))
 
 
 def _table(cases: Sequence[CaseResult], shown: Sequence[Column]) -> str:
     rows = [[column.text(case) for column in shown] for case in cases]
-    return _rows([column.title for column in shown], rows)
-
-
-def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    titles = "".join(f"<th>{escape(each)}</th>" for each in head)
-    lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(each)}</td>" for each in row) + "</tr>" for row in rows
-    )
-    return f"<table><tr>{titles}</tr>{lines}</table>"
+    return table([column.title for column in shown], rows)
 
 
 def _comparison(outcome: Outcome) -> str:
@@ -82,7 +52,7 @@ def _comparison(outcome: Outcome) -> str:
         [each.level, *map(ratio_text, (each.rate, each.p50, each.p99, each.cpu))] for each in found
     ]
     title = f"<h2>{escape(second.name)} divided by {escape(first.name)}</h2>"
-    return title + _rows(["load", "answers/s", "p50", "p99", "server CPU"], rows)
+    return title + table(["load", "answers/s", "p50", "p99", "server CPU"], rows)
 
 
 def _charts(outcome: Outcome) -> str:
@@ -98,13 +68,12 @@ def _charts(outcome: Outcome) -> str:
         ("Latency of all requests, by percentile", _tails(outcome), tail, seconds),
         ("Answers per second, by round", _by_round(outcome), rounds, rate),
     ]
-    made = ""
-    for title, lines, across, up in figures:
-        # With a single point, the tables say it all.
-        if any(len(line.points) > 1 for line in lines):
-            made += f"<figure><figcaption>{title}</figcaption>{chart(lines, across, up)}"
-            made += f"{legend(lines)}</figure>"
-    return made
+    # With a single point, the tables say it all.
+    return "".join(
+        figure(title, lines, across, up)
+        for title, lines, across, up in figures
+        if any(len(line.points) > 1 for line in lines)
+    )
 
 
 def _cases(outcome: Outcome) -> list[tuple[str, list[CaseResult]]]:

@@ -7,6 +7,7 @@ sequence are a list of their own. Shapes have no batch dimension.
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,14 +104,39 @@ def read_for_bench(
     path: str, model: str, rows: bool
 ) -> list[list[dict[str, tuple[str, tuple[int, ...], bytes]]]] | None:
     """Return the steps for core bench, as core.bench_data wants them; None for a path without a capture."""
-    folder = Path(path)
-    if not (folder.suffix == SUFFIX or (folder.is_dir() and any(folder.glob(f"*{SUFFIX}")))):
+    if not _is_capture(path):
         return None
     data = InputData.of(CaptureReader(path), model, rows=rows)
     return [
         [{name: (t.datatype, t.shape, t.raw or b"") for name, t in step.items()} for step in stream]
         for stream in data.streams.values()
     ]
+
+
+def intervals_for_bench(path: str, model: str) -> list[int] | None:
+    """Return the nanoseconds between the requests for a model, as core.bench_arrivals wants them.
+
+    None for a path without a capture. Raises CoreError if it has fewer than two requests for the model.
+    """
+    if not _is_capture(path):
+        return None
+    times: list[int] = []
+    for _, record in CaptureReader(path).places():
+        if record.model == model and record.protocol == "grpc":  # a stream has several requests
+            times += [record.time_ns + each.at_ns for each in record.received]
+        elif record.model == model:
+            times.append(record.time_ns)
+    times.sort()
+    if len(times) < 2 or times[0] == times[-1]:
+        raise invalid(
+            f"'{path}' has {len(times)} requests for model '{model}': too few for a pattern"
+        )
+    return [after - before for before, after in itertools.pairwise(times)]
+
+
+def _is_capture(path: str) -> bool:
+    folder = Path(path)
+    return folder.suffix == SUFFIX or (folder.is_dir() and any(folder.glob(f"*{SUFFIX}")))
 
 
 def _rows(request: InferMessage) -> Iterator[Step]:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from core_tune.configuration.threads import ThreadParameters
 from core_tune.settings import Settings
 from frontends.commands.check.finding import Edit
 from frontends.commands.check.mending import insert, mended, replace_list, replace_value
 from frontends.commands.check.places.tree import FieldValue, Tree, tree_of
 
 
-def with_settings(text: str, now: Settings, wanted: Settings) -> str:
-    """Return the text with settings that replace those of `now`, which the text has or its defaults are."""
-    if wanted.instances != now.instances:
-        text = _edited(text, _instances(tree_of(text), wanted.instances))
-    if (wanted.batch, wanted.delay_us) != (now.batch, now.delay_us):
+def with_settings(
+    text: str, now: Settings, wanted: Settings, threads: ThreadParameters | None = None
+) -> str:
+    """Return the text with settings that replace those of `now`, which the text has or its defaults are.
+
+    threads   of the backend; None if it declares none
+    """
+    if (wanted.instances, wanted.kind) != (now.instances, now.kind):
+        for edits in _instances(wanted, now):
+            text = _edited(text, edits(tree_of(text)))
+    if (wanted.batch, wanted.delay_us, wanted.least) != (now.batch, now.delay_us, now.least):
         for edits in _batching(text, wanted):
             text = _edited(text, edits(tree_of(text)))
+    if threads is not None:
+        before = threads.values(now)
+        for name, value in threads.values(wanted).items():
+            if before.get(name) != value:
+                text = _edited(text, _parameter(tree_of(text), name, value))
     return text
 
 
@@ -59,14 +71,50 @@ def _added(tree: Tree, parent: FieldValue | None, line: str) -> Edits:
     return [Edit(parent.start, parent.end, f"{{ {line} }}")]
 
 
-def _instances(tree: Tree, count: int) -> Edits:
+def _instances(wanted: Settings, now: Settings) -> Iterator[_Change]:
+    """Yield the changes of instance_group, each of the text after those before it."""
+    if wanted.instances != now.instances:
+        yield lambda tree: _of_group(tree, "count", str(wanted.instances))
+    if wanted.kind != now.kind:
+        yield lambda tree: _of_group(tree, "kind", wanted.kind)
+        yield _without_gpus
+
+
+def _of_group(tree: Tree, name: str, value: str) -> Edits:
+    group = _serving_group(tree)
+    if group is None:
+        return _added(tree, None, f"instance_group [ {{ {name}: {value} }} ]")
+    known = _field(group.fields or [], name)
+    return [replace_value(known, value)] if known else _added(tree, group, f"{name}: {value}")
+
+
+def _without_gpus(tree: Tree) -> Edits:
+    """Return the edits that remove the numbers of GPUs, which another kind does not have."""
+    group = _serving_group(tree)
+    found = [each for each in (group.fields or []) if each.name == "gpus"] if group else []
+    spans = dict.fromkeys((each.name_start, each.whole_end) for each in found)
+    return [Edit(start, end, "") for start, end in spans]
+
+
+def _serving_group(tree: Tree) -> FieldValue | None:
     groups = [each for each in tree.fields if each.name == "instance_group"]
-    serving = [each for each in groups if not _is_passive(each)]
-    if not serving:
-        return _added(tree, None, f"instance_group [ {{ count: {count} }} ]")
-    group = serving[0]
-    known = _field(group.fields or [], "count")
-    return [replace_value(known, str(count))] if known else _added(tree, group, f"count: {count}")
+    return next((each for each in groups if not _is_passive(each)), None)
+
+
+def _parameter(tree: Tree, name: str, value: str) -> Edits:
+    for entry in tree.fields:
+        key = _field(entry.fields or [], "key") if entry.name == "parameters" else None
+        if key is None or key.string != name:
+            continue
+        holder = _field(entry.fields or [], "value")
+        if holder is None:
+            return _added(tree, entry, f'value {{ string_value: "{value}" }}')
+        known = _field(holder.fields or [], "string_value")
+        if known is not None:
+            return [replace_value(known, f'"{value}"')]
+        return _added(tree, holder, f'string_value: "{value}"')
+    line = f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}'
+    return _added(tree, None, line)
 
 
 def _is_passive(group: FieldValue) -> bool:
@@ -79,25 +127,27 @@ def _batching(text: str, wanted: Settings) -> Iterator[_Change]:
     block = _field(tree_of(text).fields, "dynamic_batching")
     if block is None:
         delay = f" max_queue_delay_microseconds: {wanted.delay_us}" if wanted.delay_us else ""
-        line = f"dynamic_batching {{ preferred_batch_size: [ {wanted.batch} ]{delay} }}"
+        sizes = ", ".join(map(str, wanted.sizes))
+        line = f"dynamic_batching {{ preferred_batch_size: [ {sizes} ]{delay} }}"
         yield lambda tree: _added(tree, None, line)
         return
-    yield lambda tree: _preferred(tree, wanted.batch)
+    yield lambda tree: _preferred(tree, wanted.sizes)
     yield lambda tree: _delay(tree, wanted.delay_us)
 
 
-def _preferred(tree: Tree, batch: int) -> Edits:
+def _preferred(tree: Tree, sizes: Sequence[int]) -> Edits:
     block = _field(tree.fields, "dynamic_batching")
     assert block is not None
+    text = ", ".join(map(str, sizes))
     if not block.fields:
-        return _added(tree, block, f"preferred_batch_size: [ {batch} ]")
-    edit = replace_list(tree, block, "preferred_batch_size", [batch])
+        return _added(tree, block, f"preferred_batch_size: [ {text} ]")
+    edit = replace_list(tree, block, "preferred_batch_size", sizes)
     if edit is not None:
         return [edit]
     # Its values stand apart from each other: the first becomes the only one.
     values = [each for each in block.fields if each.name == "preferred_batch_size"]
     gone = [Edit(each.name_start, each.whole_end, "") for each in values[1:]]
-    return [replace_value(values[0], str(batch)), *gone]
+    return [Edit(values[0].start, values[0].end, f"[ {text} ]"), *gone]
 
 
 def _delay(tree: Tree, delay_us: int) -> Edits:

@@ -1,4 +1,4 @@
-"""Values of flags: lists of numbers and of durations. Errors are argparse's: a line, and status 2."""
+"""Values of flags: lists of numbers, durations and words. Errors are argparse's: a line, and status 2."""
 
 from __future__ import annotations
 
@@ -25,3 +25,20 @@ def minutes(text: str) -> float:
     if not 0 < found < 1e4:
         raise wrong(f"'{text}' is no number of minutes above 0")
     return found
+
+
+def kinds(text: str) -> list[str]:
+    """Return the kinds of instances of 'cpu,gpu', as in the configuration."""
+    found = [each.strip().upper() for each in text.split(",")]
+    if wrong_ones := [each for each in found if each not in ("CPU", "GPU")]:
+        raise wrong(f"'{wrong_ones[0].lower()}' is no kind of instances; expected cpu or gpu")
+    return [f"KIND_{each}" for each in dict.fromkeys(found)]
+
+
+def parts(text: str) -> list[int]:
+    """Return the parts of 'full,quarter' that a batch waits for: 1 and 4."""
+    known = {"full": 1, "quarter": 4}
+    found = [each.strip() for each in text.split(",")]
+    if wrong_ones := [each for each in found if each not in known]:
+        raise wrong(f"'{wrong_ones[0]}' is no size to wait for; expected full or quarter")
+    return sorted({known[each] for each in found})

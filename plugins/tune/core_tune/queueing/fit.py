@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,59 +17,94 @@ _SERIAL = 0.5  # of the time between client and instance: the rest is network an
 _LIKELY = (np.arange(500) + 0.5) / 500
 _SAME = 1.02  # errors that differ by less are equal
 _HOPE = 2.2
+_SHARED = (0.0, 0.2, 0.4, 0.6, 0.75, 0.85, 0.95)
 _CORES = (
     *(0.7, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0),
     *(10.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0),
 )
 
 
-def fit(observations: Sequence[Observation]) -> Machine:
+def fit(observations: Sequence[Observation], processors: int = 1) -> Machine:
     """Return the machine.
 
+    processors   threads of executions whose number the backend chooses
     As long as executions that run at once do not slow each other down, it expects that twice as many may run.
     """
-    rows, seconds, busy, weight = _executions(observations)
-    fits = [_fit(number, rows, seconds, busy, weight) for number in _CORES]
-    least = min(error for error, _, _ in fits)
-    hopeful = [each for each in fits if each[0] <= least * _SAME + 1e-4]
-    bar = _HOPE * float(busy.max())
-    _, number, line = max(
-        (each for each in hopeful if each[1] <= bar), key=lambda each: each[1], default=hopeful[0]
+    runs = _executions(observations, processors)
+    # Of one number of threads, nothing follows for others.
+    several = len(set(runs.threads)) > 1
+    fits = [
+        _fit(runs, cores, shared) for shared in (_SHARED if several else (0.0,)) for cores in _CORES
+    ]
+    least = min(each.error for each in fits)
+    hopeful = [each for each in fits if each.error <= least * _SAME + 1e-4]
+    most = _HOPE * float(runs.busy.max())
+    best = max(
+        (each for each in hopeful if each.cores <= most * each.used),
+        key=lambda each: (each.cores, -each.error),
+        default=min(hopeful, key=lambda each: each.error),
     )
-    alone = seconds / np.maximum(1.0, busy / number)
+    alone = best.alone
     return Machine(
-        base_s=float(line[0]),
-        row_s=float(line[1]),
-        bends=_bends(rows, alone / (line[0] + line[1] * rows), weight),
-        cores=number,
+        base_s=float(best.line[0]),
+        row_s=float(best.line[1]),
+        bends=_bends(runs.rows, alone / (best.line[0] + best.line[1] * runs.rows), runs.weight),
+        cores=best.cores,
         front_s=_front(observations),
         spread=_spread(observations),
+        shared=best.shared,
+        processors=processors,
     )
 
 
-def _fit(
-    cores: float, rows: Array, seconds: Array, busy: Array, weight: Array
-) -> tuple[float, float, Array]:
-    """Return the error, the cores, and the line of times over rows."""
-    alone = seconds / np.maximum(1.0, busy / cores)
-    line = _line(rows, alone, weight)
-    wrong = np.log(alone / (line[0] + line[1] * rows))
-    return float(np.sum(weight * wrong**2) / np.sum(weight)), cores, line
+@dataclass(frozen=True)
+class _Runs:
+    """Rows, seconds, busy instances, threads and weight of each measured batch size."""
+
+    rows: Array
+    seconds: Array
+    busy: Array
+    threads: Array
+    weight: Array
 
 
-def _executions(observations: Sequence[Observation]) -> tuple[Array, Array, Array, Array]:
-    """Return rows, seconds, busy instances and weight of each measured batch size."""
+@dataclass(frozen=True)
+class _Fit:
+    """The line of times over rows, of one thread without others; `alone` are the times without others.
+
+    used   threads that the busiest executions keep busy on average, as a part of their own
+    """
+
+    error: float
+    cores: float
+    shared: float
+    used: float
+    line: Array
+    alone: Array
+
+
+def _fit(runs: _Runs, cores: float, shared: float) -> _Fit:
+    part = 1 - shared + shared / runs.threads
+    alone = runs.seconds / np.maximum(1.0, runs.busy / part / cores) / part
+    line = _line(runs.rows, alone, runs.weight)
+    wrong = np.log(alone / (line[0] + line[1] * runs.rows))
+    error = float(np.sum(runs.weight * wrong**2) / np.sum(runs.weight))
+    return _Fit(error, cores, shared, float(1 / part[np.argmax(runs.busy)]), line, alone)
+
+
+def _executions(observations: Sequence[Observation], processors: int) -> _Runs:
     found = []
     for each in observations:
-        k = each.settings.instances
+        k = each.settings.instances * each.settings.workers
         busy = 1 + min(each.busy, k) * (k - 1) / k
         total = sum(size.count for size in each.sizes)
+        threads = each.settings.threads or processors
         # The square root: sizes that are rare are known well enough, and tell most about the line.
         found += [
-            (size.rows, size.seconds, busy, math.sqrt(size.count / total)) for size in each.sizes
+            (size.rows, size.seconds, busy, threads, math.sqrt(size.count / total))
+            for size in each.sizes
         ]
-    rows, seconds, busy_, weight = np.array(found, float).T
-    return rows, seconds, busy_, weight
+    return _Runs(*np.array(found, float).T)
 
 
 def _line(rows: Array, seconds: Array, weight: Array) -> Array:
@@ -116,16 +152,20 @@ def _front(observations: Sequence[Observation]) -> float:
     )
     found = max(_SERIAL * around, 0.0)
     for each in observations:
-        saturated = each.clients > 2 * each.settings.instances or each.overloaded
-        if saturated and each.busy < _SATURATED * each.settings.instances:
-            found = max(found, 1 / each.answered)  # the instances wait: something else is the limit
-    fastest = max(each.answered for each in observations)
+        instances, workers = each.settings.instances * each.settings.workers, each.settings.workers
+        saturated = each.clients > 2 * instances or each.overloaded
+        if saturated and each.busy < _SATURATED * instances:
+            # The instances wait: something else is the limit.
+            found = max(found, workers / each.answered)
+    fastest = max(each.answered / each.settings.workers for each in observations)
     return min(found, 0.98 / fastest)
 
 
 def _spread(observations: Sequence[Observation]) -> tuple[float, ...]:
     """Return how the times of executions differ: as the latencies of single requests do."""
-    single = next((each for each in observations if each.clients == 1), None)
+    single = next(
+        (each for each in observations if each.clients == 1 and not each.settings.delay_us), None
+    )
     if single is None:
         return (1.0,)
     values = np.interp(_LIKELY, PROBABILITIES, np.asarray(single.spread_s))

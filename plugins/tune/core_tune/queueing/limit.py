@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from core_tune.queueing.arrivals import Arrivals
 from core_tune.queueing.machine import Array, Machine
 from core_tune.queueing.simulation import simulate
 from core_tune.settings import Settings
 
 _EXACT = 0.01
 _LOWEST = 1e-3  # of the capacity
-_SEEN_FROM = 0.1  # of the requests: the first ones find an empty queue
+_SEEN_FROM = 0.1  # of the requests: the first ones find a queue that is not yet that of the rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,43 +22,59 @@ class Traffic:
 
     rows        of a request
     most_rows   of an execution: max_batch_size, or 1
-    due         arrivals with a rate of 1
+    arrivals    with the objective
+    requests    of a simulation
     chance      numbers from 0 to 1, that choose how long an execution takes
-    quantile    of the latency that the objective bounds; -1 for the average
-    seconds     the bound
     """
 
     rows: int
     most_rows: int
-    due: Array
-    quantile: float
-    seconds: float
+    arrivals: Arrivals
+    requests: int = 1000
     chance: Array = field(default_factory=lambda: np.random.default_rng(2).random(997))
 
+    @property
+    def quantile(self) -> float:
+        """Return that of the latency that the objective bounds; -1 for the average."""
+        return self.arrivals.quantile
 
-def batch_of(settings: Settings, traffic: Traffic) -> tuple[int, int]:
-    """Return the requests of a full batch, and those that an execution may have once the oldest is late."""
-    full = max(1, settings.batch // traffic.rows)
-    return full, max(full, traffic.most_rows // traffic.rows) if settings.delay_us else full
+    @property
+    def seconds(self) -> float:
+        """Return the bound."""
+        return self.arrivals.seconds
+
+
+def batch_of(settings: Settings, traffic: Traffic) -> tuple[tuple[int, ...], int]:
+    """Return the preferred requests of a batch, and those that it may have once the oldest is late."""
+    sizes = tuple(sorted({max(1, each // traffic.rows) for each in settings.sizes})) or (1,)
+    full = sizes[-1]
+    return sizes, max(full, traffic.most_rows // traffic.rows) if settings.delay_us else full
 
 
 def capacity(machine: Machine, settings: Settings, traffic: Traffic) -> float:
     """Return the requests per second above which the queue grows without end."""
     _, most = batch_of(settings, traffic)
-    seconds = machine.table(settings.instances, traffic.rows, most)[-1]
+    seconds = machine.table(settings, traffic.rows, most)[-1]
     found = float(np.max(settings.instances * np.arange(1, most + 1) / seconds))
-    return min(found, 1 / machine.front_s) if machine.front_s else found
+    each = min(found, 1 / machine.front_s) if machine.front_s else found
+    return settings.workers * each
+
+
+def latencies(machine: Machine, settings: Settings, traffic: Traffic, due: Array) -> Array:
+    """Return the latency in seconds of each request to one process."""
+    sizes, most = batch_of(settings, traffic)
+    table = machine.table(settings, traffic.rows, most)
+    at = (traffic.chance * len(machine.spread)).astype(int)
+    factors = np.asarray(machine.spread)[at].tolist()
+    return simulate(due, machine.front_s, table, sizes, settings.delay_us / 1e6, factors)
 
 
 def latency(machine: Machine, settings: Settings, traffic: Traffic, rate: float) -> float:
     """Return the latency of the objective in seconds at a rate."""
-    full, most = batch_of(settings, traffic)
-    table = machine.table(settings.instances, traffic.rows, most)
-    at = (traffic.chance * len(machine.spread)).astype(int)
-    factors = np.asarray(machine.spread)[at].tolist()
-    delay_s = settings.delay_us / 1e6
-    found = simulate(traffic.due / rate, machine.front_s, table, full, delay_s, factors)
-    return value_of(found[int(_SEEN_FROM * len(found)) :], traffic.quantile)
+    due = traffic.arrivals.counted(rate / settings.workers, traffic.requests)
+    found = latencies(machine, settings, traffic, due)
+    ignored = len(due) - traffic.requests + int(_SEEN_FROM * traffic.requests)
+    return value_of(found[ignored:], traffic.quantile)
 
 
 def value_of(seconds: Array, quantile: float) -> float:

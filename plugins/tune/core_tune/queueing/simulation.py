@@ -1,7 +1,8 @@
 """simulate: requests that arrive, wait, share executions and end, in virtual time.
 
-The rules are those of core's batcher: an idle instance takes all that waits, up to the batch size; with a
-delay it waits for a full batch until the oldest request has waited so long.
+The rules are those of core's batcher: an idle instance takes as many of the requests that wait as the largest
+preferred size that they fill. If they fill none, it takes all of them; with a delay it first waits for a
+preferred size, until the oldest request has waited so long.
 """
 
 from __future__ import annotations
@@ -16,24 +17,11 @@ import numpy as np
 Array = np.ndarray
 
 
-def arrivals(count: int, seed: int = 1, intervals: Array | None = None) -> Array:
-    """Return ascending times with one arrival per second on average.
-
-    intervals   of recorded traffic, repeated in a row; else exponential, as of many independent clients
-    """
-    if intervals is None:
-        times = np.random.default_rng(seed).exponential(1.0, count)
-    else:
-        times = np.resize(np.asarray(intervals, float), count)
-    found: Array = np.cumsum(times * (count / times.sum()))
-    return found
-
-
 def simulate(
     due: Array,
     front_s: float,
     table: Array,
-    full: int,
+    sizes: Sequence[int],
     delay_s: float,
     factors: Sequence[float] = (1.0,),
 ) -> Array:
@@ -43,7 +31,8 @@ def simulate(
     front_s   time of each request before it is queued, one after the other
     table     seconds of an execution by (busy instances - 1, requests - 1)
     factors   by which the times of the executions differ from `table`, in turn
-    full      requests of a batch; more share an execution only if the oldest has waited for `delay_s`
+    sizes     preferred numbers of requests of a batch, ascending; as many as `table` has share an execution
+              if the oldest has waited for `delay_s`
     """
     number = np.arange(1, len(due) + 1)
     queued = front_s * number + np.maximum.accumulate(due - front_s * (number - 1))
@@ -53,6 +42,7 @@ def simulate(
     same = seconds[0] == seconds[-1]  # then it does not matter how many are busy
     ends = np.empty(len(due))
     first, count, most = 0, len(times), len(seconds[0])
+    least, full = sizes[0], sizes[-1]
     factor = itertools.cycle(factors)
     while first < count:
         start, oldest = max(free[0], times[first]), times[first]
@@ -61,10 +51,14 @@ def simulate(
         else:
             last = min(first + full, count)
             waiting = bisect_right(times, start, first, last) - first
-            if delay_s and waiting < full:
-                filled = times[last - 1] if last - first == full else oldest + delay_s
-                start = max(start, min(filled, oldest + delay_s))
+            if waiting < least and delay_s:
+                late = oldest + delay_s
+                start = max(
+                    start, min(times[first + least - 1], late) if last - first >= least else late
+                )
                 waiting = bisect_right(times, start, first, last) - first
+            if least < waiting < full:
+                waiting = sizes[bisect_right(sizes, waiting) - 1]
         busy = 0 if same else sum([each > start for each in free])
         end = start + seconds[busy][waiting - 1] * next(factor)
         heapreplace(free, end)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from core_tune.observation import Observation
+from core_tune.queueing.machine import Machine
 from core_tune.report.outcome import Outcome
 from core_tune.settings import Settings
 
@@ -35,6 +36,7 @@ def document(outcome: Outcome, command: str) -> dict[str, Any]:
             }
             for each, limit in found.limits.items()
         ],
+        "times": {kind: _machine(each) for kind, each in found.machines.items()},
         "measurements": [_measurement(each) for each in found.observations],
         "refused": [{**asdict(each), "reason": reason} for each, reason in found.refused.items()],
         "combinations": len(outcome.space),
@@ -57,6 +59,17 @@ def _measurement(seen: Observation) -> dict[str, Any]:
         "executions": [asdict(each) for each in seen.sizes],
         "measured_s": seen.seconds,
         "at_s": seen.at_s,
+    }
+
+
+def _machine(machine: Machine) -> dict[str, Any]:
+    """Return the times of executions by the model of the queue."""
+    return {
+        "execution_s": machine.base_s,
+        "row_s": machine.row_s,
+        "cores": machine.cores,
+        "shared_by_threads": machine.shared,
+        "outside_s": machine.front_s,
     }
 
 

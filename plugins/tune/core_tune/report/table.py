@@ -7,13 +7,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from core_tune.observation import Observation
 from core_tune.report.outcome import Outcome
 from core_tune.settings import Settings
 
 _WIDTH_OF_PIPES = 160
 _SHOWN = 12
-_TITLES = ("settings", "requests/s", "±", "measured at", "answers/s", "latency", "rows per batch")
 
 
 def print_report(outcome: Outcome, console: Console | None = None) -> None:
@@ -33,35 +31,35 @@ def print_report(outcome: Outcome, console: Console | None = None) -> None:
 
 def _table(outcome: Outcome) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False)
-    titles = [*_TITLES[:5], f"its {outcome.objective.name}", _TITLES[6]]
-    for number, title in enumerate(titles):
+    for number, title in enumerate(titles(outcome)):
         table.add_column(title, justify="right" if number else "left", no_wrap=True)
     shown = list(outcome.found.limits)[:_SHOWN]
     if outcome.space.current in outcome.found.limits and outcome.space.current not in shown:
         shown.append(outcome.space.current)
     for each in shown:
         style = "bold" if each == outcome.best else ""
-        table.add_row(*(Text(text, style) for text in _row(outcome, each)))
+        table.add_row(*(Text(text, style) for text in row(outcome, each)))
     return table
 
 
-def _row(outcome: Outcome, settings: Settings) -> list[str]:
-    seen = last_at_rate(outcome, settings)
+def titles(outcome: Outcome) -> list[str]:
+    """Return the titles of the columns of `row`."""
+    found = ["settings", "requests/s", "±", "measured at", "answers/s"]
+    return [*found, f"its {outcome.objective.name}", "rows per batch"]
+
+
+def row(outcome: Outcome, settings: Settings) -> list[str]:
+    """Return what is known of measured settings, a text for each column."""
+    seen = outcome.last_at_rate(settings)
     name = settings.shown + (" (now)" if settings == outcome.space.current else "")
     sure = 2 * outcome.found.deviations[settings]
-    row = [name, count_text(outcome.found.limits[settings]), f"{100 * sure:.0f} %"]
+    made = [name, count_text(outcome.found.limits[settings]), f"{100 * sure:.0f} %"]
     if seen is None:
-        return [*row, "", "", "", ""]
-    row += [f"{count_text(seen.rate)}/s", count_text(seen.answered), time_text(seen.latency_s)]
+        return [*made, "", "", "", ""]
+    made += [f"{count_text(seen.rate)}/s", count_text(seen.answered), time_text(seen.latency_s)]
     executions = sum(size.count for size in seen.sizes)
     rows = sum(size.count * size.rows for size in seen.sizes)
-    return [*row, f"{rows / executions:.2f}" if executions else ""]
-
-
-def last_at_rate(outcome: Outcome, settings: Settings) -> Observation | None:
-    """Return the last measurement of settings at a rate."""
-    found = [each for each in outcome.found.observations if each.settings == settings and each.rate]
-    return found[-1] if found else None
+    return [*made, f"{rows / executions:.2f}" if executions else ""]
 
 
 def lines(outcome: Outcome) -> list[str]:
@@ -84,8 +82,14 @@ def lines(outcome: Outcome) -> list[str]:
         f"{count} measurements of {len(found.limits)} of {len(outcome.space)} settings in "
         f"{outcome.seconds / 60:.1f} minutes, no failed request"
     )
+    reasons: dict[str, list[Settings]] = {}
     for settings, reason in found.refused.items():
-        made.append(f"refused: {settings.shown}: {reason}")
+        reasons.setdefault(reason, []).append(settings)
+    for reason, refused in reasons.items():
+        more = f" and {len(refused) - 1} others" if len(refused) > 1 else ""
+        made.append(f"refused: {refused[0].shown}{more}: {reason}")
+    if best is not None and best.workers != now.workers:
+        made.append(f"note: the best needs a server with --workers={best.workers}")
     largest = max(each.batch for each in outcome.space)
     if best is not None and best.batch == largest > 1:
         made.append(

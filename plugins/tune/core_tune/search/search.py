@@ -9,8 +9,8 @@ then the best few are measured in turn, and halved.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 from core_tune.observation import Meter, Observation, Refused
 from core_tune.queueing.fit import fit
@@ -47,6 +47,7 @@ class Found:
     limits       requests per second at most, by settings that were measured, the best first
     deviations   standard deviations of their logarithms
     refused      reasons by settings that the server refused
+    machines     times of the executions that explain the measurements, by kind of the instances
     """
 
     best: Settings | None
@@ -54,6 +55,7 @@ class Found:
     deviations: dict[Settings, float]
     observations: list[Observation]
     refused: dict[Settings, str]
+    machines: dict[str, Machine]
 
 
 @dataclass
@@ -62,6 +64,8 @@ class Search:
 
     watch        called before each measurement with what is measured
     least_rate   requests per second, below which a measurement has too few requests
+    processors   threads of executions whose number the backend chooses
+    machines     what is known of the times, by kind of the instances
     """
 
     space: Space
@@ -70,10 +74,11 @@ class Search:
     budget: Budget = field(default_factory=Budget)
     watch: Callable[[str], None] = lambda text: None
     least_rate: float = 0.0
+    processors: int = 1
     observations: list[Observation] = field(default_factory=list)
     estimates: list[Estimate] = field(default_factory=list)
     refused: dict[Settings, str] = field(default_factory=dict)
-    machine: Machine | None = None
+    machines: dict[str, Machine] = field(default_factory=dict)
 
     def run(self) -> None:
         """Search. Raises CoreError if requests fail, or the server is lost."""
@@ -104,20 +109,40 @@ class Search:
         )
 
     def _calibrate(self) -> None:
-        """Measure service times by batch size, in closed loops."""
-        now, rows = self.space.current, self.traffic.rows
-        largest = max(each.batch for each in self.space)
-        full = max(1, largest // rows)
-        batching = Settings(now.instances, largest, 0)
-        wanted = [(now, 1)]
-        if full > 1 and batching in set(self.space):
-            wanted.append((batching, 2 * full * now.instances))
-            wanted.append((batching, max(2, full // 4) * now.instances))
-        wanted.append((now, 2 * now.instances * max(1, now.batch // rows)))
+        """Measure service times by batch size, kind and threads, in closed loops."""
         most = max(_CALIBRATIONS * self.budget.measurements, 2)
-        for settings, clients in wanted:
+        for settings, clients in self._calibrations():
             if len(self.observations) < most:
                 self._closed(settings, min(clients, _MOST_CLIENTS))
+
+    def _calibrations(self) -> Iterator[tuple[Settings, int]]:
+        now, rows, there = self.space.current, self.traffic.rows, set(self.space)
+        full = max(1, max(each.batch for each in there) // rows)
+        batching = replace(now, batch=max(each.batch for each in there), delay_us=0, least=0)
+        batching = batching if full > 1 and batching in there else now
+        size = max(1, batching.batch // rows)
+        most = max(each.instances for each in there)
+        yield now, 1
+        for kind in dict.fromkeys(each.kind for each in there if each.kind != now.kind):
+            yield replace(now, kind=kind, threads=0), 1
+            if batching != now and replace(batching, kind=kind, threads=0) in there:
+                yield replace(batching, kind=kind, threads=0), 2 * full * now.instances
+        if batching != now:
+            yield batching, 2 * full * now.instances
+        # How much executions slow each other down: few of them at once do not tell it of many.
+        if most > 1 and replace(batching, instances=most) in there:
+            yield replace(batching, instances=most), 2 * size * most
+        threads = {each.threads or self.processors for each in there if each.kind == now.kind}
+        if len(threads) > 1:
+            used = now.threads or self.processors
+            other = min(threads) if used != min(threads) else max(threads)
+            yield replace(now, threads=other), 1
+            if batching != now:
+                yield replace(batching, threads=other), 2 * full * now.instances
+        if batching != now:
+            yield batching, max(2, full // 4) * now.instances
+        elif most == 1:
+            yield now, 2 * now.instances * now.workers * max(1, now.batch // rows)
 
     def _closed(self, settings: Settings, clients: int) -> None:
         self._say(f"{settings.shown}, {clients} at once")
@@ -137,13 +162,13 @@ class Search:
             self._known = None
             return
         self.observations.append(seen)
-        assert self.machine is not None
-        found, deviation = limit_from(seen, self.machine, self.traffic)
+        machine = self.machines[settings.kind]
+        found, deviation = limit_from(seen, machine, self.traffic)
         if found:
             self._missing.discard(settings)
         else:
             self._missing.add(settings)
-        floor = _FLOOR * capacity(self.machine, settings, self.traffic)
+        floor = _FLOOR * capacity(machine, settings, self.traffic)
         self.estimates.append(Estimate(settings, math.log(max(found, floor)), deviation, seen.at_s))
         self._known = None
 
@@ -156,10 +181,15 @@ class Search:
     _known: Known | None = None
 
     def _learn(self) -> None:
-        """Fit the queueing model again."""
-        self.machine = fit(self.observations)
-        self._settings = [each for each in self.space if each not in self.refused]
-        self._predicted = self._prediction.update(self.machine, self._settings)
+        """Fit the queueing model again. Settings of a kind that nothing was measured of are left out."""
+        by_kind: dict[str, list[Observation]] = {}
+        for each in self.observations:
+            by_kind.setdefault(each.settings.kind, []).append(each)
+        self.machines = {kind: fit(seen, self.processors) for kind, seen in by_kind.items()}
+        self._settings = [
+            each for each in self.space if each not in self.refused and each.kind in self.machines
+        ]
+        self._predicted = self._prediction.update(self.machines, self._settings)
         self._known = None
 
     def known(self) -> Known:
@@ -221,10 +251,10 @@ class Search:
         best = None
         if able:
             best = min((each for each in able if self._is_equal(each, able[0])), key=_cost)
-        return Found(best, limits, deviations, self.observations, self.refused)
+        return Found(best, limits, deviations, self.observations, self.refused, self.machines)
 
 
-def _cost(settings: Settings) -> tuple[int, int, int]:
+def _cost(settings: Settings) -> tuple[int, ...]:
     return settings.cost
 
 

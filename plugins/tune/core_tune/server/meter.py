@@ -2,66 +2,75 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+import numpy as np
 from core_bench.load.on_thread import run_on_thread
 from core_bench.load.plan import Generator
 from core_bench.measure.errors import merged
 from core_bench.measure.result import of
 from core_bench.measure.target import Target
 from core_bench.native.engine import Histogram, Tally
-from core_bench.plan import Level, Objective, Pace, Side, Timing
+from core_bench.plan import Level, Pace, Side, Timing
 
 from core.errors import CoreError, Kind, unavailable
 from core_tune.configuration.json_form import settings_of, with_settings
-from core_tune.observation import PROBABILITIES, Observation, Refused, Size
+from core_tune.configuration.threads import thread_parameters
+from core_tune.observation import PROBABILITIES, Observation, Refused, latency_of
+from core_tune.queueing.arrivals import Arrivals
+from core_tune.server.executions import Executions, executions_of
+from core_tune.server.own import OwnServer
 from core_tune.server.repository import Repository
 from core_tune.settings import Settings
 
 _ROUNDS = 4
 _WARM = 0.4  # of a round: load that is not measured, after a change
 _SETTLE = (0.3, 0.5)  # of a round at least and at most: load before each round that is not measured
-_FEW = 3  # requests above the quantile in a round, below which all rounds are taken together
 _WANTED = 150  # requests of a round
 _FEWEST = 24  # of a measurement
 _LONGEST = 3  # times `round_s`
+_MORE_S = 1.0  # arrivals behind the end of a round, whose last requests may come late
 
 Watch = Callable[[str], None]
-Executions = dict[int, tuple[int, int]]
-"""Count and nanoseconds of all executions, by rows."""
 
 
 class LiveMeter:
     """See Meter. Use as a context manager: at the end the model has the configuration from before.
 
-    pace      of the requests of a rate: Pace.POISSON, or Pace.INTERVALS for `intervals_ns`
-    watch     called several times a second while load runs
+    arrivals   of the requests of a rate
+    server     that may be started anew; None if it may not
+    watch      called several times a second while load runs
     """
 
     def __init__(
         self,
         side: Side,
-        objective: Objective,
+        arrivals: Arrivals,
         *,
         round_s: float = 1.0,
-        intervals_ns: tuple[int, ...] = (),
+        server: OwnServer | None = None,
         watch: Watch = lambda text: None,
     ):
-        self._target = Target(side, Timing())
-        self._objective, self._round_s = objective, round_s
-        self._settle_s = min(max(_SETTLE[0] * round_s, 2 * objective.seconds), _SETTLE[1] * round_s)
-        self._intervals_ns, self._watch = intervals_ns, watch
+        self._side, self._arrivals, self._round_s = side, arrivals, round_s
+        self._server, self._watch = server, watch
+        settle_s = max(_SETTLE[0] * round_s, 2 * arrivals.seconds)
+        self._settle_s = min(settle_s, _SETTLE[1] * round_s)
         self._begin = time.monotonic()
         self._visits: Counter[Settings] = Counter()
+        self._target = Target(side, Timing())
         try:
             self.repository = Repository(self._target.control, side.model)
             self.original = self.repository.config()
-            self.now = settings_of(self.original)
+            self.threads = thread_parameters(str(self.original.get("backend", "")))
+            workers = server.workers if server else 1
+            self.now = dataclasses.replace(
+                settings_of(self.original, self.threads), workers=workers
+            )
             self._changed = False
             self._target.check()
         except BaseException:
@@ -72,6 +81,11 @@ class LiveMeter:
     def most_rows(self) -> int:
         """Return max_batch_size; 0 for a model without a batch dimension."""
         return int(self.original.get("max_batch_size", 0))
+
+    @property
+    def rows(self) -> int:
+        """Return the average rows of a request."""
+        return max(round(self._target.rows), 1)
 
     @property
     def least_rate(self) -> float:
@@ -111,54 +125,64 @@ class LiveMeter:
         self._changed = False
 
     def apply(self, settings: Settings) -> None:
-        """Load the model with these settings. Raises Refused if the server cannot; it serves as before."""
+        """Load the model with these settings. Raises Refused if the server cannot; it serves as before.
+
+        Another number of workers restarts the server, and of threads if a process takes it only once.
+        """
         if settings == self.now:
             return
-        self.repository.load(with_settings(self.original, settings))
+        once = self.threads is not None and self.threads.once
+        if settings.workers != self.now.workers or (once and settings.threads != self.now.threads):
+            self._restart(settings.workers)
+        self.repository.load(with_settings(self.original, settings, self.threads))
         self.now, self._changed = settings, True
+
+    def _restart(self, workers: int) -> None:
+        assert self._server is not None
+        self._watch("starting the server anew")
+        self._target.close()
+        self._server.restart(workers)
+        self._target = Target(self._side, Timing())
+        self.repository = Repository(self._target.control, self._side.model)
+        self.now = dataclasses.replace(settings_of(self.original, self.threads), workers=workers)
 
     def at_rate(self, settings: Settings, rate: float) -> Observation:
         self.apply(settings)
-        level = Level(Pace.POISSON, rate)
-        if self._intervals_ns:
-            average = sum(self._intervals_ns) / len(self._intervals_ns)
-            factor = 1e9 / rate / average
-            level = Level(
-                Pace.INTERVALS, rate, tuple(round(each * factor) for each in self._intervals_ns)
-            )
         round_s = min(max(self._round_s, _WANTED / rate), _LONGEST * self._round_s)
-        return self._measured(settings, level, round_s, self._settle_s)
-
-    def in_flight(self, settings: Settings, clients: int) -> Observation:
-        self.apply(settings)
-        return self._measured(settings, Level(Pace.CLOSED, clients), self._round_s, self._settle_s)
-
-    def _measured(
-        self, settings: Settings, level: Level, round_s: float, settle_s: float
-    ) -> Observation:
-        at_s = self.elapsed_s()
-        clients = min(2 * settings.instances * max(1, settings.batch), 32)
-        self._run(Level(Pace.CLOSED, clients), 0, 0.0, _WARM * self._round_s, settings)
         # All settings get the same arrivals in their first measurement, and others in their second one.
         first = _ROUNDS * self._visits[settings]
         self._visits[settings] += 1
-        before, totals = self._executions()
-        begin = time.monotonic()
-        tallies = [
-            self._run(level, first + number, settle_s, round_s, settings)
-            for number in range(_ROUNDS)
+        seconds = self._settle_s + round_s
+        due = [
+            self._arrivals.due(rate, seconds + _MORE_S, number)
+            for number in range(first, first + _ROUNDS)
         ]
+        levels = [_level(each, rate) for each in due]
+        seen = self._measured(settings, levels, round_s)
+        within = [each[each <= seconds] for each in due]
+        return dataclasses.replace(seen, due=within, settle_s=self._settle_s)
+
+    def in_flight(self, settings: Settings, clients: int) -> Observation:
+        self.apply(settings)
+        return self._measured(settings, [Level(Pace.CLOSED, clients)] * _ROUNDS, self._round_s)
+
+    def _measured(self, settings: Settings, levels: list[Level], round_s: float) -> Observation:
+        at_s = self.elapsed_s()
+        clients = min(2 * settings.instances * settings.workers * max(1, settings.batch), 32)
+        self._run(Level(Pace.CLOSED, clients), 0.0, _WARM * self._round_s, settings)
+        before = self._executions()
+        begin = time.monotonic()
+        tallies = [self._run(level, self._settle_s, round_s, settings) for level in levels]
         passed_s = time.monotonic() - begin
-        after, later = self._executions()
+        after = self._executions()
         together = Histogram()
         for each in tallies:
             together.merge(each.latency)
-        quantile = self._objective.quantile
+        quantile = self._arrivals.quantile
         parts = [found for each in tallies if (found := of(each.latency, quantile)) is not None]
         if not parts:
             raise unavailable(f"no answer within {_ROUNDS * round_s:.0f} s with {settings.shown}")
-        few = together.count / len(parts) * (1 - quantile) < _FEW
-        requests = later[0] - totals[0]
+        whole, level = of(together, quantile) or 0.0, levels[0]
         return Observation(
             settings=settings,
             rate=level.value if level.open else 0.0,
@@ -167,25 +191,22 @@ class LiveMeter:
             answered=statistics.median(
                 each.counts["completed"] / (each.measured_ns / 1e9) for each in tallies
             ),
-            latency_s=(of(together, quantile) or 0.0) if few else statistics.median(parts),
+            latency_s=latency_of(parts, whole, together.count, quantile),
             parts_s=parts,
             client_s=together.mean / 1e9,
-            server_s=(later[1] - totals[1]) / requests / 1e9 if requests else 0.0,
+            server_s=after.seconds_since(before),
             spread_s=[(of(together, each) or 0.0) for each in PROBABILITIES],
-            sizes=_sizes(before, after),
+            sizes=after.sizes_since(before),
             seconds=passed_s,
             at_s=at_s,
         )
 
-    def _run(
-        self, level: Level, number: int, settle_s: float, measure_s: float, settings: Settings
-    ) -> Tally:
+    def _run(self, level: Level, settle_s: float, measure_s: float, settings: Settings) -> Tally:
         """Run a round.
 
-        number   of the arrivals
         Raises CoreError if a request fails or the server is lost, KeyboardInterrupt after Ctrl-C.
         """
-        generator = self._target.generator(level, number)
+        generator = self._target.generator(level)
         at_least = 0 if level.open else math.ceil(level.value)
         tally, alive, interrupted = run_on_thread(
             generator, settle_s, measure_s, at_least, lambda: self._look(generator)
@@ -195,10 +216,11 @@ class LiveMeter:
         if tally.errors:
             text, _ = next(iter(merged(tally.errors).items()))
             count = sum(tally.errors.values())
+            load = f"{level.value:.4g}/s" if level.open else level.label
             raise CoreError(
                 Kind.UNAVAILABLE,
                 f"{count:,} of {tally.counts['all']:,} requests failed with {settings.shown} at "
-                f"{level.label}: {text}",
+                f"{load}: {text}",
             )
         if not alive:
             raise unavailable(f"the server {self._target.address.shown} does not answer any more")
@@ -208,41 +230,11 @@ class LiveMeter:
         right, _ = generator.progress
         self._watch(f"{right:,} answers")
 
-    def _executions(self) -> tuple[Executions, tuple[int, int]]:
-        """Return executions by rows, and count and nanoseconds of all requests. Raises CoreError without
-        statistics.
-        """
-        found = self._target.control.statistics(self.repository.model, "")
-        if not found:
-            raise unavailable("the server has no statistics of the model; core tune needs them")
-        sizes: Executions = {}
-        requests = nanoseconds = 0
-        for version in found:
-            success = version.get("inference_stats", {}).get("success", {})
-            requests += int(success.get("count", 0))
-            nanoseconds += int(success.get("ns", 0))
-            for each in version.get("batch_stats", ()):
-                count, spent = sizes.get(int(each["batch_size"]), (0, 0))
-                sizes[int(each["batch_size"])] = (
-                    count + int(each["compute_infer"].get("count", 0)),
-                    spent + _spent_ns(each),
-                )
-        return sizes, (requests, nanoseconds)
+    def _executions(self) -> Executions:
+        return executions_of(self._target.control.statistics(self.repository.model, ""))
 
 
-def _spent_ns(size: Mapping[str, Any]) -> int:
-    return sum(
-        int(size.get(part, {}).get("ns", 0))
-        for part in ("compute_input", "compute_infer", "compute_output")
-    )
-
-
-def _sizes(before: Executions, after: Executions) -> list[Size]:
-    found = []
-    for rows in sorted(after):
-        count, spent = after[rows]
-        earlier = before.get(rows, (0, 0))
-        if count > earlier[0] and spent > earlier[1]:
-            executions = count - earlier[0]
-            found.append(Size(rows, executions, (spent - earlier[1]) / executions / 1e9))
-    return found
+def _level(due: np.ndarray, rate: float) -> Level:
+    """Return the load of requests that are due at these times."""
+    intervals = np.diff(np.rint(due * 1e9).astype(np.int64), prepend=np.int64(0))
+    return Level(Pace.INTERVALS, rate, tuple(intervals.tolist()))

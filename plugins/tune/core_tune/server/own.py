@@ -28,13 +28,16 @@ _SHOWN = 2000  # characters of its log, if it does not start
 class OwnServer:
     """Use as a context manager. Raises CoreError if it does not start, or the model does not load.
 
-    url   HOST:PORT for the protocol
+    url       HOST:PORT for the protocol
+    address   for HTTP
+    workers   processes that serve
     """
 
     def __init__(self, repository: Path, model: str, protocol: str, flags: Sequence[str] = ()):
         http_port, grpc_port = _free_ports(2)
         self.url = f"127.0.0.1:{grpc_port if protocol == 'grpc' else http_port}"
-        self._address = Address("127.0.0.1", http_port)
+        self.address = Address("127.0.0.1", http_port)
+        self._model = model
         # Its standard error is not a pipe: it would block when nothing reads it.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  stop() closes it
         command = [sys.executable, "-m", "core.serve", f"--model-repository={repository}"]
@@ -42,29 +45,8 @@ class OwnServer:
         command += ["--http-address=127.0.0.1", f"--http-port={http_port}"]
         command += ["--grpc-address=127.0.0.1", f"--grpc-port={grpc_port}"]
         command += ["--allow-client-shm=true", f"--allow-grpc={str(protocol == 'grpc').lower()}"]
-        # Ctrl-C waits until the process is known, so that it is ended too. The process has a session of its
-        # own: Ctrl-C of a terminal reaches only the command. A server unblocks the signal itself.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        try:
-            self._process = subprocess.Popen(
-                [*command, *flags],
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                start_new_session=True,
-            )
-        finally:
-            with contextlib.ExitStack() as failing:
-                if hasattr(self, "_process"):
-                    failing.callback(self.stop)
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                failing.pop_all()
-        try:
-            self._wait()
-            self._load(model)
-        except BaseException:
-            self.stop()
-            raise
+        self._command = [*command, *flags]
+        self._start(1)
 
     def __enter__(self) -> OwnServer:
         return self
@@ -72,8 +54,46 @@ class OwnServer:
     def __exit__(self, *error: object) -> None:
         self.stop()
 
+    def restart(self, workers: int) -> None:
+        """Start the server anew with so many processes, at the same ports. Raises like the first start."""
+        self._end()
+        self._start(workers)
+
     def stop(self) -> None:
         """End the process, and wait for it."""
+        self._end()
+        self._log.close()
+
+    def _start(self, workers: int) -> None:
+        self.workers = workers
+        more = [f"--workers={workers}"] if workers > 1 else []
+        # Ctrl-C waits until the process is known, so that it is ended too. The process has a session of its
+        # own: Ctrl-C of a terminal reaches only the command. A server unblocks the signal itself.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        started = False
+        try:
+            self._process = subprocess.Popen(
+                [*self._command, *more],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,
+            )
+            started = True
+        finally:
+            with contextlib.ExitStack() as failing:
+                if started:
+                    failing.callback(self.stop)
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                failing.pop_all()
+        try:
+            self._wait()
+            self._load(self._model)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _end(self) -> None:
         if self._process.poll() is None:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -81,7 +101,6 @@ class OwnServer:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        self._log.close()
 
     def _wait(self) -> None:
         end = time.monotonic() + _START_S
@@ -106,7 +125,7 @@ class OwnServer:
             raise CoreError(Kind.INVALID, error_of(found) or f"the load has status {status}")
 
     def _control(self) -> HttpControl:
-        return HttpControl(Side("", "", ""), self._address)
+        return HttpControl(Side("", "", ""), self.address)
 
     def _text(self) -> str:
         self._log.seek(0)

@@ -1,0 +1,106 @@
+"""WatchedServer: a running server whose statistics say what it does; it gets no requests from here."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from core_bench.model.address import model_path, parse_address
+from core_bench.model.control import Control, HttpControl, error_of
+from core_bench.plan import Side
+
+from core_tune.configuration.json_form import settings_of, with_settings
+from core_tune.configuration.threads import thread_parameters
+from core_tune.observation import Refused
+from core_tune.online.window import Window
+from core_tune.server.executions import executions_of
+from core_tune.server.repository import Repository
+from core_tune.settings import Settings
+
+
+class WatchedServer:
+    """Use as a context manager. Raises CoreError if the server or the model is not there.
+
+    live   whether batches and their delay change in place, by live settings of the server
+    """
+
+    def __init__(self, side: Side):
+        address = parse_address(side.url, side.protocol)
+        self._control: Control
+        if side.protocol == "grpc":
+            from core_bench.model.grpc_control import GrpcControl
+
+            self._control = GrpcControl(side, address)
+        else:
+            self._control = HttpControl(side, address)
+        try:
+            self._model = side.model
+            self._control.describe(side.model, side.version)
+            self.repository = Repository(self._control, side.model)
+            self.original: dict[str, Any] = self.repository.config()
+            self.threads = thread_parameters(str(self.original.get("backend", "")))
+            self.now = self._beginning = settings_of(self.original, self.threads)
+            self.live = self._has_live_settings()
+            self._last = self._look()
+        except BaseException:
+            self._control.close()
+            raise
+
+    def __enter__(self) -> WatchedServer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._control.close()
+
+    @property
+    def most_rows(self) -> int:
+        """Return max_batch_size; 0 for a model without a batch dimension."""
+        return int(self.original.get("max_batch_size", 0))
+
+    def window(self) -> Window:
+        """Return what the server did since the last call. Raises CoreError if it does not answer."""
+        (before_s, before), (at_s, now) = self._last, self._look()
+        self._last = at_s, now
+        requests, seconds = now.requests - before.requests, at_s - before_s
+        if requests < 0:  # the model was loaded again, and counts from 0
+            return Window(self.now, 0.0, 0.0, [], at_s, seconds)
+        sizes = now.sizes_since(before)
+        return Window(self.now, requests / seconds, now.seconds_since(before), sizes, at_s, seconds)
+
+    def apply(self, settings: Settings) -> None:
+        """Change the model in place. Raises Refused if the server cannot; it serves as before."""
+        batching = (settings.batch, settings.delay_us, settings.least)
+        if batching != (self.now.batch, self.now.delay_us, self.now.least):
+            self._set_batching(settings)
+            self.now = replace(settings, instances=self.now.instances)
+        if settings.instances != self.now.instances:
+            # Live settings outlive loads.
+            wanted = replace(self._beginning, instances=settings.instances)
+            self.repository.load(with_settings(self.original, wanted, self.threads))
+            self.now = settings
+
+    def _has_live_settings(self) -> bool:
+        batching = self.original.get("dynamic_batching") is not None
+        if not (batching and self.most_rows > 1 and isinstance(self._control, HttpControl)):
+            return False
+        return self._control.ask("GET", self._settings_path)[0] == 200
+
+    @property
+    def _settings_path(self) -> str:
+        return f"{model_path(self._model, '')}/settings"
+
+    def _set_batching(self, settings: Settings) -> None:
+        assert isinstance(self._control, HttpControl)
+        batching = {
+            "preferred_batch_size": list(settings.sizes),
+            "max_queue_delay_microseconds": settings.delay_us,
+        }
+        status, found = self._control.ask(
+            "POST", self._settings_path, {"dynamic_batching": batching}
+        )
+        if status != 200:
+            raise Refused(error_of(found) or f"status {status}")
+
+    def _look(self) -> tuple[float, Any]:
+        return time.monotonic(), executions_of(self._control.statistics(self._model, ""))
