@@ -132,10 +132,10 @@ def test_wrong_command_lines(arguments, text, capsys):
     assert text in capsys.readouterr().err
 
 
-def test_batches_do_not_change_in_place_without_live_settings(running, capsys):
-    flags = ["--slo", "p99=25ms", "--online", "--batch-sizes", "2"]
+def test_batches_do_not_change_in_place_over_grpc(running, capsys):
+    flags = ["--slo", "p99=25ms", "--online", "--batch-sizes", "2", "-i", "grpc"]
 
-    assert run_command("tune", ["sleeper", "-u", running.address.authority, *flags]) == 1
+    assert run_command("tune", ["sleeper", "-u", running.url, *flags]) == 1
     assert "only by live settings, which need HTTP, a server with the" in capsys.readouterr().err
 
 
