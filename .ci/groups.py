@@ -64,6 +64,7 @@ INSTALLED = [
         *(f"{each}::test_a_gguf_file_is_refused" for each in files(GENAI, "embedding", "ranking")),
         *files("backends/transformers/tests", "speech"),
         f"{ORACLE}::test_a_real_model_gives_the_tokens_of_transformers",
+        *files("backends/litert/tests", "readme", "real_models"),
         *files("backends/tracker/tests", "reference", "settings"),
         *files("plugins/bench/tests", "page", "protocols", "transports"),
         *files("plugins/openai/tests", "clients", "encoders"),

@@ -1,0 +1,3 @@
+"""The contract of all backends."""
+
+from backend_litert.conformance import TestLiteRt as TestLiteRt
