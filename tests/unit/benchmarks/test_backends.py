@@ -89,7 +89,7 @@ def test_a_bare_server_answers_whatever_comes_in_whatever_pieces():
     assert not connection.receive()
 
 
-@pytest.mark.parametrize("backend", ["onnx", "pytorch", "openvino", "litert"])
+@pytest.mark.parametrize("backend", ["onnx", "pytorch", "openvino"])
 def test_frameworks_agree_on_the_residual_network(backend, tmp_path):
     (case,) = [each for each in cases([backend]) if each.name.endswith("_residual")]
     pytest.importorskip(case.package)
