@@ -24,11 +24,11 @@ def check(config: ModelConfig, ports: Ports) -> None:
     """
     _check_supported(config)
     if config.max_batch_size and not ports.batches:
-        firsts = ", ".join(f"'{each.name}' {each.first or 'none'}" for each in ports.all)
+        shapes = ", ".join(f"'{each.name}' [{', '.join(each.written)}]" for each in ports.all)
         raise invalid(
             f"model '{config.name}': max_batch_size is {config.max_batch_size}, but not all tensors of the "
-            f"function begin with the same variable dimension ({firsts}); export it with "
-            "jax.export.symbolic_shape, or set max_batch_size to 0"
+            f"function begin with the same variable dimension, and have it only there ({shapes}); export it "
+            "with jax.export.symbolic_shape, or set max_batch_size to 0"
         )
     inputs = {io.name for io in config.input} | tensors_of_the_server(config)[0]
     for name in inputs:

@@ -27,7 +27,10 @@ sequence_batching {
 
 
 def save(folder: Path, function: Callable[..., Any], **inputs: tuple[str, str]) -> Path:
-    """Write model.jax. function(**arrays); inputs: name → (datatype, shape such as "b, 3"). Return the folder."""
+    """Write model.jax of function(**arrays), and return the folder.
+
+    inputs   name → (datatype, shape such as "b, 3")
+    """
     scope = export.SymbolicScope()
     given = {
         name: jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), np.dtype(dtype))

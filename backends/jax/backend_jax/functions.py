@@ -1,7 +1,7 @@
 """Compiled functions: one for each shape of the arguments, kept while they are used.
 
-Exported ─► [CompiledFunctions] ─► compiled function ─► arrays.  XLA compiles for fixed shapes, which takes from 0.1
-seconds to minutes. Batches are therefore filled up to one of a few sizes.
+Exported ─► [CompiledFunctions] ─► compiled function ─► arrays.  XLA compiles for fixed shapes, which takes
+from 0.1 seconds to minutes. Batches are therefore filled up to one of a few sizes.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy
 import numpy as np
 
 from backend_jax.functions import filled_up, powers_of_two, size_for
@@ -35,7 +36,7 @@ class JaxInstance(ModelInstance):
         self._sizes: tuple[int, ...] = ()
         if config.max_batch_size:
             self._sizes = model.settings.sizes or powers_of_two(config.max_batch_size)
-            self._compile_sizes()
+        self._compile()
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         arrays = [_fed(batch[port.name], port) for port in self._inputs]
@@ -55,17 +56,21 @@ class JaxInstance(ModelInstance):
             for name in batch.wanted(self._names)
         }
 
-    def _compile_sizes(self) -> None:
+    def _compile(self) -> None:
         """Compile for all sizes of batches, if nothing else in the shapes is variable."""
-        if any(-1 in port.dims[1:] for port in self._inputs):
-            return
-        for rows in self._sizes:
+        shapes = [port.dims for port in self._inputs]
+        all_shapes = [tuple(shapes)]
+        if self._sizes:
+            all_shapes = [tuple((rows, *dims[1:]) for dims in shapes) for rows in self._sizes]
+        for each in all_shapes:
+            if any(-1 in dims for dims in each):
+                return
             try:
-                self._functions.compile(tuple((rows, *port.dims[1:]) for port in self._inputs))
+                self._functions.compile(each)
             except Exception as error:
                 raise internal(
-                    f"model '{self.model.name}': the function cannot be compiled for {rows} rows: "
-                    f"{text_of(error)}"
+                    f"model '{self.model.name}': JAX cannot compile the function for the shapes "
+                    f"{', '.join(str(list(dims)) for dims in each)}: {text_of(error)}"
                 ) from error
 
 
@@ -85,6 +90,5 @@ def _sent(array: np.ndarray, batches: bool) -> np.ndarray:
 
 
 def _bfloat16() -> np.dtype[Any]:
-    import jax.numpy
-
-    return np.dtype(jax.numpy.bfloat16)
+    found: np.dtype[Any] = np.dtype(jax.numpy.bfloat16)
+    return found

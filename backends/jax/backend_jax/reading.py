@@ -55,8 +55,8 @@ def read(path: Path, model: str) -> Any:
         )
     if found.ordered_effects:
         raise unsupported(
-            f"model '{model}': the function in '{path}' has effects with an order, such as ordered callbacks; "
-            "export it without them"
+            f"model '{model}': the function in '{path}' has effects with an order, such as ordered "
+            "callbacks; export it without them"
         )
     return found
 
@@ -72,7 +72,10 @@ def ports_of(exported: Any, settings: Settings, model: str) -> Ports:
     results = tree_util.tree_unflatten(exported.out_tree, range(len(exported.out_avals)))
     return Ports(
         _ports(_chosen(names, settings.inputs, "inputs", model), exported.in_avals),
-        _ports(_chosen(_names(results, "output"), settings.outputs, "outputs", model), exported.out_avals),
+        _ports(
+            _chosen(_names(results, "output"), settings.outputs, "outputs", model),
+            exported.out_avals,
+        ),
     )
 
 
@@ -94,7 +97,9 @@ def _names(tree: Any, word: str) -> list[str]:
 
 
 def _name(path: Sequence[Any], word: str) -> str:
-    parts = [str(getattr(each, "key", getattr(each, "idx", getattr(each, "name", "")))) for each in path]
+    parts = [
+        str(getattr(each, "key", getattr(each, "idx", getattr(each, "name", "")))) for each in path
+    ]
     text = ".".join(parts) or "0"
     return f"{word}{text}" if text[0].isdigit() else text
 
@@ -114,6 +119,6 @@ def _ports(names: Iterable[str], avals: Iterable[Any]) -> dict[str, Port]:
     found = {}
     for name, aval in zip(names, avals, strict=True):
         dims = tuple(each if isinstance(each, int) else -1 for each in aval.shape)
-        first = str(aval.shape[0]) if aval.shape else ""
-        found[name] = Port(name, str(aval.dtype), dims, first)
+        texts = tuple(map(str, aval.shape))
+        found[name] = Port(name, str(aval.dtype), dims, texts)
     return found

@@ -59,7 +59,9 @@ def _sizes(config: ModelConfig, text: str) -> tuple[int, ...]:
 def _numbers(model: str, name: str, text: str) -> tuple[int, ...]:
     parts = [each.strip() for each in text.split(",")] if text else []
     for each in parts:
-        if not (each.isascii() and each.isdigit() and len(each) < 9 and 1 <= int(each) <= _MOST_SHAPES):
+        if not (
+            each.isascii() and each.isdigit() and len(each) < 9 and 1 <= int(each) <= _MOST_SHAPES
+        ):
             raise _wrong(model, name, f"whole numbers from 1 to {_MOST_SHAPES}", text)
     return tuple(map(int, parts))
 

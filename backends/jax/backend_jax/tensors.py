@@ -5,6 +5,7 @@ reading ─► [Ports] ─► complete, check, instance.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from core import dtypes
@@ -18,15 +19,15 @@ _DTYPES["bfloat16"] = dtypes.BF16
 class Port:
     """One argument or result.
 
-    type    name of JAX's datatype
-    dims    -1 for any size; () for a scalar
-    first   text of the first dimension: "b", "4", "" for a scalar
+    type       name of JAX's datatype
+    dims       -1 for any size; () for a scalar
+    written    dimensions as JAX writes them: ("b", "2*n", "4")
     """
 
     name: str
     type: str
     dims: tuple[int, ...]
-    first: str
+    written: tuple[str, ...]
 
     @property
     def dtype(self) -> DataType | None:
@@ -47,6 +48,8 @@ class Ports:
 
     @property
     def batches(self) -> bool:
-        """Return whether all tensors begin with the same dimension, a variable: that of the batch."""
-        firsts = {port.first for port in self.all}
-        return len(firsts) == 1 and firsts.pop().isidentifier()
+        """Return whether all tensors begin with the same variable, and have it only there: the batch."""
+        firsts = {port.written[:1] for port in self.all}
+        first = "".join(firsts.pop()) if len(firsts) == 1 else ""
+        others = " ".join(each for port in self.all for each in port.written[1:])
+        return first.isidentifier() and first not in re.findall(r"\w+", others)
