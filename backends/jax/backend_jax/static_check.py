@@ -1,0 +1,25 @@
+"""Check a version without loading it: parameters, and the function against the configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backend_jax.check import check
+from backend_jax.complete import complete_from
+from backend_jax.reading import model_file, ports_of, read
+from backend_jax.settings import settings_of
+from core.backend import Backend
+from core.config import ModelConfig
+
+
+def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
+    """Complete the configuration, and compare it with the file; return True: the file says enough.
+
+    path   the version's folder
+    Raises the CoreError of a load, but for what only compiling finds.
+    """
+    settings = settings_of(config)
+    ports = ports_of(read(model_file(config, path), config.name), settings, config.name)
+    complete_from(ports, config, backend)
+    check(config, ports)
+    return True

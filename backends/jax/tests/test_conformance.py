@@ -1,0 +1,3 @@
+"""The contract of all backends."""
+
+from backend_jax.conformance import TestJax as TestJax
