@@ -5,22 +5,32 @@ import sys
 
 HIDDEN = """
 import sys
-from importlib.abc import MetaPathFinder
 from importlib import util
+from pathlib import Path
 
 real = util.find_spec
 util.find_spec = lambda name, *more: None if name == "jax" else real(name, *more)
-try:
-    import backend_jax
-except ModuleNotFoundError as error:
-    print(error)
+from backend_jax import backend
+from backend_jax.static_check import check_version
+from core.config import parse_text
+from core.errors import CoreError
+
+config = parse_text('name: "m"', "config.pbtxt")
+for function in (backend.complete, check_version):
+    try:
+        function(config, Path("/none"), backend)
+    except CoreError as error:
+        print(error.message)
 """
 
 
-def test_the_error_names_the_extra():
+def test_completion_and_check_name_the_extra():
     done = subprocess.run(
-        [sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=True
+        [sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=False
     )
 
-    assert "jax is not installed; install it with: pip install" in done.stdout
-    assert "backend-jax[cpu]" in done.stdout
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2, done.stderr
+    for line in lines:
+        assert line.startswith("model 'm': jax is not installed; install it with: pip install ")
+        assert "backend-jax[cpu]" in line
