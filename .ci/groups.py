@@ -68,6 +68,7 @@ INSTALLED = [
         *files("backends/tracker/tests", "reference", "settings"),
         *files("plugins/bench/tests", "page", "protocols", "transports"),
         *files("plugins/openai/tests", "clients", "encoders"),
+        *files("plugins/router/tests", "grpc", "grpc_failures", "grpc_streams", "scan"),
         *files("tests/examples", "rag"),
         *("plugins/cloud", "plugins/redis"),
     ],

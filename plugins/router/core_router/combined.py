@@ -13,7 +13,7 @@ import aiohttp
 import orjson
 
 from core_router.http.responses import error_body
-from core_router.http.targets import Purpose, Target
+from core_router.targets import Purpose, Target
 
 if TYPE_CHECKING:
     from core_router.http.heads import RequestHead
@@ -114,16 +114,32 @@ def _fields(head: bytes) -> list[tuple[str, str]]:
 
 def _of_all(answers: list[_Answer]) -> tuple[int, bytes]:
     """Return the first answer if all are good; else an error that says which server has done what."""
-    bad = [each for each in answers if not each.is_good]
-    if not bad:
+    if all(each.is_good for each in answers):
         return answers[0].status, answers[0].body
+    done = [Done(each.server.name, "" if each.is_good else each.error()) for each in answers]
+    return max(each.status for each in answers), error_body(failures(done))
+
+
+class Done(NamedTuple):
+    """What a server has made of a request for all servers.
+
+    error   "" if it has done it
+    """
+
+    server: str
+    error: str
+
+
+def failures(done: list[Done]) -> str:
+    """Return an error that says which server has done what; servers with the same error share its text."""
     names: dict[str, list[str]] = {}
-    for each in bad:
-        names.setdefault(each.error(), []).append(each.server.name)
+    for each in done:
+        names.setdefault(each.error, []).append(each.server)
+    good = names.pop("", [])
     texts = [f"{_servers(same)}: {text}" for text, same in names.items()]
-    if good := [each.server.name for each in answers if each.is_good]:
+    if good:
         texts.append(f"done by {', '.join(good)}")
-    return max(each.status for each in bad), error_body("; ".join(texts))
+    return "; ".join(texts)
 
 
 def _servers(names: list[str]) -> str:

@@ -43,6 +43,7 @@ class RouterOptions:
     check_s           seconds between two checks of a server
     check_failures    failed checks in a row after which a server is down
     resolve_s         seconds between two looks at DNS
+    port, grpc_port   for clients over HTTP and gRPC; None for no gRPC
     headers           sent with each check
     drain_s           seconds at the end in which requests in flight are answered
     drain_delay_s     seconds at the end in which the router is not ready, but serves
@@ -51,6 +52,7 @@ class RouterOptions:
     sources: Sequence[AddressSource]
     address: str = "0.0.0.0"
     port: int = 8000
+    grpc_port: int | None = 8001
     admin_address: str = "127.0.0.1"
     admin_port: int = 8003
     reuse_port: bool = False
@@ -70,6 +72,7 @@ class RouterOptions:
             sources=read_servers(given.servers),
             address=given.http_address,
             port=given.http_port,
+            grpc_port=None if given.no_grpc else given.grpc_port,
             admin_address=given.admin_address,
             admin_port=given.admin_port,
             reuse_port=given.reuse_port,
@@ -100,14 +103,18 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--servers",
         required=True,
         metavar="LIST",
-        help="servers with commas between them: host:port, http://host:port, or dns://name:port for all "
+        help="servers with commas between them: host:port, host:port:grpc_port, or dns://name:port for all "
         "addresses of a name",
     )
     port = parser.add_argument_group("ports")
     port.add_argument(
         "--http-port", type=_port, default=options.port, help="for clients (%(default)s)"
     )
-    port.add_argument("--http-address", default=options.address, help="(%(default)s)")
+    port.add_argument(
+        "--grpc-port", type=_port, default=options.grpc_port, help="for clients (%(default)s)"
+    )
+    port.add_argument("--no-grpc", action="store_true", help="serve HTTP only")
+    port.add_argument("--http-address", default=options.address, help="of both ports (%(default)s)")
     port.add_argument(
         "--admin-port",
         type=_port,

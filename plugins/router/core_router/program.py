@@ -11,7 +11,7 @@ import sys
 from core.errors import CoreError, unavailable
 from core_router.operate.admin import Admin
 from core_router.options import RouterOptions
-from core_router.router import Router
+from core_router.router import PortInUse, Router
 
 logger = logging.getLogger("core_router")
 
@@ -67,17 +67,18 @@ async def _serve(options: RouterOptions) -> int:
 
 async def _open(router: Router, admin: Admin, options: RouterOptions) -> None:
     try:
-        port = await router.open()
-    except OSError as error:
-        raise _in_use("--http-port", options.address, options.port, error) from None
+        ports = await router.open()
+    except PortInUse as error:
+        raise _in_use(error.option, error.address, error.port, error.error) from None
     try:
         admin_port = await admin.open(options.admin_address, options.admin_port)
     except OSError as error:
         raise _in_use("--admin-port", options.admin_address, options.admin_port, error) from None
     logger.info(
-        "router at http://%s:%d for clients, http://%s:%d for operators",
+        "router at http://%s:%d for clients%s, http://%s:%d for operators",
         options.address,
-        port,
+        ports.http,
+        f", {options.address}:{ports.grpc} for gRPC" if ports.grpc else "",
         options.admin_address,
         admin_port,
     )

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from core_router.choice.budget import RetryBudget
 from core_router.choice.sequences import IDLE_S, Sequences
@@ -21,11 +21,12 @@ from core_router.servers.listing import ServerList
 from core_router.servers.table import ServerTable
 
 if TYPE_CHECKING:
+    from core_router.grpc.port import GrpcPort
     from core_router.http.forward import ForwardedRequest
     from core_router.http.heads import RequestHead
-    from core_router.http.targets import Target
     from core_router.options import RouterOptions
     from core_router.servers.server import Server
+    from core_router.targets import Target
 
 logger = logging.getLogger("core_router")
 
@@ -36,11 +37,27 @@ _LOOKS_S = 0.25  # between two looks for models that are not known
 _GOODBYE_S = 1.0  # in which idle clients of a draining router may still send a request
 
 
+class PortInUse(Exception):
+    """A port that cannot be opened."""
+
+    def __init__(self, option: str, address: str, port: int, error: OSError):
+        super().__init__(option, address, port, error)
+        self.option, self.address, self.port, self.error = option, address, port, error
+
+
+class Ports(NamedTuple):
+    """Where a router listens. grpc: 0 without gRPC."""
+
+    http: int
+    grpc: int
+
+
 class Router:
     """One router. Event loop only.
 
     now_s         time of the monotonic clock, at most a second old
-    clients       open connections of clients
+    clients       open connections of clients over HTTP
+    grpc          the port for gRPC; None without one
     kept_bytes    bodies that are kept for another attempt
     is_draining   whether it ends: each response is the last one of its connection
     """
@@ -58,33 +75,44 @@ class Router:
         self.metrics = Counts()
         self.servers = ServerList(self.table, options)
         self._combined = Combined(self.table, self.servers)
+        self.grpc = _grpc_port(self) if options.grpc_port is not None else None
         self._listener: asyncio.AbstractServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked_s = 0.0
 
     # life -----------------------------------------------------------------
 
-    async def open(self) -> int:
-        """Find the servers and listen. Return the port.
+    async def open(self) -> Ports:
+        """Find the servers and listen. Return the ports.
 
-        Raises OSError if the address is in use.
+        Raises PortInUse.
         """
         loop = asyncio.get_running_loop()
         options = self.options
-        # The port first: a second router on it must not send checks.
-        self._listener = await loop.create_server(
-            lambda: cast(asyncio.Protocol, ClientConnection(self)),
-            options.address,
-            options.port,
-            backlog=1024,
-            reuse_port=options.reuse_port or None,
-            start_serving=False,
-        )
+        # The ports first: a second router on them must not send checks.
+        try:
+            self._listener = await loop.create_server(
+                lambda: cast(asyncio.Protocol, ClientConnection(self)),
+                options.address,
+                options.port,
+                backlog=1024,
+                reuse_port=options.reuse_port or None,
+                start_serving=False,
+            )
+        except OSError as error:
+            raise PortInUse("--http-port", options.address, options.port, error) from None
+        grpc_port = 0
+        if self.grpc is not None and (wanted := options.grpc_port) is not None:
+            try:
+                grpc_port = await self.grpc.open(options.address, wanted, options.reuse_port)
+            except OSError as error:
+                raise PortInUse("--grpc-port", options.address, wanted, error) from None
         await self.servers.open(options.sources)
         await self._listener.start_serving()
-        self._run(self._tick())
-        port: int = self._listener.sockets[0].getsockname()[1]
-        return port
+        if self.grpc is not None:
+            await self.grpc.start()
+        self.run(self._tick())
+        return Ports(self._listener.sockets[0].getsockname()[1], grpc_port)
 
     async def drain(self) -> None:
         """Answer requests in flight; accept no more."""
@@ -92,20 +120,31 @@ class Router:
         await asyncio.sleep(self.options.drain_delay_s)
         if self._listener is not None:
             self._listener.close()
+        if self.grpc is not None:
+            self.grpc.announce_end()
         end_s = monotonic() + self.options.drain_s
         goodbye_s = monotonic() + min(_GOODBYE_S, self.options.drain_s)
-        while self.clients and monotonic() < end_s:
+        is_said = False
+        while self._connections() and monotonic() < end_s:
             if monotonic() >= goodbye_s:
                 for each in list(self.clients):
                     each.expire(self.now_s, 0.0, self.limits.client_s)
+                if self.grpc is not None and not is_said:
+                    self.grpc.announce_end()
+                is_said = True
             await asyncio.sleep(0.02)
-        if self.clients:
-            logger.warning("%d requests were not answered in time", len(self.clients))
+        if self._connections():
+            logger.warning("%d connections were not answered in time", self._connections())
+
+    def _connections(self) -> int:
+        return len(self.clients) + (len(self.grpc.links) if self.grpc is not None else 0)
 
     async def close(self) -> None:
         """End all connections."""
         for client in list(self.clients):
             client.abort()
+        if self.grpc is not None:
+            self.grpc.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -120,12 +159,16 @@ class Router:
                 client.expire(self.now_s, self.limits.idle_s, self.limits.client_s)
             for server in self.table.servers.values():
                 server.close_idle(self.now_s - _SERVER_IDLE_S)
+            if self.grpc is not None:
+                self.grpc.tick(self.now_s)
             self.sequences.expire(self.now_s - IDLE_S)
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a coroutine in the background; `close` cancels it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     # for connections ------------------------------------------------------
 
@@ -137,7 +180,7 @@ class Router:
 
     def connect(self, request: ForwardedRequest, server: Server) -> None:
         """Open a connection to a server for a request, which gets it or the error."""
-        self._run(self._connect(request, server))
+        self.run(self._connect(request, server))
 
     async def _connect(self, request: ForwardedRequest, server: Server) -> None:
         loop = asyncio.get_running_loop()
@@ -168,3 +211,18 @@ class Router:
     ) -> tuple[int, bytes]:
         """Send a request to all servers; return status and body of the combined answer."""
         return await self._combined.answer(target, head, body)
+
+
+def _grpc_port(router: Router) -> GrpcPort | None:
+    """Return a port for gRPC; None, with a line in the log, if this installation has none."""
+    try:
+        from core_router.grpc.port import GrpcPort
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("core_router.grpc."):
+            raise
+        logger.warning(
+            "gRPC is not served: core-router was installed without libnghttp2-dev; "
+            "install that, then core-router again, or start the router with --no-grpc"
+        )
+        return None
+    return GrpcPort(router)

@@ -1,6 +1,7 @@
 """Servers of core, a router before them, and servers that misbehave as a test says."""
 
 import contextlib
+from importlib.util import find_spec
 
 import pytest
 from routing.requests import Raw
@@ -8,6 +9,10 @@ from routing.running import Behaving, LoopThread, RunningRouter, Scripted
 
 # Now: the tests of plugins forget modules that were imported first within them, and areas are made once.
 import frontends.http.frontend  # noqa: F401
+
+# Compiled without libnghttp2, the router has no gRPC.
+HAS_GRPC = find_spec("core_router.grpc.native.link") is not None
+collect_ignore_glob = [] if HAS_GRPC else ["test_grpc*.py", "test_scan.py"]
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +47,7 @@ def three():
 
 @pytest.fixture
 def router(route, three):
-    return route([each.name for each in three])
+    return route([each.address for each in three])
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import pytest
 from core_router.choice.budget import RESERVE, RetryBudget
 from core_router.choice.choose import choose
 from core_router.choice.sequences import Sequences, first_choice
-from core_router.http.targets import Purpose, Target
 from core_router.servers.server import Address, Server, State
 from core_router.servers.server_model import EJECTED_S, FAILURES, ServerModel
 from core_router.servers.table import ServerTable
+from core_router.targets import Purpose, Target
 
 
 def candidates(count):

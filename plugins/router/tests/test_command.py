@@ -4,13 +4,16 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import textwrap
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from routing.grpc_servers import Calls
 from routing.requests import PATIENCE_S, ask, inputs, outputs, until
 
 from core.plugins.commands import run_command
@@ -20,7 +23,8 @@ SERVER = """
     with core.Server() as server:
         x = ("FP32", [-1])
         server.bind("m", lambda x: {"y": x + 1}, inputs={"x": x}, outputs={"y": x})
-        print(server.serve(http_port=0)["http"], flush=True)
+        ports = server.serve(http_port=0, grpc_port=0)
+        print(ports["http"], ports["grpc"], flush=True)
         sys.stdin.read()
 """
 
@@ -85,21 +89,35 @@ def program():
 
 
 def router(start, *options):
-    return start("-m", "core", "router", "--http-port=0", "--admin-port=0", *options)
+    ports = [f"--{name}-port=0" for name in ("http", "grpc", "admin")]
+    return start("-m", "core", "router", *ports, *options)
 
 
 def test_a_server_is_killed_and_no_request_is_lost(program):
     servers = [program("-c", textwrap.dedent(SERVER)) for _ in range(2)]
-    ports = [each.says(r"^(\d+)$")[1] for each in servers]
-    started = router(program, f"--servers={','.join('localhost:' + port for port in ports)}")
-    port = int(started.says(r"router at http://0\.0\.0\.0:(\d+) for clients")[1])
+    addresses = [":".join(("localhost", *each.says(r"^(\d+) (\d+)$").groups())) for each in servers]
+    started = router(program, f"--servers={','.join(addresses)}")
+    said = started.says(
+        r"router at http://0\.0\.0\.0:(\d+) for clients,(?: 0\.0\.0\.0:(\d+) for gRPC,)?"
+    )
+    port = int(said[1])
     stop, answers = threading.Event(), []
+    calls = Calls(said[2])
 
     def client(number):
         while not stop.is_set():
             answers.append((outputs(ask(port, "/v2/models/m/infer", inputs(number))), [number + 1]))
 
-    clients = [threading.Thread(target=client, args=(float(number),)) for number in range(4)]
+    def grpc_client(number):
+        while not stop.is_set():
+            found = calls.infer("m", number).raw_output_contents[0]
+            answers.append(([struct.unpack("f", found)[0]], [number + 1]))
+
+    clients = [
+        threading.Thread(target=target, args=(float(number),))
+        for number in range(3)
+        for target in (client, *([grpc_client] if said[2] else ()))
+    ]
     for each in clients:
         each.start()
     until(lambda: len(answers) > 50)
@@ -110,7 +128,9 @@ def test_a_server_is_killed_and_no_request_is_lost(program):
     for each in clients:
         each.join(PATIENCE_S)
 
+    calls.close()
     assert all(found == expected for found, expected in answers)
+    assert all(not each.is_alive() for each in clients)
     until(lambda: len([each for each in started.lines if "is down: " in each]) == 1)
     started.send(signal.SIGINT)
     assert started.end() == 0
@@ -131,6 +151,7 @@ def test_it_starts_without_its_servers_and_ends_at_once_without_clients(program)
     [
         ([], 2, "--servers"),
         (["--servers=a:b"], 1, "'a:b' is no server; write host:port"),
+        (["--servers=a:1:70000"], 1, "'a:1:70000' is no server; write host:port"),
         (["--servers="], 1, "--servers names no server"),
         (["--servers=a", "--retries=-1"], 2, "invalid number value: '-1'"),
         (["--servers=a", "--check-secs=soon"], 2, "invalid seconds value: 'soon'"),
@@ -147,15 +168,18 @@ def test_wrong_options_are_errors(capsys, options, status, text):
     assert text in capsys.readouterr().err
 
 
-def test_a_port_that_is_in_use_is_an_error(capsys):
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_port_that_is_in_use_is_an_error(capsys, protocol):
+    if protocol == "grpc" and find_spec("core_router.grpc.native.link") is None:
+        pytest.skip("compiled without libnghttp2")
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
-        options = ["--servers=localhost:9", "--http-address=127.0.0.1", f"--http-port={port}"]
-        assert run_command("router", options) == 1
+        options = ["--servers=localhost:9", "--http-address=127.0.0.1", "--http-port=0"]
+        assert run_command("router", [*options, f"--{protocol}-port={port}"]) == 1
 
     error = capsys.readouterr().err
     assert f"cannot listen on 127.0.0.1:{port}" in error
-    assert "choose another port with --http-port" in error
+    assert f"choose another port with --{protocol}-port" in error
 
 
 def test_the_example_goes_on_without_a_server():

@@ -2,7 +2,8 @@
 
 import pytest
 from core_router.http.sequence_parameters import SequenceParameters, model_in, sequence_of
-from core_router.http.targets import Purpose, Target, target_of
+from core_router.http.targets import target_of
+from core_router.targets import Purpose, Target
 
 BOTH = [
     ("/v2/models/m/infer", Target(Purpose.INFERENCE, "m")),

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from core_router.http.sequence_parameters import SequenceParameters
     from core_router.servers.server_model import ServerModel
     from core_router.servers.table import Route
 
@@ -21,6 +20,17 @@ IDLE_S = 600.0
 """Seconds after which a sequence without a request is forgotten. Servers forget sooner."""
 
 Identifier = int | str
+
+
+class SequenceParameters(NamedTuple):
+    """The sequence of a request.
+
+    identifier   a number or text, neither 0 nor ""
+    """
+
+    identifier: int | str
+    is_start: bool
+    is_end: bool
 
 
 class Pin:

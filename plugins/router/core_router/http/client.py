@@ -17,7 +17,7 @@ from core_router.http.heads import CHUNKED, MOST_BYTES, UNTIL_CLOSE, BadHead, re
 from core_router.http.own_answers import handle
 from core_router.http.responses import error_body, response
 from core_router.http.sequence_parameters import sequence_of
-from core_router.http.targets import Purpose, Target
+from core_router.targets import Purpose, Target
 
 if TYPE_CHECKING:
     from core_router.http.heads import RequestHead, ResponseHead

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from core_router.choice.choose import choose
 
 if TYPE_CHECKING:
+    from core_router.choice.sequences import SequenceParameters
     from core_router.http.client import ClientConnection
     from core_router.http.heads import RequestHead, ResponseHead
-    from core_router.http.sequence_parameters import SequenceParameters
     from core_router.http.upstream import ServerConnection
     from core_router.router import Router
     from core_router.servers.server_model import ServerModel
@@ -246,10 +246,7 @@ class ForwardedRequest:
         failure = self._failure
         if self._sequence is not None:
             failure = self._router.sequences.failure(self._route, self._sequence) or failure
-        if not failure:
-            servers = self._router.table.servers.values()
-            failure = ", ".join(f"{each.name}: {each.status}" for each in servers)
-        text = f"no server takes {_title(self._route)}; {failure or 'no server is in the list'}"
+        text = f"no server takes {_title(self._route)}; {failure or self._router.table.status()}"
         self.client.refuse(503, text, retry_after_s=1)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core_router.http.sequence_parameters import model_in
-from core_router.http.targets import Purpose, Target
+from core_router.targets import Purpose, Target
 
 if TYPE_CHECKING:
     from core_router.http.client import ClientConnection

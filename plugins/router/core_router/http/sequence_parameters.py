@@ -1,24 +1,15 @@
-"""SequenceParameters: what a request says about its sequence.
+"""What the JSON of a request says about its sequence and its model.
 
 body ─► [sequence_of] ─► identifier, is_start, is_end
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
-
-class SequenceParameters(NamedTuple):
-    """The sequence of a request.
-
-    identifier   a number or text, neither 0 nor ""
-    """
-
-    identifier: int | str
-    is_start: bool
-    is_end: bool
+from core_router.choice.sequences import SequenceParameters
 
 
 def sequence_of(body: bytes, json_size: int) -> SequenceParameters | None:

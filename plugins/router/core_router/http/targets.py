@@ -5,38 +5,10 @@ path ─► [target_of] ─► Purpose, model, version
 
 from __future__ import annotations
 
-import enum
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-
-class Purpose(enum.Enum):
-    """How the router answers a request."""
-
-    MODEL = "a server with the model answers"
-    INFERENCE = "as MODEL; the request may be repeated on another server if the model has no state"
-    NAMED_IN_BODY = "as INFERENCE; the JSON of the body names the model"
-    ANY = "any server answers"
-    EVERY = "all servers answer, and their responses are combined"
-    INDEX = "the indexes of all servers become one"
-    STATISTICS = "the statistics of all servers become one"
-    LIVE = "the router is live"
-    READY = "the router is ready if a server is"
-
-
-@dataclass(frozen=True)
-class Target:
-    """What a request asks for.
-
-    model     name of the model; "" if the path has none
-    version   as in the path, "" for none
-    """
-
-    purpose: Purpose
-    model: str = ""
-    version: str = ""
-
+from core_router.targets import Purpose, Target
 
 _MODEL = r"/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[^/]+))?"
 _INFERENCE = re.compile(_MODEL + r"/(?:infer|generate|generate_stream)")

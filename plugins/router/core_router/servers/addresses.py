@@ -14,7 +14,7 @@ from typing import Protocol
 from core.errors import invalid
 from core_router.servers.server import Address
 
-_PORT = 8000
+_PORT, _GRPC_PORT = 8000, 8001
 
 
 class AddressSource(Protocol):
@@ -40,21 +40,21 @@ class FixedAddress:
 class DnsName:
     """The servers at all addresses of a name, such as a headless Service of Kubernetes."""
 
-    def __init__(self, host: str, port: int):
-        self._host, self._port = host, port
+    def __init__(self, host: str, port: int, grpc_port: int = _GRPC_PORT):
+        self._host, self._port, self._grpc_port = host, port, grpc_port
 
     async def addresses(self) -> list[Address]:
         found = await asyncio.get_running_loop().getaddrinfo(
             self._host, self._port, type=socket.SOCK_STREAM
         )
-        return sorted({Address(str(each[4][0]), self._port) for each in found})
+        return sorted({Address(str(each[4][0]), self._port, self._grpc_port) for each in found})
 
     def __str__(self) -> str:
         return f"dns://{self._host}:{self._port}"
 
 
 _SERVER = re.compile(
-    r"(?:(?P<scheme>http|dns)://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]+)(?::(?P<port>\d{1,5}))?/?"
+    r"(?:(?P<scheme>http|dns)://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]+)(?::(?P<port>\d{1,5})(?::(?P<grpc>\d{1,5}))?)?/?"
 )
 
 
@@ -67,13 +67,17 @@ def read_servers(text: str) -> Sequence[AddressSource]:
     for item in filter(None, (each.strip() for each in text.split(","))):
         match = _SERVER.fullmatch(item)
         port = int(match["port"] or _PORT) if match else 0
-        if match is None or not 0 < port < 65536:
+        grpc_port = int(match["grpc"] or _GRPC_PORT) if match else 0
+        if match is None or not 0 < port < 65536 or not 0 < grpc_port < 65536:
             raise invalid(
-                f"--servers: '{item}' is no server; write host:port, http://host:port or dns://name:port"
+                f"--servers: '{item}' is no server; write host:port, host:port:grpc_port, "
+                "http://host:port or dns://name:port"
             )
         host = match["host"].strip("[]")
         found.append(
-            DnsName(host, port) if match["scheme"] == "dns" else FixedAddress(Address(host, port))
+            DnsName(host, port, grpc_port)
+            if match["scheme"] == "dns"
+            else FixedAddress(Address(host, port, grpc_port))
         )
     if not found:
         raise invalid("--servers names no server; write --servers=host:port,host:port")

@@ -15,4 +15,5 @@ cdef class Server:
     cdef readonly list idle
     cdef readonly set busy
     cdef public Py_ssize_t in_flight
+    cdef public object links
     cdef readonly object checks_now

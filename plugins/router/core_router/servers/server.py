@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from core_router.servers.server_model import ServerModel
 
 if TYPE_CHECKING:
+    from core_router.grpc.pool import LinkPool
     from core_router.http.upstream import ServerConnection
 
 logger = logging.getLogger("core_router")
@@ -21,10 +22,14 @@ logger = logging.getLogger("core_router")
 
 @dataclass(frozen=True, order=True)
 class Address:
-    """Where a server listens for HTTP."""
+    """Where a server listens.
+
+    port, grpc_port   for HTTP, which names the server, and for gRPC
+    """
 
     host: str
     port: int
+    grpc_port: int = 8001
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -52,6 +57,7 @@ class Server:
     idle         open connections without a request, the last used one last
     busy         connections with a request
     in_flight    requests without a response
+    links        the connections over gRPC; None before the first call
     """
 
     def __init__(self, address: Address):
@@ -67,6 +73,7 @@ class Server:
         self.idle: list[ServerConnection] = []
         self.busy: set[ServerConnection] = set()
         self.in_flight = 0
+        self.links: LinkPool | None = None
         self.checks_now = asyncio.Event()  # set to have it checked at once
 
     def __repr__(self) -> str:
@@ -94,11 +101,21 @@ class Server:
         text = f"{self.state.value} ({self.reason})" if self.reason else self.state.value
         return f"{text}, drained" if self.is_drained else text
 
+    def move_requests(self) -> None:
+        """Have other servers answer what may be repeated: this one no longer answers."""
+        for connection in list(self.busy):
+            if connection.request is not None:
+                connection.request.move()
+        if self.links is not None:
+            self.links.move_calls()
+
     def close(self) -> None:
         """Close all connections; requests in flight are lost."""
         for connection in [*self.idle, *self.busy]:
             connection.close()
         self.idle.clear()
+        if self.links is not None:
+            self.links.close()
 
     def close_idle(self, before_s: float) -> None:
         """Close connections that were last used before that time of the monotonic clock."""

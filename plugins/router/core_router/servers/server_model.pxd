@@ -9,6 +9,7 @@ cdef class ServerModel:
     cdef readonly str name
     cdef public frozenset versions
     cdef public bint is_stateful
+    cdef public bint is_decoupled
     cdef readonly Py_ssize_t in_flight
     cdef readonly double latency_s
     cdef readonly double ejected_until

@@ -34,6 +34,7 @@ class ServerModel:
     name            of the model; "" for requests without a model
     versions        that are ready, as text
     is_stateful     whether requests belong to sequences, so a server must get all of a sequence
+    is_decoupled    whether a request may have any number of responses
     in_flight       requests of this router without a response
     latency_s       mean duration of the last responses
     ejected_until   time of the monotonic clock before which other servers are preferred
@@ -46,6 +47,7 @@ class ServerModel:
         self.name = name
         self.versions: frozenset[str] = frozenset()
         self.is_stateful = False
+        self.is_decoupled = False
         self.in_flight = 0
         self.latency_s = 0.0
         self.ejected_until = 0.0

@@ -8,6 +8,7 @@ cdef class Route:
     cdef readonly tuple candidates
     cdef readonly bint is_known
     cdef readonly bint is_stateful
+    cdef readonly bint is_decoupled
     cdef readonly bint is_inference
     cdef readonly bint is_plain
 
@@ -20,3 +21,5 @@ cdef class ServerTable:
     cpdef changed(self)
     @cython.locals(route=Route)
     cpdef Route find(self, bytes method, bytes target)
+    @cython.locals(route=Route, key=tuple)
+    cpdef Route for_model(self, purpose, str model, str version)

@@ -5,9 +5,10 @@ Watch ─► changed ─► [ServerTable] ─► Candidates ─► choice
 
 from __future__ import annotations
 
-from core_router.http.targets import Purpose, Target, target_of
+from core_router.http.targets import target_of
 from core_router.servers.server import Server, State
 from core_router.servers.server_model import ServerModel
+from core_router.targets import Purpose, Target
 
 _MOST_ROUTES = 4096  # kept; a client that asks for other paths each time costs their parsing
 
@@ -18,6 +19,7 @@ class Route:
     candidates    of these, one gets the request
     is_known      whether a server has the model in its index, or the request needs none
     is_stateful   whether the model has sequences
+    is_decoupled  whether the model may answer a request any number of times
     is_plain      whether the request is forwarded without a look at its body
     is_inference  whether two servers may execute the request, unless it belongs to a sequence
     """
@@ -30,6 +32,7 @@ class Route:
         self.candidates = candidates
         self.is_known = is_known
         self.is_stateful = any(each.is_stateful for each in candidates)
+        self.is_decoupled = any(each.is_decoupled for each in candidates)
         self.is_inference = repeats
         forwarded = (Purpose.MODEL, Purpose.INFERENCE, Purpose.ANY)
         self.is_plain = is_known and not self.is_stateful and target.purpose in forwarded
@@ -40,7 +43,7 @@ class ServerTable:
 
     def __init__(self) -> None:
         self.servers: dict[str, Server] = {}
-        self._routes: dict[tuple[bytes, bytes], Route] = {}
+        self._routes: dict[tuple[object, ...], Route] = {}
 
     def changed(self) -> None:
         """Forget the routes. Call it after each change of a server that `find` reads."""
@@ -57,6 +60,20 @@ class ServerTable:
             if len(self._routes) >= _MOST_ROUTES:
                 self._routes.clear()
             self._routes[method, target] = route
+        return route
+
+    def for_model(self, purpose: Purpose, model: str, version: str) -> Route:
+        """Return the route of a request that names a model: the same object until the table changes.
+
+        model, version   "" for none
+        """
+        key = (purpose, model, version)
+        route = self._routes.get(key)
+        if route is None:
+            route = self.route(Target(purpose, model, version))
+            if len(self._routes) >= _MOST_ROUTES:
+                self._routes.clear()
+            self._routes[key] = route
         return route
 
     def route(self, target: Target) -> Route:
@@ -89,6 +106,11 @@ class ServerTable:
             for each in self.servers.values()
             if each.state in (State.READY, State.NOT_READY) and not each.is_removed
         ]
+
+    def status(self) -> str:
+        """Return the servers with their states, for an error."""
+        found = ", ".join(f"{each.name}: {each.status}" for each in self.servers.values())
+        return found or "no server is in the list"
 
     def is_ready(self) -> bool:
         """Return whether a server is ready."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import aiohttp
@@ -21,6 +21,16 @@ from core_router.servers.table import ServerTable
 logger = logging.getLogger("core_router")
 
 _LEAST_S = 0.05  # between two checks, however many requests fail
+
+
+class _Kind(NamedTuple):
+    """What a configuration says of the requests of a model."""
+
+    is_stateful: bool
+    is_decoupled: bool
+
+
+_PLAIN = _Kind(False, False)
 
 
 class Watch:
@@ -52,7 +62,7 @@ class Watch:
         self._headers = headers
         self._failures = 0
         self._index = b""
-        self._stateful: dict[str, bool] = {}  # name → whether the configuration has sequences
+        self._kinds: dict[str, _Kind] = {}  # of models whose configuration was read
         self._begun = self._ended = 0  # numbers of the checks
         self._has_ended = asyncio.Condition()
 
@@ -109,11 +119,9 @@ class Watch:
             self.server.checks_now.set()
             return
         self._index = b""  # a server that comes back may have other models
-        self._stateful.clear()
+        self._kinds.clear()
         if self._set(State.DOWN, reason):
-            for connection in list(self.server.busy):
-                if connection.request is not None:
-                    connection.request.move()
+            self.server.move_requests()
 
     def _set(self, state: State, reason: str) -> bool:
         is_new = self.server.set_state(state, reason)
@@ -140,8 +148,8 @@ class Watch:
             if each.get("state") == "READY":
                 found.add(str(each.get("version", "")))
         for name, ready in versions.items():
-            if ready and name not in self._stateful:
-                self._stateful[name] = await self._has_sequences(name)
+            if ready and name not in self._kinds:
+                self._kinds[name] = await self._kind_of(name)
         self._take(versions)
         self._index = data
 
@@ -150,23 +158,25 @@ class Watch:
         server = self.server
         for name in server.models.keys() - versions.keys():
             del server.models[name]
-            self._stateful.pop(name, None)
+            self._kinds.pop(name, None)
         for name, ready in versions.items():
             found = server.models.get(name)
             if found is None:
                 found = server.models[name] = ServerModel(server, name)
                 found.expect(_mean_latency_s(self._table, name))
             found.versions = frozenset(ready)
-            found.is_stateful = self._stateful.get(name, False)
+            found.is_stateful, found.is_decoupled = self._kinds.get(name, _PLAIN)
         server.has_index = True
         self._table.changed()
 
-    async def _has_sequences(self, name: str) -> bool:
+    async def _kind_of(self, name: str) -> _Kind:
         status, data = await self._ask("GET", f"/v2/models/{quote(name, safe='')}/config")
-        if status != 200:
-            return False
-        config = orjson.loads(data)
-        return isinstance(config, dict) and "sequence_batching" in config
+        config = orjson.loads(data) if status == 200 else None
+        if not isinstance(config, dict):
+            return _PLAIN
+        policy = config.get("model_transaction_policy")
+        is_decoupled = isinstance(policy, dict) and bool(policy.get("decoupled"))
+        return _Kind("sequence_batching" in config, is_decoupled)
 
     async def _ask(self, method: str, path: str) -> tuple[int, bytes]:
         """Return status and body of a response. Raises aiohttp.ClientError, OSError or TimeoutError."""

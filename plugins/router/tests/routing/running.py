@@ -38,7 +38,7 @@ class LoopThread:
 class RunningRouter:
     """A router on a thread.
 
-    port, admin   its ports
+    port, grpc_port, admin   its ports
     """
 
     def __init__(self, thread, servers, limits=None, **options):
@@ -50,6 +50,7 @@ class RunningRouter:
                     options.pop("sources", None) or read_servers(servers),
                     address="127.0.0.1",
                     port=0,
+                    grpc_port=0,
                     admin_port=0,
                     limits=Limits(**(limits or {})),
                     **{**fast, **options},
@@ -60,7 +61,7 @@ class RunningRouter:
     async def _open(self, options):
         router = Router(options)
         admin = Admin(router)
-        self.port = await router.open()
+        self.port, self.grpc_port = await router.open()
         self.admin = await admin.open("127.0.0.1", 0)
         return router, admin
 
@@ -109,7 +110,9 @@ class Behaving:
         )
         self.server.bind(f"only_{number}", self._who, **vector)
         self._totals = {}
-        self.name = f"127.0.0.1:{self.server.serve(http_port=0)['http']}"
+        ports = self.server.serve(http_port=0, grpc_port=0)
+        self.name = f"127.0.0.1:{ports['http']}"
+        self.address = f"{self.name}:{ports['grpc']}"
 
     def _who(self, x):
         return {"y": np.append(x, np.float32(self.number))}
@@ -141,6 +144,7 @@ class Scripted:
         self.respond = respond
         self.requests = []
         self.index = INDEX
+        self.config = {}
         self.ready = 200
         self.is_hung = False  # whether it answers nothing more
         self.early = b""  # sent as soon as the head of a request has come
@@ -189,7 +193,7 @@ class Scripted:
                 elif "/v2/repository/index" in line:
                     writer.write(said(json.dumps(self.index).encode()))
                 elif line.endswith("/config HTTP/1.1"):
-                    writer.write(said(b"{}"))
+                    writer.write(said(json.dumps(self.config).encode()))
                 else:
                     self.requests.append(line)
                     await self.respond(reader, writer, line, body)

@@ -1,0 +1,350 @@
+"""InferStream: one call of ModelStreamInfer, whose requests may reach several servers.
+
+ClientLink ─► messages ─► [InferStream] ─► ServerStream … ─► responses in the order of the requests
+
+All requests for a model reach the same server while it is ready; those of a sequence its server.
+Responses of models that answer each request once are sent in the order of the requests, as one server does.
+Those of decoupled models are sent when they come.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from core_router.choice.choose import choose
+from core_router.grpc.messages import MessageScanner, plain
+from core_router.grpc.native.blocks import field, without
+from core_router.grpc.native.link import Receiver
+from core_router.grpc.native.scan import request_fields, response_fields
+from core_router.grpc.server_stream import ServerStream, StreamRequest
+from core_router.grpc.statuses import (
+    HEAD,
+    OK,
+    RESOURCE_EXHAUSTED,
+    UNAVAILABLE,
+    only_trailers,
+    seconds_of,
+    status_block,
+    timeout_of,
+)
+from core_router.servers.server import State
+from core_router.targets import Purpose
+
+if TYPE_CHECKING:
+    from core_router.grpc.native.link import ClientLink
+    from core_router.grpc.port import GrpcPort
+    from core_router.servers.server import Server
+    from core_router.servers.server_model import ServerModel
+
+_MOST_UNPACKED = 64 * 1024  # of a compressed message, for its names
+_MOST_WAITING = 4 << 20  # bytes of requests and responses that wait, before the client is not read
+
+
+class InferStream(Receiver):
+    """One stream. Event loop only.
+
+    head   block for servers
+    """
+
+    def __init__(self, port: GrpcPort, link: ClientLink, id: int, head: bytes) -> None:
+        self.port = port
+        # Servers that compress differently could not answer the same client.
+        self.head = without(head, b"grpc-accept-encoding")
+        self._link = link
+        self._id = id
+        self._router = port.router
+        self._scanner = MessageScanner()
+        self._servers: dict[Server, ServerStream] = {}
+        self._models: dict[str, ServerModel] = {}  # where the requests of each model go
+        self._turns: deque[StreamRequest] = deque()  # one response each; the first is sent next
+        self._later: deque[bytes] = deque()  # messages that wait until the servers were looked at
+        self._task: Any = None
+        self._kept = 0
+        self._has_responded = self._is_finished = self._is_over = False
+        self._ends_when_idle = False
+        timeout = field(head, b"grpc-timeout")
+        self._deadline_s = monotonic() + seconds_of(timeout) if timeout is not None else 0.0
+        port.streams.add(self)
+
+    # for the client -------------------------------------------------------
+
+    def received(
+        self, head: bytes | None, data: bytes | None, trailers: bytes | None, is_over: bool
+    ) -> None:
+        if self._is_over:
+            return
+        has_room = True
+        if data is not None:
+            for message in self._scanner.feed(data):
+                self._keep(len(message))
+                if self._task is not None:
+                    self._later.append(message)
+                else:
+                    has_room = self._take(message) and has_room
+                if self._is_over:
+                    return
+            if self._scanner.size > self._router.limits.kept_bytes:
+                self._end_with(
+                    status_block(RESOURCE_EXHAUSTED, "a message is larger than --kept-bytes")
+                )
+                return
+        if is_over:
+            self._is_finished = True
+            self._finish()
+        elif has_room and self._task is None:
+            self.may_read()
+
+    def gone(self, error: int) -> None:
+        """End the stream: the client has cancelled it, or has left."""
+        if not self._is_over:
+            self._end()
+
+    def room(self) -> None:
+        for each in list(self._servers.values()):
+            each.resume()
+
+    def may_read(self) -> None:
+        """Let the client send more, unless too much waits."""
+        if self._kept < _MOST_WAITING or self._scanner.size:
+            self._link.open_window(self._id)
+
+    def timeout_left(self) -> bytes:
+        """Return the time that is left as a grpc-timeout; b"" without a deadline."""
+        return timeout_of(self._deadline_s - monotonic()) if self._deadline_s else b""
+
+    def end_when_idle(self) -> None:
+        """End the stream, at once or when no request waits: the router ends."""
+        self._ends_when_idle = True
+        if not self._turns and not any(each.decoupled for each in self._servers.values()):
+            self._end_with(status_block(UNAVAILABLE, "the router ends"))
+
+    # requests -------------------------------------------------------------
+
+    def _take(self, message: bytes) -> bool:
+        """Send a request to its server. Return False if the client should wait before it sends more."""
+        fields = request_fields(*plain(message, _MOST_UNPACKED))
+        route = self._router.table.for_model(Purpose.INFERENCE, fields.model, fields.version)
+        if not route.is_known and self._router.may_look():
+            self._later.append(message)
+            self._task = self._router.run(self._look())
+            return False
+        self._router.budget.request()
+        sequence = fields.sequence if route.is_stateful else None
+        request = StreamRequest(message, fields.id, route, sequence)
+        if not route.is_decoupled:
+            self._turns.append(request)
+        return self._send(request)
+
+    async def _look(self) -> None:
+        await self._router.look_again()
+        self._task = None
+        while self._later and self._task is None and not self._is_over:
+            self._take(self._later.popleft())
+        if not self._is_over and self._task is None:
+            if self._is_finished:
+                self._finish()
+            else:
+                self.may_read()
+
+    def _send(self, request: StreamRequest) -> bool:
+        found = self._choose(request)
+        if found is None:
+            self._refuse(request)
+            return True
+        request.server_model = found
+        request.tried = (*request.tried, found)
+        request.sent_s = monotonic()
+        server = found.server
+        stream = self._servers.get(server)
+        if stream is None:
+            stream = self._servers[server] = ServerStream(self, server)
+        if request.route.is_decoupled:
+            if found.name not in stream.decoupled:
+                stream.decoupled[found.name] = found
+                found.begin()
+        else:
+            stream.waiting.append(request)
+            found.begin()
+        message = request.message
+        limits = self._router.limits
+        if request.route.is_decoupled or len(message) > limits.kept_body_bytes:
+            self._keep(-len(message))
+            request.message = b""
+        has_room = stream.send(message)
+        if self._is_finished and not self._later:
+            stream.finish()
+        return has_room
+
+    def _choose(self, request: StreamRequest) -> ServerModel | None:
+        route, tried, now_s = request.route, request.tried, monotonic()
+        if request.sequence is not None:
+            found = self._router.sequences.choose(route, request.sequence, tried, now_s)
+            if request.sequence.is_end:
+                self._router.sequences.end(route.target.model, request.sequence.identifier)
+            return found
+        name = route.target.model
+        pinned = self._models.get(name)
+        if pinned is not None and pinned not in tried and _takes_more(pinned, route.candidates):
+            return pinned
+        here = [
+            each
+            for each in route.candidates
+            if each.server in self._servers
+            and each not in tried
+            and _takes_more(each, route.candidates)
+        ]
+        chosen = here[0] if here else choose(route.candidates, tried, now_s)
+        if chosen is not None:
+            self._models[name] = chosen
+        return chosen
+
+    # responses ------------------------------------------------------------
+
+    def answered(self, stream: ServerStream, head: bytes | None, message: bytes) -> bool:
+        """Send a message of a server to the client, when it is its turn.
+
+        Return False if the client does not take it at the moment.
+        """
+        has_failed, model, id = response_fields(message, 5)
+        request = stream.request_of(model, id)
+        if not self._has_responded:
+            self._has_responded = True
+            self._link.respond(self._id, head or HEAD, False)
+        if request is None:
+            return self._link.write(self._id, message)
+        stream.waiting.remove(request)
+        server_model = request.server_model
+        assert server_model is not None
+        now_s = monotonic()
+        server_model.done(400 if has_failed else 200, now_s - request.sent_s, now_s)
+        # A server that refuses a request, since it ends or does not have the model, names no model.
+        if has_failed and not model and len(request.tried) == 1 and self._moves(request):
+            server_model.server.checks_now.set()
+            self._router.metrics.retries["refused"] += 1
+            self._send(request)
+            return True
+        request.response = message
+        self._keep(len(message))
+        return self._send_responses()
+
+    def _send_responses(self) -> bool:
+        has_room = True
+        while self._turns and (message := self._turns[0].response) is not None:
+            request = self._turns.popleft()
+            self._keep(-len(message) - len(request.message))
+            has_room = self._link.write(self._id, message) and has_room
+        if not self._turns:
+            if self._ends_when_idle:
+                self.end_when_idle()
+            elif not self._is_finished:
+                self.may_read()
+        return has_room
+
+    def _moves(self, request: StreamRequest) -> bool:
+        """Return whether another server may get a request."""
+        sequence = request.sequence
+        return (
+            bool(request.message)
+            and (sequence is None or sequence.is_start)
+            and any(each not in request.tried for each in request.route.candidates)
+            and len(request.tried) <= self._router.limits.retries
+            and self._router.budget.take()
+        )
+
+    # ends -----------------------------------------------------------------
+
+    def server_ended(
+        self, stream: ServerStream, status: int, text: str, block: bytes | None, had_decoupled: bool
+    ) -> None:
+        """Have other servers answer what waits for a server whose stream has ended, or end the client's."""
+        self._servers.pop(stream.server, None)
+        if self._is_over:
+            return
+        self._models = {
+            name: each for name, each in self._models.items() if each.server is not stream.server
+        }
+        waiting, stream.waiting = list(stream.waiting), deque()
+        for request in waiting:
+            assert request.server_model is not None
+            if status == UNAVAILABLE:
+                request.server_model.failed(monotonic())
+            else:
+                request.server_model.left()
+        if status == OK and not waiting:
+            self._finish_if_answered(block)
+            return
+        if status == UNAVAILABLE:
+            stream.server.checks_now.set()
+            if not had_decoupled and all(self._moves(each) for each in waiting):
+                for request in waiting:
+                    self._router.metrics.retries["lost"] += 1
+                    self._send(request)
+                if not self._is_over:
+                    self._finish_if_answered(None)
+                return
+        if block is None or status == UNAVAILABLE:
+            said = text or "it ended the stream"
+            block = status_block(
+                status, f"the stream was lost: server {stream.server.name}: {said}"
+            )
+        self._end_with(block)
+
+    def _refuse(self, request: StreamRequest) -> None:
+        router = self._router
+        router.metrics.refused += 1
+        model, why = request.route.target.model, ""
+        if request.sequence is not None:
+            why = router.sequences.failure(request.route, request.sequence)
+        why = why or router.table.status()
+        text = f"no server takes a request for model '{model}'; {why}"
+        self._end_with(status_block(UNAVAILABLE, text))
+
+    def _finish(self) -> None:
+        """End what is sent to the servers: the client has sent its last request."""
+        if self._later or self._task is not None:
+            return
+        for each in list(self._servers.values()):
+            each.finish()
+        self._finish_if_answered(None)
+
+    def _finish_if_answered(self, block: bytes | None) -> None:
+        if self._is_finished and not self._servers and not self._turns and not self._later:
+            self._end_with(block or status_block(OK))
+
+    def _end_with(self, block: bytes) -> None:
+        """End the stream with a block of trailers, or with a head that has no more."""
+        if self._is_over:
+            return
+        if self._has_responded:
+            self._link.finish(self._id, only_trailers(block))
+        elif field(block, b":status") is not None:
+            self._link.respond(self._id, block, True)
+        else:
+            self._link.respond(self._id, HEAD + block, True)
+        self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        self.port.streams.discard(self)
+        if self._task is not None:
+            self._task.cancel()
+        for stream in self._servers.values():
+            for request in stream.waiting:
+                if request.server_model is not None:
+                    request.server_model.left()
+            stream.cancel()
+        self._servers = {}
+        self._turns.clear()
+        self._router.kept_bytes -= self._kept
+        self._kept = 0
+
+    def _keep(self, size: int) -> None:
+        self._kept += size
+        self._router.kept_bytes += size
+
+
+def _takes_more(each: ServerModel, candidates: tuple[ServerModel, ...]) -> bool:
+    server = each.server
+    return each in candidates and server.state is State.READY and not server.is_drained

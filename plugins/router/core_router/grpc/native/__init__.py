@@ -1,0 +1,1 @@
+"""The compiled part: HTTP/2, and what a router reads of a message."""

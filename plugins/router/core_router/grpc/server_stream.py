@@ -1,0 +1,189 @@
+"""ServerStream: the part of a client's stream that one server answers.
+
+InferStream ─► [ServerStream] ─► server ─► messages ─► InferStream
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from core_router.grpc.messages import MessageScanner
+from core_router.grpc.native.blocks import status_of
+from core_router.grpc.pool import Attempt
+from core_router.grpc.statuses import UNAVAILABLE
+
+if TYPE_CHECKING:
+    from core_router.choice.sequences import SequenceParameters
+    from core_router.grpc.infer_stream import InferStream
+    from core_router.grpc.native.link import ServerLink
+    from core_router.servers.server import Server
+    from core_router.servers.server_model import ServerModel
+    from core_router.servers.table import Route
+
+
+class StreamRequest:
+    """One request of a stream.
+
+    message        with its prefix; b"" if it is not kept
+    server_model   where it is
+    tried          where it has been
+    response       None until it has come; responses of earlier requests are sent first
+    """
+
+    __slots__ = (
+        "id",
+        "message",
+        "response",
+        "route",
+        "sent_s",
+        "sequence",
+        "server_model",
+        "tried",
+    )
+
+    def __init__(
+        self, message: bytes, id: str, route: Route, sequence: SequenceParameters | None
+    ) -> None:
+        self.message = message
+        self.id = id
+        self.route = route
+        self.sequence = sequence
+        self.server_model: ServerModel | None = None
+        self.tried: tuple[ServerModel, ...] = ()
+        self.response: bytes | None = None
+        self.sent_s = 0.0
+
+
+class ServerStream:
+    """The stream to one server. Event loop only.
+
+    waiting      requests without their response, in order; one response each
+    decoupled    model → its ServerModel, of models with any number of responses that had requests here
+    is_ended     whether the server takes no more requests on it
+    """
+
+    def __init__(self, stream: InferStream, server: Server):
+        self.server = server
+        self.waiting: deque[StreamRequest] = deque()
+        self.decoupled: dict[str, ServerModel] = {}
+        self.is_ended = False
+        self._stream = stream
+        self._scanner = MessageScanner()
+        self._early: list[bytes] = []  # messages before the connection is open
+        self._is_finished = False
+        self._attempt = Attempt(self, server.any_model, monotonic())
+        link = stream.port.pool_of(server).take(self._attempt)
+        if link is not None:
+            self.connected(self._attempt, link)
+
+    # for the stream of the client -----------------------------------------
+
+    def send(self, message: bytes) -> bool:
+        """Send a message. Return False if the client should wait before it sends more."""
+        attempt = self._attempt
+        if attempt.link is None:
+            self._early.append(message)
+            return False
+        return attempt.link.write(attempt.id, message)
+
+    def finish(self) -> None:
+        """Send no more requests."""
+        self._is_finished = True
+        if self._attempt.link is not None:
+            self._attempt.link.finish(self._attempt.id, None)
+
+    def request_of(self, model: str, id: str) -> StreamRequest | None:
+        """Return the request that a response is for; None if it is one of a decoupled model.
+
+        model, id   of the response, "" for none
+        """
+        if not self.waiting or (model and model in self.decoupled):
+            return None
+        first = self.waiting[0]
+        if self.decoupled and not model and first.id != id:
+            return None  # a decoupled model has refused a request
+        return first
+
+    def resume(self) -> None:
+        """Let the server send more: the client takes it."""
+        if self._attempt.waits_for_room and self._attempt.link is not None:
+            self._attempt.waits_for_room = False
+            self._attempt.link.open_window(self._attempt.id)
+
+    def cancel(self) -> None:
+        """End the stream: the client has left, or gets an error."""
+        self._leave()
+        attempt = self._attempt
+        if attempt.link is not None:
+            attempt.link.cancel(attempt.id)
+        else:
+            self._stream.port.pool_of(self.server).leave(attempt)
+
+    def _leave(self) -> None:
+        self.is_ended = True
+        for model in self.decoupled.values():
+            model.left()
+        self.decoupled.clear()
+
+    # for the attempt ------------------------------------------------------
+
+    def connected(self, attempt: Attempt, link: ServerLink) -> None:
+        if self.is_ended:
+            return
+        attempt.id = link.request(self._stream.head, self._stream.timeout_left(), attempt)
+        if attempt.id < 0:
+            self.lost(attempt, 0)
+            return
+        attempt.link = link
+        early, self._early = self._early, []
+        for message in early:
+            link.write(attempt.id, message)
+        if self._is_finished:
+            link.finish(attempt.id, None)
+        self._stream.may_read()
+
+    def not_connected(self, attempt: Attempt, reason: str) -> None:
+        self._end(UNAVAILABLE, reason, None)
+
+    def answered(
+        self,
+        attempt: Attempt,
+        head: bytes | None,
+        data: bytes | None,
+        trailers: bytes | None,
+        is_over: bool,
+    ) -> None:
+        if self.is_ended:
+            return
+        attempt.head = head or attempt.head
+        if data is not None:
+            has_room = True
+            for message in self._scanner.feed(data):
+                has_room = self._stream.answered(self, attempt.head, message) and has_room
+            if has_room and not attempt.waits_for_room and attempt.link is not None:
+                attempt.link.open_window(attempt.id)
+            else:
+                attempt.waits_for_room = True
+        if is_over and not self.is_ended:
+            block = trailers if trailers is not None else attempt.head
+            self._end(status_of(block), "", block)
+
+    def lost(self, attempt: Attempt, error: int) -> None:
+        self._end(UNAVAILABLE, "the connection ended", None)
+
+    def move(self, attempt: Attempt) -> None:
+        if attempt.link is not None:
+            attempt.link.cancel(attempt.id)
+        self._end(UNAVAILABLE, "the server no longer answers", None)
+
+    def may_write(self, attempt: Attempt) -> None:
+        self._stream.may_read()
+
+    def _end(self, status: int, text: str, block: bytes | None) -> None:
+        if self.is_ended:
+            return
+        had_decoupled = bool(self.decoupled)
+        self._leave()
+        self._stream.server_ended(self, status, text, block, had_decoupled)

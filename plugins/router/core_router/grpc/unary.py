@@ -1,0 +1,350 @@
+"""UnaryCall: one call of a client with one server at a time, or another one if the first cannot answer.
+
+ClientLink ─► [UnaryCall] ─► choose ─► Attempt ─► ServerLink ─► server
+                  ▲                       │
+                  └── lost, UNAVAILABLE ◄─┘
+
+Calls of other services pass, too: as bytes in both directions, until the server ends them.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from core_router.choice.choose import choose
+from core_router.grpc.call import Call
+from core_router.grpc.messages import plain
+from core_router.grpc.native.blocks import field, status_of
+from core_router.grpc.native.scan import request_fields
+from core_router.grpc.pool import Attempt
+from core_router.grpc.statuses import (
+    DEADLINE_EXCEEDED,
+    HEAD,
+    NO_STATUS,
+    NOT_FOUND,
+    REFUSED_STREAM,
+    RESOURCE_EXHAUSTED,
+    UNAVAILABLE,
+    as_http,
+    seconds_of,
+    timeout_of,
+)
+from core_router.targets import Purpose
+
+if TYPE_CHECKING:
+    from core_router.choice.sequences import SequenceParameters
+    from core_router.grpc.native.link import ClientLink, ServerLink
+    from core_router.grpc.port import GrpcPort
+    from core_router.servers.server_model import ServerModel
+    from core_router.servers.table import Route
+
+_MOST_UNPACKED = 64 * 1024  # of a compressed message, for its names
+
+_NAMED = (Purpose.INFERENCE, Purpose.MODEL, Purpose.STATISTICS, Purpose.SETTINGS)
+_FORWARDED = (Purpose.INFERENCE, Purpose.MODEL, Purpose.ANY, Purpose.OPEN)
+
+
+class UnaryCall(Call):
+    """One call. Event loop only."""
+
+    def __init__(
+        self, port: GrpcPort, link: ClientLink, id: int, head: bytes, purpose: Purpose
+    ) -> None:
+        Call.__init__(self, port, link, id, head)
+        self._purpose = purpose
+        self._route: Route | None = None
+        self._sequence: SequenceParameters | None = None
+        self._is_sent_on = False  # whether it has a server, or waits for one
+        self._repeats = False
+        self._task: Any = None
+        self._attempt: Attempt | None = None
+        self._tried: tuple[ServerModel, ...] = ()
+        self._failure = ""  # of the last attempt
+        self._deadline_s = 0.0
+
+    # for the client -------------------------------------------------------
+
+    def received(
+        self, head: bytes | None, data: bytes | None, trailers: bytes | None, is_over: bool
+    ) -> None:
+        if self._is_over:
+            return
+        if not self._is_sent_on:
+            self._collect(data or b"", is_over)
+            return
+        attempt = self._attempt
+        if attempt is None or attempt.link is None:
+            # The window stays closed until there is a connection.
+            self._data += data or b""
+            self._is_whole = is_over
+            return
+        if data is not None and attempt.link.write(attempt.id, data):
+            self.link.open_window(self.id)
+        if is_over:
+            self._is_whole = True
+            attempt.link.finish(attempt.id, None)
+
+    def gone(self, error: int) -> None:
+        """End the call: the client has cancelled it, or has left."""
+        if self._is_over:
+            return
+        attempt = self._attempt
+        if attempt is not None:
+            attempt.server_model.left()
+            if attempt.link is not None:
+                attempt.link.cancel(attempt.id)
+            else:
+                self._port.pool_of(attempt.server_model.server).leave(attempt)
+        if self._task is not None:
+            self._task.cancel()
+        self._attempt = self._task = None
+        self._end()
+
+    def room(self) -> None:
+        attempt = self._attempt
+        if attempt is not None and attempt.waits_for_room and attempt.link is not None:
+            attempt.waits_for_room = False
+            attempt.link.open_window(attempt.id)
+
+    def _collect(self, data: bytes, is_over: bool) -> None:
+        """Keep the request until it is whole or large, then find who answers it."""
+        is_kept = self._keep(data, is_over)
+        if is_over or not is_kept or self._purpose is Purpose.OPEN:
+            self._is_sent_on = True
+            self._dispatch()
+        else:
+            self.link.open_window(self.id)
+
+    # the server of the request --------------------------------------------
+
+    def _dispatch(self) -> None:
+        purpose, model, version = self._purpose, "", ""
+        fields = None
+        if purpose in _NAMED:
+            fields = request_fields(*plain(self._data, _MOST_UNPACKED))
+            model, version = fields.model, fields.version
+            if purpose is Purpose.SETTINGS:
+                # Its first field are settings to change; a request without any only asks.
+                purpose, model = (Purpose.EVERY if model else Purpose.ANY), ""
+        if purpose not in _FORWARDED:
+            if not self._is_whole:
+                most = self._router.limits.kept_body_bytes
+                self.fail(
+                    RESOURCE_EXHAUSTED, f"the message is larger than --kept-body-bytes={most}"
+                )
+                return
+            self._task = self._port.answer(self, purpose, model, self._data)
+            return
+        route = self._router.table.for_model(purpose, model, version)
+        if fields is not None and purpose is Purpose.INFERENCE:
+            self._sequence = fields.sequence
+        if route.is_known or not self._router.may_look():
+            self.forward(route)
+        else:
+            self._task = self._port.look_and_forward(self, route)
+
+    def forward(self, route: Route) -> None:
+        """Send the request to a server of a route."""
+        self._route = route
+        self._task = None
+        self._sequence = self._sequence if route.is_stateful else None
+        self._repeats = self._sequence is None and self._purpose is not Purpose.OPEN
+        timeout = field(self.head, b"grpc-timeout")
+        if timeout is not None:
+            self._deadline_s = monotonic() + seconds_of(timeout)
+        self._router.budget.request()
+        self._try()
+
+    def _try(self) -> None:
+        """Send the request to a server, or refuse it if there is none."""
+        now_s = monotonic()
+        route = self._route
+        assert route is not None
+        if self._sequence is None:
+            found = choose(route.candidates, self._tried, now_s)
+        else:
+            found = self._router.sequences.choose(route, self._sequence, self._tried, now_s)
+        if found is None:
+            self._refuse()
+            return
+        if self._tried and self._deadline_s and now_s >= self._deadline_s:
+            self.fail(DEADLINE_EXCEEDED, f"no time is left for another server; {self._failure}")
+            return
+        attempt = Attempt(self, found, now_s)
+        self._attempt = attempt
+        self._tried = (*self._tried, found)
+        found.begin()
+        link = self._port.pool_of(found.server).take(attempt)
+        if link is not None:
+            self._send(attempt, link)
+
+    def connected(self, attempt: Attempt, link: ServerLink) -> None:
+        """Send the request on a connection that is open now."""
+        if attempt is self._attempt:
+            self._send(attempt, link)
+
+    def not_connected(self, attempt: Attempt, reason: str) -> None:
+        """Try another server: nothing was sent to this one."""
+        if attempt is self._attempt:
+            self._failed(attempt, reason)
+            self._router.metrics.retries["unsent"] += 1
+            self._again()
+
+    def _send(self, attempt: Attempt, link: ServerLink) -> None:
+        again = len(self._tried) > 1 and self._deadline_s
+        attempt.id = link.request(self.head, self._timeout_left() if again else b"", attempt)
+        if attempt.id < 0:
+            self.not_connected(attempt, "the connection has ended")
+            return
+        attempt.link = link
+        has_room = link.write(attempt.id, self._data)
+        if self._is_whole:
+            link.finish(attempt.id, None)
+        else:
+            self._release()
+            self._repeats = False
+            if has_room:
+                self.link.open_window(self.id)
+
+    def may_write(self, attempt: Attempt) -> None:
+        """Let the client send more: the server has taken what there was."""
+        self.link.open_window(self.id)
+
+    def _timeout_left(self) -> bytes:
+        return timeout_of(self._deadline_s - monotonic())
+
+    # for attempts ---------------------------------------------------------
+
+    def answered(
+        self,
+        attempt: Attempt,
+        head: bytes | None,
+        data: bytes | None,
+        trailers: bytes | None,
+        is_over: bool,
+    ) -> None:
+        """Pass on what a server has sent, or have another server answer."""
+        if attempt is not self._attempt:
+            return
+        status = -1
+        if is_over:
+            status = status_of(trailers if trailers is not None else head or attempt.head)
+        link = self.link
+        if not self._has_responded:
+            if head is not None:
+                attempt.head = head
+            if data is None:
+                if not is_over:
+                    return  # what follows decides
+                if status in (UNAVAILABLE, NOT_FOUND) and self._moves(attempt, status):
+                    return
+            self._has_responded = True
+            found = attempt.head if attempt.head is not None else HEAD
+            link.respond(self.id, found, is_over and data is None and trailers is None)
+            attempt.head = None
+        if data is not None:
+            if link.write(self.id, data):
+                if not is_over and attempt.link is not None:
+                    attempt.link.open_window(attempt.id)
+            else:
+                attempt.waits_for_room = True
+        if is_over:
+            if trailers is not None:
+                link.finish(self.id, trailers)
+            elif data is not None:
+                link.finish(self.id, NO_STATUS)
+            now_s = monotonic()
+            attempt.server_model.done(as_http(status), now_s - attempt.sent_s, now_s)
+            sequence = self._sequence
+            if sequence is not None and sequence.is_end and self._route is not None:
+                self._router.sequences.end(self._route.target.model, sequence.identifier)
+            self._attempt = None
+            self._end()
+
+    def lost(self, attempt: Attempt, error: int) -> None:
+        """Try another server if that cannot execute the request twice, after its stream has ended."""
+        if attempt is not self._attempt:
+            return
+        self._failed(attempt, f"the connection ended ({error})" if error else "the call ended")
+        if self._has_responded:
+            self.fail(UNAVAILABLE, f"{_title(self._route)} was lost: {self._failure}")
+        elif error == REFUSED_STREAM and self._is_whole and len(self._tried) <= 8:
+            self._router.metrics.retries["unsent"] += 1
+            self._again()
+        elif self._repeats and self._may_retry():
+            self._router.metrics.retries["lost"] += 1
+            self._again()
+        else:
+            self.fail(UNAVAILABLE, f"{_title(self._route)} was lost: {self._failure}")
+
+    def move(self, attempt: Attempt) -> None:
+        """Try another server: this one no longer answers, but its connection is open."""
+        if attempt is self._attempt and self._repeats and not self._has_responded:
+            if attempt.link is not None:
+                attempt.link.cancel(attempt.id)
+            self.lost(attempt, 0)
+
+    def _moves(self, attempt: Attempt, status: int) -> bool:
+        """Have another server answer after a status, if it is safe. Return whether one does.
+
+        A server that refuses has not executed: UNAVAILABLE while it has no place or ends, NOT_FOUND without
+        the model.
+        """
+        route, sequence = self._route, self._sequence
+        assert route is not None
+        moves = (
+            self._is_whole
+            and (self._repeats or (sequence is not None and sequence.is_start))
+            and (status == UNAVAILABLE or bool(route.target.model and route.is_known))
+            and any(each not in self._tried for each in route.candidates)
+            and self._may_retry()
+        )
+        if moves:
+            server_model = attempt.server_model
+            self._attempt = None
+            self._failure = f"server {server_model.server.name}: status {status}"
+            now_s = monotonic()
+            server_model.done(as_http(status), now_s - attempt.sent_s, now_s)
+            server_model.server.checks_now.set()
+            self._router.metrics.retries["refused"] += 1
+            self._again()
+        return moves
+
+    def _again(self) -> None:
+        """Make another attempt, with the servers of now."""
+        route = self._route
+        assert route is not None
+        target = route.target
+        self._route = self._router.table.for_model(target.purpose, target.model, target.version)
+        self._try()
+
+    def _may_retry(self) -> bool:
+        return len(self._tried) <= self._router.limits.retries and self._router.budget.take()
+
+    def _failed(self, attempt: Attempt, text: str) -> None:
+        """Count the failure of an attempt."""
+        server_model = attempt.server_model
+        self._attempt = None
+        self._failure = f"server {server_model.server.name}: {text}"
+        server_model.failed(monotonic())
+        server_model.server.checks_now.set()
+
+    # ends -----------------------------------------------------------------
+
+    def _refuse(self) -> None:
+        router, route = self._router, self._route
+        assert route is not None
+        router.metrics.refused += 1
+        failure = self._failure
+        if self._sequence is not None:
+            failure = router.sequences.failure(route, self._sequence) or failure
+        self.fail(
+            UNAVAILABLE,
+            f"no server takes {_title(self._route)}; {failure or router.table.status()}",
+        )
+
+
+def _title(route: Route | None) -> str:
+    model = route.target.model if route is not None else ""
+    return f"the request for model '{model}'" if model else "the request"

@@ -1,0 +1,103 @@
+"""Servers over gRPC whose responses a test defines, and calls as bytes."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+from frontends.grpc.protocol import messages
+
+V2 = "/inference.GRPCInferenceService/"
+
+
+class ScriptedGrpc(grpc.GenericRpcHandler):
+    """A gRPC port. `respond(data, context)` answers ModelInfer, `stream(requests, context)` all others.
+
+    calls   the paths of the calls
+    """
+
+    def __init__(self):
+        self.calls = []
+        self.respond = self.stream = None
+        self._server = grpc.server(ThreadPoolExecutor(32))
+        self._server.add_generic_rpc_handlers((self,))
+        self.port = self._server.add_insecure_port("127.0.0.1:0")
+        self._server.start()
+
+    def service(self, details):
+        self.calls.append(details.method)
+        if details.method.endswith("ModelInfer"):
+            return grpc.unary_unary_rpc_method_handler(lambda *given: self.respond(*given))
+        return grpc.stream_stream_rpc_method_handler(lambda *given: self.stream(*given))
+
+    def close(self):
+        self._server.stop(0).wait()
+
+
+class Resetting:
+    """A gRPC port that resets each connection as soon as a call has come."""
+
+    def __init__(self, thread):
+        self.connections = 0
+        self._thread = thread
+        self._server = thread.run(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _serve(self, reader, writer):
+        self.connections += 1
+        await reader.readexactly(24)  # the preface of HTTP/2
+        received = b""
+        while b"inference" not in received and b"\x00\x00\x01" not in received[9:]:
+            received += await reader.read(4096)
+            if len(received) > 60:
+                break
+        writer.transport.abort()
+
+    def close(self):
+        self._thread.loop.call_soon_threadsafe(self._server.close)
+
+
+def request(model="m", *values, **parameters):
+    """Return a request with one input x."""
+    made = messages.ModelInferRequest(model_name=model, id=str(parameters.pop("id", "")))
+    tensor = made.inputs.add(name="x", datatype="FP32", shape=[len(values)])
+    tensor.contents.fp32_contents.extend(values)
+    for name, value in parameters.items():
+        kind = {bool: "bool_param", int: "int64_param", str: "string_param"}[type(value)]
+        setattr(made.parameters[name], kind, value)
+    return made
+
+
+def response(model="m", id="", text=""):
+    made = messages.ModelInferResponse(model_name=model, model_version="1", id=id)
+    if text:
+        made.parameters["text"].string_param = text
+    return made
+
+
+class Calls:
+    """A client."""
+
+    def __init__(self, port):
+        self._channel = grpc.insecure_channel(
+            f"127.0.0.1:{port}", [("grpc.max_receive_message_length", -1)]
+        )
+
+    def unary(self, method="ModelInfer", answer=messages.ModelInferResponse):
+        return self._channel.unary_unary(
+            V2 + method, lambda each: each.SerializeToString(), answer.FromString
+        )
+
+    def infer(self, *given, timeout=20, metadata=None, **parameters):
+        return self.unary()(request(*given, **parameters), timeout=timeout, metadata=metadata)
+
+    def stream(self, requests, **more):
+        method = self._channel.stream_stream(
+            V2 + "ModelStreamInfer",
+            lambda each: each.SerializeToString(),
+            messages.ModelStreamInferResponse.FromString,
+        )
+        return method(requests, **more)
+
+    def close(self):
+        self._channel.close()
