@@ -1,5 +1,7 @@
 """Conditions of steps and fallbacks for what they leave out, in virtual time."""
 
+# ruff: noqa: E501 (a searchable text stays on one line)
+
 import asyncio
 
 import numpy as np

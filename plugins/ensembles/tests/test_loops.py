@@ -1,5 +1,7 @@
 """Loops: consecutive steps that run again and again, in virtual time."""
 
+# ruff: noqa: E501 (a searchable text stays on one line)
+
 import asyncio
 
 import numpy as np
