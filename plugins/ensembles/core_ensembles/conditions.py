@@ -47,7 +47,9 @@ class ConditionModel:
 
     def _on_thread(self, request: InferenceRequest, tensors: Mapping[str, Tensor]) -> Reply:
         reply = Reply(request)
-        evaluation = self._loop.run_in_executor(None, self._decision.expression.holds, tensors)
+        # A tensor belongs to one thread at a time; copies share its buffer.
+        copies = {name: tensor.renamed(name) for name, tensor in tensors.items()}
+        evaluation = self._loop.run_in_executor(None, self._decision.expression.holds, copies)
 
         def done(future: asyncio.Future[bool]) -> None:
             if future.cancelled():

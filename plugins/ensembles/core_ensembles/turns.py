@@ -147,6 +147,8 @@ class LoopRun:
         self._number += 1
         current = self._current = request.copy_with(dict(self._tensors))
         current.outputs = turns.asked
+        # Each turn would begin or end the client's sequence anew.
+        current.correlation_id = current.flags = 0
         current.deadline_ns = request.deadline_ns
         current.trace, current.shared, current.parent = request.trace, request.shared, request
         name = f"{turns.name} turn {self._number}"

@@ -488,7 +488,8 @@ async def test_a_row_gains_or_loses_its_batch_dimension_where_it_is_carried(open
     assert response.output("z").array.tolist() == [1]
 
 
-async def test_requests_of_a_sequence_reach_the_stateless_steps_of_a_loop(opened):
+async def test_the_steps_of_a_loop_are_no_requests_of_the_sequence(opened, models):
     chain = await opened(halving())
 
-    assert await answer(chain, 2, correlation_id=7, flags=SEQUENCE_START) == {"z": [1]}
+    assert await answer(chain, 4, correlation_id=7, flags=SEQUENCE_START) == {"z": [1]}
+    assert [(each.correlation_id, each.flags) for each in models.asked] == [(0, 0)] * 2
