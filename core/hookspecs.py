@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
     from core.backend import BatchRule, Model
     from core.caches import Cache
-    from core.config import ModelConfig
+    from core.config import ModelConfig, Signature
     from core.lifecycle import ModelVersion
+    from core.lifecycle.ensemble import Arrangement
     from core.lifecycle.host import ServedModels
     from core.options import Flags, Options
+    from core.pipeline.ensemble import Step
     from core.pipeline.layers import Layer
     from core.pipeline.timing import BatchTiming
     from core.repository import Listing, Repository
@@ -192,6 +194,21 @@ def core_complete_config(config: ModelConfig, path: Path) -> ModelConfig | None:
     completed configuration, or None for a model of another plugin. Core takes over the fields that a backend
     may complete: inputs, outputs, batching, parameters. Not called for ensembles, and not with
     --disable-auto-complete-config. An exception fails the load.
+    """
+
+
+@hookspec(firstresult=True)
+def core_arrange_ensemble(
+    config: ModelConfig, signature: Signature, steps: list[Step], models: Sequence[Signature | None]
+) -> Arrangement | None:
+    """Arrange the steps of an ensemble with a parameter `loop[…`, `step[….else` or a condition beyond a name.
+
+    signature   of the ensemble
+    steps       of the configuration, without conditions; must not be changed
+    models      the signature of each step's model; None for one that only a load can tell
+
+    Called twice per load, on the loop thread, and by commands on the main thread. Return a
+    core.governing.Arrangement, or None for parameters of another plugin. An exception fails the load.
     """
 
 

@@ -1,7 +1,7 @@
 """Conditions of an ensemble's steps: `parameters { key: "step[1].if" … }` of its configuration.
 
 Triton's configuration has no field for a condition in a step. Parameters of the ensemble keep the file valid
-for Triton.
+for Triton. Here a condition is the name of a BOOL tensor. A plugin reads expressions, fallbacks and loops.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from core.config.messages import ModelConfig
 from core.errors import invalid
 
 _KEY = re.compile(r"step\[(\d+)\]\.(if|unless)")
+_TENSOR = re.compile(r"[\w.:]*")
 
 
 class Condition(NamedTuple):
@@ -22,14 +23,28 @@ class Condition(NamedTuple):
     runs_if: bool
 
 
+def needs_arranging(config: ModelConfig) -> bool:
+    """Return whether a plugin must arrange the steps of an ensemble: core reads names of tensors only."""
+    tensors = {io.name for io in config.input}
+    for step in config.ensemble_scheduling.step:
+        tensors.update(step.output_map.values())
+    for key, value in ((key, each.string_value) for key, each in config.parameters.items()):
+        expression = value not in tensors and _TENSOR.fullmatch(value) is None
+        if key.startswith("loop[") or (key.startswith("step[") and (expression or ".else" in key)):
+            return True
+    return False
+
+
 def conditions_of(config: ModelConfig) -> dict[int, Condition]:
-    """Return the conditions of an ensemble's steps, by index of the step.
+    """Return the conditions of an ensemble's steps, by index of the step; none if a plugin arranges these.
 
     Raises CoreError(INVALID) if a key begins with "step[" and is no condition, if the step does not exist,
     if a step has two conditions, or if a condition names no tensor.
     """
     found: dict[int, Condition] = {}
     count = len(config.ensemble_scheduling.step)
+    if needs_arranging(config):
+        return found
     for key in sorted(config.parameters):
         if not key.startswith("step["):
             continue

@@ -32,3 +32,4 @@ cdef class Signature:
     cdef readonly int max_batch_size
     cdef readonly bint decoupled
     cdef readonly dict states
+    cdef readonly bint sequence

@@ -62,6 +62,7 @@ class Signature:
     max_batch_size   0 for a model without a batch dimension
     decoupled        a request may have any number of responses
     states           implicit states of sequences, by the name of their output; clients do not see them
+    sequence         the model has sequence_batching: its requests belong to sequences
     """
 
     name: str
@@ -71,6 +72,7 @@ class Signature:
     max_batch_size: int
     decoupled: bool
     states: dict[str, StateSpec] = field(default_factory=dict)
+    sequence: bool = False
 
 
 def signature_of(config: ModelConfig, model_directory: Path, version: int = NEWEST) -> Signature:
@@ -90,6 +92,7 @@ def signature_of(config: ModelConfig, model_directory: Path, version: int = NEWE
         max_batch_size=config.max_batch_size,
         decoupled=config.model_transaction_policy.decoupled,
         states=states_of(config, model_directory),
+        sequence=config.HasField("sequence_batching"),
     )
 
 

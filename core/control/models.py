@@ -12,7 +12,7 @@ from core import config as configuration
 from core.config import ModelConfig, Signature
 from core.control.repository import RepositoryControl
 from core.lifecycle import ModelManager, ModelVersion
-from core.pipeline.endpoint import ModelEndpoint
+from core.pipeline.endpoint import Handler, ModelEndpoint
 from core.pipeline.endpoint_table import EndpointTable
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
@@ -67,6 +67,12 @@ class Models:
                 request, endpoint.signature.name, endpoint.signature.version, endpoint
             )
         return endpoint.submit(request)
+
+    def traced(self, request: InferenceRequest, name: str, version: int, to: Handler) -> Reply:
+        """Return to(request), below `name` in the trace of the request that makes this one, if any."""
+        return (
+            to(request) if request.trace is None else self._tracing.step(request, name, version, to)
+        )
 
     # facts about a model ---------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""Open an ensemble: find the models of its steps, and chain them. The registry loads these models first."""
+"""Open an ensemble: find the models of its steps, and chain them. The registry loads these models first.
+
+Arrangement: what a plugin makes of the steps, by parameters that core does not read, such as those of loops.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,30 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
+from core import plugins
 from core.config import ModelConfig, Signature
+from core.config.conditions import needs_arranging
 from core.config.validation.general import check_response_cache
 from core.errors import CoreError, invalid
-from core.lifecycle.host import Host
+from core.lifecycle.host import Host, ServedModels
 from core.lifecycle.steps import check_steps, ranks_of
 from core.pipeline import ChainServices
 from core.pipeline.ensemble import EnsembleChain, Step, StepModels, steps_of
+from core.pipeline.ensemble.plan import Infer
 from core.request import NEWEST
+
+
+class Arrangement(NamedTuple):
+    """What a plugin makes of the steps of an ensemble.
+
+    steps     the steps to run: those of the configuration, copies with other tensors, and steps of the plugin
+    connect   returns what gives a request of these steps to its model. Once per load, on the loop thread
+    """
+
+    steps: list[Step]
+    connect: Callable[[ServedModels, ChainServices], Infer]
 
 
 async def open_ensemble(
@@ -35,6 +53,8 @@ async def open_ensemble(
         step.optional = frozenset(spec.name for spec in model.inputs.values() if spec.optional)
         step.takes_device = served.takes_device(step.model, step.version)
     ranks = ranks_of(signature, steps, models)
+    services = ChainServices(host.loop, cache=host.cache)
+    arranged = arrangement_of(config, signature, steps, models)
 
     def ready() -> bool:
         with suppress(CoreError):
@@ -54,27 +74,50 @@ async def open_ensemble(
     return EnsembleChain(
         config,
         signature,
-        steps,
-        StepModels(served.infer_step, ready, check, contents),
-        ChainServices(host.loop, cache=host.cache),
+        arranged.steps if arranged else steps,
+        StepModels(
+            arranged.connect(served, services) if arranged else served.infer_step,
+            *(ready, check, contents),
+        ),
+        services,
         ranks,
         host.statistics_of(config),
     )
 
 
 def fitted(
-    config: ModelConfig, signature: Signature, steps: Sequence[Step], models: Sequence[Signature]
+    config: ModelConfig, signature: Signature, steps: list[Step], models: Sequence[Signature]
 ) -> Signature:
     """Return the signature of an ensemble, after checking its steps. Write its `decoupled` into `config`.
 
     models   the signature of each step's model
-    Raises CoreError(INVALID) if a step does not fit its model, or if a decoupled ensemble asks for a cache.
+    Raises CoreError(INVALID) if a step does not fit its model, for parameters that no arrangement can follow,
+    and if a decoupled ensemble asks for a cache.
     """
     check_steps(signature, steps, models)
+    arrangement_of(config, signature, steps, models)
     decoupled = any(model.decoupled for model in models)
     config.model_transaction_policy.decoupled = decoupled
     check_response_cache(config)
     return replace(signature, decoupled=decoupled)
+
+
+def arrangement_of(
+    config: ModelConfig, signature: Signature, steps: list[Step], models: Sequence[Signature | None]
+) -> Arrangement | None:
+    """Return the arrangement of an ensemble's steps; None if core runs them by itself.
+
+    Raises CoreError(INVALID) for wrong parameters, and if no installed plugin reads them.
+    """
+    if not needs_arranging(config):
+        return None
+    found: Arrangement | None = plugins.ask(
+        "core_arrange_ensemble", config=config, signature=signature, steps=steps, models=models
+    )
+    if found is None:
+        text = "has loops, fallbacks or expressions as conditions, which no installed plugin reads"
+        raise invalid(f"ensemble '{config.name}' {text}{plugins.install_hint('ensembles')}")
+    return found
 
 
 def signatures_of_steps(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from core import plugins
 from core.backend import Backend, Model, implements
 from core.caches import open_cache
 from core.config import InputSpec, ModelConfig, OutputSpec, Signature
+from core.config.conditions import needs_arranging
 from core.lifecycle import ModelVersion
 from core.options import Options
 from core.pipeline import Chain
@@ -183,8 +185,31 @@ def _ensemble(config: ModelConfig, signature: Signature) -> Iterator[Line]:
         taken = ", ".join(f"{tensor} as {name}" for name, tensor in step.inputs.items())
         given = ", ".join(f"{name} as {tensor}" for name, tensor in step.outputs.items())
         condition = f", if {step.condition} is {step.runs_if}" if step.condition else ""
-        text = f"model '{step.model}'{version}: {taken} → {given}{condition}"
+        arranged = "".join(
+            f", {name} {text}" for name, text in _arranged(config, "step", step.index)
+        )
+        text = f"model '{step.model}'{version}: {taken} → {given}{condition or arranged}"
         yield f"step {step.index}", "core/pipeline/ensemble/run.py", text
+    for number in sorted({int(key[5:-1]) for key in _groups(config) if key.startswith("loop[")}):
+        said = (
+            f"{name.replace('_', ' ')} {text}" for name, text in _arranged(config, "loop", number)
+        )
+        yield f"loop {number}", "core/lifecycle/ensemble.py", ", ".join(said)
+
+
+def _groups(config: ModelConfig) -> set[str]:
+    """Return the beginnings of the parameters that say how steps follow each other: "step[1]", "loop[0]"."""
+    found = (re.match(r"((?:step|loop)\[\d+\])\.", key) for key in config.parameters)
+    return {match[1] for match in found if match}
+
+
+def _arranged(config: ModelConfig, kind: str, number: int) -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each parameter that a plugin reads for a step or a loop."""
+    order = ("if", "unless", "else", "steps", "while", "max_turns", "at_max_turns", "carry")
+    if needs_arranging(config):
+        for name in order:
+            if (key := f"{kind}[{number}].{name}") in config.parameters:
+                yield name, config.parameters[key].string_value
 
 
 def _file_of(backend: Backend) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from core.config.autofill import ENSEMBLE
-from core.config.conditions import conditions_of
+from core.config.conditions import conditions_of, needs_arranging
 from core.config.messages import ModelConfig
 from core.errors import CoreError, invalid
 
@@ -22,8 +24,9 @@ def check_ensemble(config: ModelConfig) -> None:
         return
     _check_fields(config)
     _check_steps(config)
-    _check_conditions(config)
-    _check_flow(config)
+    if not needs_arranging(config):
+        _check_conditions(config)
+        check_flow(config, {index: {each.tensor} for index, each in conditions_of(config).items()})
 
 
 def _check_fields(config: ModelConfig) -> None:
@@ -78,13 +81,19 @@ def _check_conditions(config: ModelConfig) -> None:
             )
 
 
-def _check_flow(config: ModelConfig) -> None:
-    """Raise CoreError(INVALID) unless every input is used, every output written, other tensors both."""
-    sources = _sources(config)
-    used = {tensor for tensors in sources.values() for tensor in tensors}
+def check_flow(
+    config: ModelConfig, reads: Mapping[int, Collection[str]], used: Collection[str] = ()
+) -> None:
+    """Raise CoreError(INVALID) unless every input is used, every output written, other tensors both.
+
+    reads   index of a step → tensors that must be known before its outputs are, besides its inputs
+    used    tensors with other uses
+    """
+    sources = _sources(config, reads)
+    used = {tensor for tensors in sources.values() for tensor in tensors}.union(used)
     tensors = dict.fromkeys([*sources, *(tensor for found in sources.values() for tensor in found)])
     for io in config.input:
-        if io.name not in tensors:
+        if io.name not in tensors and io.name not in used:
             raise invalid(f"ensemble input '{io.name}' for ensemble '{config.name}' is not used")
     ready = _ready(config, sources)
     outputs = dict.fromkeys(io.name for io in config.output)
@@ -98,14 +107,11 @@ def _check_flow(config: ModelConfig) -> None:
             raise invalid(f"ensemble tensor '{tensor}' is unused in ensemble '{config.name}'")
 
 
-def _sources(config: ModelConfig) -> dict[str, list[str]]:
+def _sources(config: ModelConfig, reads: Mapping[int, Collection[str]]) -> dict[str, list[str]]:
     """Return each tensor that a step writes → the tensors that this step reads, its condition included."""
-    conditions = conditions_of(config)
     sources = {}
     for index, step in enumerate(config.ensemble_scheduling.step):
-        needed = set(step.input_map.values())
-        if index in conditions:
-            needed.add(conditions[index].tensor)
+        needed = set(step.input_map.values()).union(reads.get(index, ()))
         for written in sorted(step.output_map.values()):
             sources[written] = sorted(needed)
     return sources

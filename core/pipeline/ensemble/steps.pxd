@@ -15,3 +15,4 @@ cdef class Step:
     cdef public frozenset optional
     cdef public dict ranks
     cdef public bint takes_device
+    cdef public str label

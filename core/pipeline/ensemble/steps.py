@@ -21,7 +21,8 @@ class Step:
     ranks             input of the model → the rank it must have, if its producer has a batch dimension and
                       the model has none, or the reverse; None if there is no such input
     takes_device      whether the model accepts arrays in the memory of a device
-    The code that opens the ensemble sets the last three.
+    label             for error texts
+    The code that opens the ensemble sets `optional`, `ranks` and `takes_device`.
     """
 
     def __init__(
@@ -48,9 +49,10 @@ class Step:
         self.ranks: dict[str, int] | None = None
         self.takes_device = False
         self.wanted = tuple(RequestedOutput(name) for name in outputs)
+        self.label = f"step {index} (model '{model}')"
 
     def __str__(self) -> str:
-        return f"step {self.index} (model '{self.model}')"
+        return self.label
 
     def __repr__(self) -> str:
         return f"Step({self})"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from core.config import Signature
 from core.config.validation.general import check_response_cache
 from core.errors import CoreError, described
+from core.lifecycle.ensemble import arrangement_of
 from core.lifecycle.steps import check_steps
 from core.pipeline.ensemble import Step, steps_of
 from core.request import NEWEST
@@ -75,6 +76,10 @@ def _check_ensemble(model: CheckedModel, models: Mapping[str, CheckedModel]) -> 
     known = [(step, each) for step, each in zip(steps, found, strict=True) if each is not None]
     for step, each in known:
         _steps(signature, [_without_condition(step)], [each], place)
+    try:
+        arrangement_of(config, signature, steps, found)
+    except CoreError as error:
+        place.report.add(place.error(error, "ensemble"))
     if len(known) < len(steps):
         return
     _steps(signature, steps, [each for _, each in known], place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import re
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf import text_format
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from core.server import InferenceServer
 
 _FILE = "config.pbtxt"
+_NAME = re.compile(r"[^\W\d][\w.:]*|(?<=`)[^`]+(?=`)")  # a tensor in a condition
+_LOOP = re.compile(r"(loop\[\d+\]\.)steps")
 _LONGEST = 256 * 1024  # characters of a file that is shown
 
 
@@ -43,7 +46,9 @@ async def described(server: InferenceServer, version: ModelVersion) -> dict[str,
              "-" for what the server has replaced, else " "
     file     text of config.pbtxt; "" if there is none, or if a load request has brought the configuration
     stages   (name, file of the code, what it does) of what a request passes, in this order
-    steps    of an ensemble: model, and its tensor → the ensemble's
+    steps    of an ensemble: model, its tensor → the ensemble's, its condition as text, and the tensors that
+             this and its fallbacks read
+    loops    of an ensemble: the first and the last of its steps, what its parameters say
     """
     text, lines = await asyncio.to_thread(_compared, version, server.options.model_config_name)
     passed = await asyncio.to_thread(stages, version, server.options)
@@ -54,14 +59,65 @@ async def described(server: InferenceServer, version: ModelVersion) -> dict[str,
         "overridden": version.source.overridden,
         "lines": lines,
         "stages": [list(stage) for stage in passed],
-        "steps": [
+        "steps": described_steps(version.config),
+        "loops": described_loops(version.config),
+    }
+
+
+def described_steps(config: ModelConfig) -> list[dict[str, Any]]:
+    """Return the steps of an ensemble as `described` does."""
+    steps = config.ensemble_scheduling.step
+    made = {tensor for step in steps for tensor in step.output_map.values()}
+    found = []
+    for index, step in enumerate(steps):
+        said = _parameters(config, f"step[{index}].")
+        texts = [f"{name} {said[name]}" for name in ("if", "unless") if name in said]
+        read = {
+            *_NAME.findall(" ".join([*texts, *_fallbacks(said.get("else", ""))])),
+            *said.values(),
+        }
+        found.append(
             {
                 "model": step.model_name,
                 "inputs": dict(step.input_map),
                 "outputs": dict(step.output_map),
+                "condition": " ".join(texts),
+                "reads": sorted((read & made) - set(step.output_map.values())),
             }
-            for step in version.config.ensemble_scheduling.step
-        ],
+        )
+    return found
+
+
+def _fallbacks(text: str) -> list[str]:
+    """Return the tensors that stand for others: `a` of "a -> b"."""
+    return [pair.partition("->")[0].strip() for pair in text.split(",")]
+
+
+def described_loops(config: ModelConfig) -> list[dict[str, Any]]:
+    """Return the loops of an ensemble as `described` does."""
+    found = []
+    for key in sorted(config.parameters):
+        if (match := _LOOP.fullmatch(key)) is None:
+            continue
+        said = _parameters(config, match[1])
+        ends = [int(each) for each in said["steps"].split("-")]
+        found.append(
+            {
+                "first": ends[0],
+                "last": ends[-1],
+                "while": said.get("while", ""),
+                "turns": int(said["max_turns"]),
+            }
+        )
+    return found
+
+
+def _parameters(config: ModelConfig, start: str) -> dict[str, str]:
+    """Return the parameters whose names begin with `start`, by the rest of their names."""
+    return {
+        key.removeprefix(start): value.string_value.strip()
+        for key, value in config.parameters.items()
+        if key.startswith(start)
     }
 
 

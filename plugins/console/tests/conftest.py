@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -54,13 +55,17 @@ class Models:
         config = _identity(dims, tensors) + more + parameter
         self.write(name, config, **other)
 
-    def ensemble(self, name, *steps):
-        """Write an ensemble of identity models of 16 numbers, one after the other."""
+    def ensemble(self, name, *steps, **parameters):
+        """Write an ensemble of identity models of 16 numbers, one after the other.
+
+        parameters   such as loop0_steps="0-1"
+        """
         names = ["samples", *(f"after_{each}" for each in steps[:-1]), "features"]
         rows = [_step(each, *names[i : i + 2]) for i, each in enumerate(steps)]
         head = _identity([16], ("samples", "features"))
         head = head.replace('backend: "identity"', 'platform: "ensemble"')
-        self.write(name, f"{head}ensemble_scheduling {{\n{''.join(rows)}}}\n")
+        said = "".join(_parameter(key, value) for key, value in parameters.items())
+        self.write(name, f"{head}ensemble_scheduling {{\n{''.join(rows)}}}\n{said}")
 
 
 def _identity(dims, tensors):
@@ -70,6 +75,11 @@ def _identity(dims, tensors):
         f'input {{ name: "{one}" data_type: TYPE_FP32 dims: {list(dims)} }}\n'
         f'output {{ name: "{other}" data_type: TYPE_FP32 dims: {list(dims)} }}\n'
     )
+
+
+def _parameter(key, value):
+    name = re.sub(r"^([a-z]+)(\d+)_", r"\1[\2].", key)
+    return f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n'
 
 
 def _step(model, one, other):

@@ -1,5 +1,7 @@
 """What a person does with the page, from a model that is not loaded to one that is unloaded again."""
 
+from importlib.util import find_spec
+
 EXPLICIT = ("--model-control-mode=explicit", "--metrics-config=summary_latencies=true")
 
 
@@ -103,6 +105,15 @@ async def test_the_graph_of_an_ensemble_has_the_times_of_its_steps(models, serve
     models.identity("resample", [16])
     models.identity("encode", [16], delay_ms=20)
     models.ensemble("speech", "resample", "encode")
+    if looped := find_spec("core_ensembles") is not None:
+        models.ensemble(
+            *("looped", "resample", "encode"),
+            step1_if="max(abs(after_resample)) > 1",
+            step1_else="samples -> features",
+            loop0_steps="0",
+            loop0_max_turns="3",
+            loop0_carry="after_resample -> samples",
+        )
     served = serve("--trace-config=level=TIMESTAMPS", "--trace-config=rate=1")
     served.ready("speech")
     tensor = {"name": "samples", "datatype": "FP32", "shape": [1, 16], "data": [0.5] * 16}
@@ -118,6 +129,10 @@ async def test_the_graph_of_an_ensemble_has_the_times_of_its_steps(models, serve
         await page.get_by_role("tab", name="Traces").click()
         await page.locator(".water li").nth(2).wait_for()
         rows = await page.locator(".water li").all_inner_texts()
+        if looped:
+            await page.goto(f"{served.url}console#/model/looped")
+            await graph.locator(".loop text").get_by_text("at most 3 turns").wait_for()
+            await graph.locator(".step-condition").wait_for()
 
     assert "after_resample" in text and "after 2" in text and "features" in text
     assert slow == 2

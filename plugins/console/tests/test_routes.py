@@ -7,6 +7,9 @@ import urllib.request
 from urllib.parse import urljoin
 
 import pytest
+from core_console.description import described_loops, described_steps
+
+from core.config import parse_text
 
 
 def write(models):
@@ -100,6 +103,30 @@ def test_the_description_of_an_ensemble_has_its_steps(served):
 
     assert [each["model"] for each in found["steps"]] == ["resample", "resample"]
     assert found["steps"][0]["inputs"] == {"INPUT0": "samples"}
+    assert found["steps"][0]["condition"] == "" and found["loops"] == []
+
+
+def test_the_description_of_an_ensemble_has_its_conditions_and_loops():
+    config = parse_text(
+        """
+        ensemble_scheduling {
+          step [ { model_name: "a" output_map { key: "y" value: "one" } },
+                 { model_name: "b" input_map { key: "x" value: "one" } output_map { key: "y" value: "two" } },
+                 { model_name: "c" input_map { key: "x" value: "in" } output_map { key: "y" value: "z" } } ]
+        }
+        parameters { key: "step[2].unless" value { string_value: "max(one) > 1 and present(in)" } }
+        parameters { key: "step[2].else" value { string_value: "two -> z" } }
+        parameters { key: "loop[0].steps" value { string_value: "0-1" } }
+        parameters { key: "loop[0].while" value { string_value: "max(two) > 1" } }
+        parameters { key: "loop[0].max_turns" value { string_value: "5" } }
+        """,
+        "test",
+    )
+
+    steps = described_steps(config)
+    assert steps[2]["condition"] == "unless max(one) > 1 and present(in)"
+    assert [each["reads"] for each in steps] == [[], [], ["one", "two"]]
+    assert described_loops(config) == [{"first": 0, "last": 1, "while": "max(two) > 1", "turns": 5}]
 
 
 def test_a_model_that_does_not_serve_has_no_description(served):

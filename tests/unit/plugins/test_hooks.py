@@ -46,7 +46,8 @@ def broken(error):
 
 def test_the_hooks_are_those_of_the_page():
     assert sorted(HOOKS) == [
-        *("core_add_options", "core_around_load", "core_batch_done", "core_batch_rule"),
+        *("core_add_options", "core_around_load", "core_arrange_ensemble"),
+        *("core_batch_done", "core_batch_rule"),
         "core_complete_config",
         *("core_explain_layout", "core_failed", "core_layers", "core_model_changed"),
         *("core_models_loaded", "core_open_cache", "core_open_log"),

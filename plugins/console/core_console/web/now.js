@@ -38,7 +38,7 @@ export function now(panel, name, version) {
   press();
   if (version?.row.ensemble && store.session.may.read_configuration) {
     read(`console/models/${encodeURIComponent(name)}/versions/${version.row.version}`).then((found) => {
-      drawing = graph(found.steps, name);
+      drawing = graph(found.steps, found.loops, name);
       fill(picture, h("h2", {}, t("The steps")), h("p", { class: "hint" }, t("Times are means of the last half minute, else since the load. The thick line is the slowest one.")), drawing.element);
       picture.hidden = false;
       drawing.update();
