@@ -199,6 +199,11 @@ class Chain:
         return self._pool.ready
 
     @property
+    def has_idle(self) -> bool:
+        """Whether an instance is idle: it may execute a request at once."""
+        return self._pool.has_idle
+
+    @property
     def takes_device(self) -> bool:
         """Whether an instance accepts arrays in the memory of a device."""
         return self._pool.takes_device

@@ -121,7 +121,11 @@ class HttpListener:
         Raises CoreError(UNAVAILABLE) if the port cannot be bound, CoreError(INVALID) for bad certificates.
         """
         interceptors = self._interceptors
-        intercepts = interceptors.policy is not None or interceptors.access_log is not None
+        intercepts = (
+            interceptors.policy is not None
+            or interceptors.access_log is not None
+            or interceptors.names is not None
+        )
         connections = Connections(
             self._handle_intercepted if intercepts else self._handle,
             self._server,
