@@ -79,3 +79,14 @@ def test_a_caller_keeps_its_number_and_no_number_is_used_twice(monkeypatch):
     assert names.name(numbers[1]) == FORGOTTEN
     assert len(set(numbers)) == 5 and 0 not in numbers
     assert names.number("caller0") not in numbers
+
+
+def test_the_text_of_a_caller_names_the_same_one():
+    names = CallerNames()
+    names.identify()
+
+    assert names.number_of_text("caller 'it's me'") == names.number_of(known("it's me"), Call())
+    assert names.number_of_text("address '10.0.0.1'") == names.number_of(None, Call())
+    assert names.name(names.number_of_text("")) == ANONYMOUS
+    names.identify(addresses=True)
+    assert names.number_of_text("address '10.0.0.1'") == names.number_of(None, Call())
