@@ -72,12 +72,8 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     context = context_of(server)
     inbound = Inbound(server)
     interceptors = Interceptors(context)
-    counts = (
-        interceptors.policy is not None
-        or interceptors.access_log is not None
-        or interceptors.names is not None
-    )
-    infer = (MeteredInferService if counts else InferService)(server, inbound, intake)
+    service = MeteredInferService if interceptors.needed else InferService
+    infer = service(server, inbound, intake)
     stream = StreamService(server, inbound, intake, context.access_log)
     reported: dict[str, Any] = {"compress": True, "load": LoadReports.of(server)}
 

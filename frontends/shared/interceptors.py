@@ -80,6 +80,11 @@ class Interceptors:
         # None: no plugin asks who sends a request.
         self.names: CallerNames | None = context.names if context.names.wanted else None
 
+    @property
+    def needed(self) -> bool:
+        """Return whether calls are checked, counted, logged or named."""
+        return not (self.policy is None and self.access_log is None and self.names is None)
+
     def enter(self, call: CallDescription, wanted: Requirement | None) -> ActiveCall:
         """Begin a call, and return it: identify its caller, check its roles, count it in the caller's limits.
 

@@ -77,7 +77,7 @@ class CallerNames:
         return self.number(network_of(call.address) if self._addresses else ANONYMOUS)
 
     def number_of_text(self, text: str) -> int:
-        """Return the number of a caller by its text (Caller.text), as logs and jobs keep it; "" if unknown."""
+        """Return the number of a caller by its text (Caller.text), as jobs keep it; "" if unknown."""
         kind, _, rest = text.partition(" '")
         if kind == "caller" or (kind == "address" and self._addresses):
             return self.number(rest.removesuffix("'"))

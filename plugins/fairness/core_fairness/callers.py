@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from core_fairness.flow import CallerFlow, Counts
 from core_fairness.settings import Shares
@@ -64,14 +65,14 @@ class Callers:
         return max(self, key=lambda each: each.waiting / each.weight)
 
     def ended(self, flow: CallerFlow) -> None:
-        """Note that a request of a caller has ended. If there are too many callers, drop an idle one."""
+        """Note that a request of a caller has ended. If there are too many callers, drop idle ones."""
         if not flow.idle:
             return
         self._flows.move_to_end(flow.number)
-        if len(self._flows) <= MOST_IDLE:
+        excess = len(self._flows) - MOST_IDLE
+        if excess <= 0:
             return
-        for number, each in self._flows.items():
-            if each.idle and not (each.listed or each.labelled):
-                self.others.add(each.counts)
-                del self._flows[number]
-                return
+        idle = (each for each in self if each.idle and not (each.listed or each.labelled))
+        for each in list(islice(idle, excess)):
+            self.others.add(each.counts)
+            del self._flows[each.number]

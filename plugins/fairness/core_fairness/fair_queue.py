@@ -17,6 +17,7 @@ from core.governing import Handler
 from core.request import SEQUENCE_START, InferenceRequest
 from core.response import Reply
 from core_fairness.callers import Callers
+from core_fairness.clients import Clients, client_of
 from core_fairness.cost import Rows, Tokens, counts_tokens
 from core_fairness.flow import CallerFlow, Waiting
 from core_fairness.policies import QueuePolicies
@@ -72,7 +73,7 @@ class FairQueue:
         self._has_sequences = config.HasField("sequence_batching")
         self._turns: RoundRobin[CallerFlow] = RoundRobin()
         self._sequences: dict[int | str, OrderedDict[Waiting, None]] = {}  # that wait
-        self._inside: dict[InferenceRequest, int] = {}  # requests of clients with steps inside
+        self._inside = Clients()  # of a model without a group
         self._pumping = False
         self._adapting = False
         self._look: asyncio.TimerHandle | None = None
@@ -95,13 +96,15 @@ class FairQueue:
         """Take other weights and bounds. They hold for requests that wait, too."""
         self.callers.set(fairness.of(self.name))
 
+    @property
+    def _clients(self) -> Clients:
+        return self._inside if self.member is None else self.member.group.inside
+
     # requests ------------------------------------------------------------------
 
     def __call__(self, request: InferenceRequest) -> Reply:
-        client = request
-        while client.parent is not None:
-            client = client.parent
-        if not client.caller or self._may_wait_for_itself(request, client):
+        client = client_of(request)
+        if not client.caller or (client is not request and client in self._clients):
             return self._pass(request, client)
         flow = self.callers.of(client.caller)
         sequence = request.correlation_id if self._has_sequences else 0
@@ -116,12 +119,6 @@ class FairQueue:
         self._queue(entry, sequence)
         self.pump()
         return entry.reply
-
-    def _may_wait_for_itself(self, request: InferenceRequest, client: InferenceRequest) -> bool:
-        if request is client:
-            return False
-        inside = self._inside if self.member is None else self.member.group.inside
-        return client in inside
 
     def _pass(self, request: InferenceRequest, client: InferenceRequest) -> Reply:
         """Let a request through without a turn. Its caller is charged all the same."""
@@ -277,7 +274,7 @@ class FairQueue:
             counts.wait_ns += self._now_ns() - request.arrival_ns
             self._turns.charge(flow, entry.cost)
         if request.parent is not None:
-            self._enter_client(request, 1)
+            self._clients.enter(request)
         if self.member is not None and (turn := self.member.turn) is not None:
             entry.turn = turn
             turn.size += entry.size
@@ -301,7 +298,7 @@ class FairQueue:
                 self._turns.correct(flow, cost - entry.cost)
             self.callers.ended(flow)
         if entry.request.parent is not None:
-            self._enter_client(entry.request, -1)
+            self._clients.leave(entry.request)
         if self.member is not None and entry.turn is not None:
             self.member.ended(entry.turn)
         if self.waiting and not self._adapting:
@@ -314,21 +311,11 @@ class FairQueue:
         self._adapting = False
         self.window.adapt()
 
-    def _enter_client(self, request: InferenceRequest, change: int) -> None:
-        """Count the steps of a client's request that are inside."""
-        client = request
-        while client.parent is not None:
-            client = client.parent
-        for inside in (self._inside, None if self.member is None else self.member.group.inside):
-            if inside is None:
-                continue
-            inside[client] = inside.get(client, 0) + change
-            if inside[client] <= 0:
-                del inside[client]
-
     def _look_later(self) -> None:
         """Look again soon while requests wait: an instance may become idle without an answer."""
-        if self.waiting and self._look is None:
+        if not self.waiting:
+            self._turns.clear()
+        elif self._look is None:
             self._look = self._loop.call_later(LOOK_S, self._look_now)
 
     def _look_now(self) -> None:

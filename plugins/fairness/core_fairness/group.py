@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from core.request import InferenceRequest
 from core_fairness import settings
+from core_fairness.clients import Clients
 from core_fairness.fair_queue import FairQueue
 from core_fairness.round_robin import Flow, RoundRobin
 
@@ -73,7 +73,7 @@ class Group:
 
     At most `at_once` turns are open, of all models together. Event loop only.
 
-    inside   client's request → number of its steps that are inside, in any model
+    inside   clients with steps inside, in any model
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Group:
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ):
         self.name = name
-        self.inside: dict[InferenceRequest, int] = {}
+        self.inside = Clients()
         self.at_once = group.at_once
         self.members: list[Member] = []
         self._weights = group.models

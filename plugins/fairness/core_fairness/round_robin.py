@@ -106,6 +106,14 @@ class RoundRobin(Generic[F]):
                 flows.remove(flow)
         flow.listed = False
 
+    def clear(self) -> None:
+        """Take all flows out, because none has anything to send. Their debts are forgiven."""
+        for flows in (self._new, self._old):
+            for flow in flows:
+                flow.listed = False
+                flow.credits = 0.0
+            flows.clear()
+
     def _pay_rounds(self) -> None:
         """Give all flows at once the turns until the first one that is ready has paid its debt."""
         flows = [*self._new, *self._old]

@@ -9,14 +9,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import orjson
 
 from core.backend import Model
 from core.errors import CoreError, invalid
 from core.governing import ModelVersion
-from core.pipeline import Chain
 from core_fairness.fair_queue import FairQueue
 from core_fairness.group import Group
 from core_fairness.options import FairOptions
@@ -25,6 +24,7 @@ from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.context import context_of
 
 if TYPE_CHECKING:
+    from core.pipeline import Chain
     from core.server import InferenceServer
 
 logger = logging.getLogger("core")
@@ -94,9 +94,10 @@ class ServerFairness:
         """Follow the state of a version."""
         if state == "ready" and version.model is not None:
             queue = self._made.pop(version.model, None)
-            if queue is not None and isinstance(version.chain, Chain):
+            if queue is not None:
                 self.queues[version] = queue
-                queue.ready(version.chain, version.signature, self.fairness)
+                # Only ensembles have another chain, and these have no model.
+                queue.ready(cast("Chain", version.chain), version.signature, self.fairness)
         elif state in ("gone", "failed"):
             self._drop(self.queues.pop(version, None))
             if state == "failed":

@@ -1,4 +1,7 @@
-"""A real server of two workers with tokens: callers over HTTP and gRPC, bounds, roles, and the example."""
+"""A real server of two workers with tokens: callers over HTTP and gRPC, bounds, roles, and the example.
+
+The commands of docs/operate/fairness.md.
+"""
 
 import json
 import re

@@ -341,7 +341,7 @@ def test_the_steps_of_an_ensemble_wait_for_their_caller_but_never_for_themselves
         waits = step_of(served, client, 1)
 
         first = served.queue.callers.of(ALICE).waiting
-        while not served.queue._inside:
+        while not served.queue._clients:
             await asyncio.sleep(0.01)
         again = step_of(served, client, 2)
 
