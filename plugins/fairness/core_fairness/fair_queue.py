@@ -11,7 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core.config import ModelConfig, Signature
+from core.backend import Model
+from core.config import Signature
 from core.errors import CoreError, DeadlineExceeded, Exhausted, cancelled, unavailable
 from core.governing import Handler
 from core.request import SEQUENCE_START, InferenceRequest
@@ -40,6 +41,7 @@ class FairQueue:
     wait like requests of its caller.
     Not thread-safe: call from the event loop only.
 
+    model      about to be loaded
     name_of    number of a caller → its name
     by_caller  whether callers take turns; else only the models of a group do
     used       what the requests inside take of the window
@@ -51,15 +53,15 @@ class FairQueue:
 
     def __init__(
         self,
-        name: str,
-        config: ModelConfig,
+        model: Model,
         name_of: Callable[[int], str],
         loop: asyncio.AbstractEventLoop,
         *,
         by_caller: bool = True,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ):
-        self.name = name
+        config = model.config
+        self.name = model.name
         self.callers = Callers(name_of, by_caller=by_caller)
         self.window = Window(config, clock_ns)
         self.used = 0
@@ -69,6 +71,8 @@ class FairQueue:
         self.cost: Rows = Rows()
         self._loop = loop
         self._now_ns = clock_ns
+        self._model = model
+        self._config = config  # of which the policies are
         self._policies = QueuePolicies.of(config)
         self._has_sequences = config.HasField("sequence_batching")
         self._turns: RoundRobin[CallerFlow] = RoundRobin()
@@ -146,6 +150,9 @@ class FairQueue:
                 f"limit is {most} (max_waiting)",
                 1.0,
             )
+        if self._model.config is not self._config:  # changed while it serves
+            self._config = self._model.config
+            self._policies = QueuePolicies.of(self._config)
         level = self._policies.level(request)
         chain = self.window.chain
         inside = 0 if chain is None else chain.pending

@@ -79,7 +79,7 @@ class ServerFairness:
         if not by_caller and group is None:
             return None
         loop = asyncio.get_running_loop()
-        queue = FairQueue(model.name, model.config, self._names.name, loop, by_caller=by_caller)
+        queue = FairQueue(model, self._names.name, loop, by_caller=by_caller)
         if group is not None:
             self._group(group).add(queue)
         self._made[model] = queue

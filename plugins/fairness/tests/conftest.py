@@ -66,8 +66,7 @@ class Served:
         self.model.batches, self.model.batch_s, self.model.row_s = [], batch_s, row_s
         self.names = {1: "alice", 2: "bob", 3: "carol"}
         self.queue = FairQueue(
-            name,
-            message,
+            self.model,
             lambda number: self.names.get(number, f"caller{number}"),
             loop,
             by_caller=by_caller,

@@ -68,13 +68,14 @@ def test_a_model_that_reports_tokens_is_charged_by_them_unless_the_settings_say_
 def test_callers_with_long_and_short_answers_get_as_many_tokens(virtual, instance):
     async def test(serve):
         served = await serve(REPORTS, instance=instance)
+        watched = len(_watchers)
         long, short = await asyncio.gather(
             served.flood(ALICE, 20, 120, value=200), served.flood(BOB, 20, 120, value=20)
         )
 
         extra = 7 if instance is ReportsCost else 0
         assert long * (200 + extra) == pytest.approx(short * (20 + extra), rel=0.1)
-        assert not _watchers
+        assert len(_watchers) == watched
 
     virtual(test)
 

@@ -105,6 +105,22 @@ def test_a_full_model_refuses_the_caller_that_waits_most(virtual):
     virtual(test)
 
 
+def test_a_policy_that_changes_while_the_model_serves_holds_at_once(virtual):
+    text = "max_batch_size: 1 " + POLICY % "max_queue_size: 4" + IO
+
+    async def test(serve):
+        served = await serve(text)
+        changed = type(served.model.config)()
+        changed.CopyFrom(served.model.config)
+        changed.dynamic_batching.default_queue_policy.max_queue_size = 50
+        served.model.config = changed
+        served.chain.configure(served.queue._config, changed)
+
+        assert await answers([served.ask(ALICE, i) for i in range(50)]) == ["ok"] * 50
+
+    virtual(test)
+
+
 def test_a_request_that_is_cancelled_while_it_waits_never_runs(virtual):
     async def test(serve):
         served = await serve(IO)
