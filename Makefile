@@ -102,6 +102,9 @@ bench-tune: .venv/.release  ## core tune beside an exhaustive search, on three m
 	CORE_TEST_TUNE=1 $(BIN)/pytest plugins/tune -k workers
 	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/exhaustive.py $(ARGS)
 
+bench-fairness: .venv/.release  ## what a caller that floods costs another, with and without fair shares
+	$(BIN)/python -m benchmarks.fairness $(ARGS)
+
 bench-tools: .venv/.release  ## core bench beside wrk, h2load and perf_analyzer, on the same servers
 	$(BIN)/python plugins/bench/benchmarks/compare.py $(ARGS)
 

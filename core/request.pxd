@@ -15,6 +15,7 @@ cdef class InferenceRequest:
     cdef dict _parameters
     cdef public object correlation_id
     cdef public int flags
+    cdef public int caller
     cdef public object priority
     cdef public object timeout_us
     cdef public long long deadline_ns

@@ -61,6 +61,7 @@ class InferenceRequest:
     parameters       custom parameters, name → bool | int | float | str
     correlation_id   sequence of the request: int or str; 0 or "" for none
     flags            SEQUENCE_START | SEQUENCE_END
+    caller           number of who has sent it, for layers of plugins; 0 if unknown
     priority         1 is the highest; 0 for the model's default
     timeout_us       longest time in the queue that the client wants; 0 for none
     deadline_ns      time.monotonic_ns() at which the client stops waiting; 0 for none
@@ -111,7 +112,7 @@ class InferenceRequest:
         self.outputs = ()
         self._parameters = self.trace = None
         self.correlation_id = self.priority = self.timeout_us = 0
-        self.flags = 0
+        self.flags = self.caller = 0
         self.deadline_ns = self.arrival_ns = 0
         self.rows = 1
         self.shared = self.cancelled = self.paused = False

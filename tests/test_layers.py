@@ -86,6 +86,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/bench": ("frontends.grpc.protocol",),
     "plugins/capture": ("frontends.grpc", "frontends.http.options", "frontends.shared"),
     "plugins/console": ("frontends.commands.explain", "frontends.http", "frontends.shared"),
+    "plugins/fairness": ("frontends.shared",),
     "plugins/jobs": ("frontends.http", "frontends.shared"),
     "plugins/keda": ("frontends.grpc",),
     "plugins/orca": ("frontends.grpc", "frontends.shared"),

@@ -199,6 +199,11 @@ class Chain:
         return self._pool.ready
 
     @property
+    def has_idle(self) -> bool:
+        """Whether an instance is idle: it may execute a request at once."""
+        return self._pool.has_idle
+
+    @property
     def takes_device(self) -> bool:
         """Whether an instance accepts arrays in the memory of a device."""
         return self._pool.takes_device
@@ -215,13 +220,10 @@ class Chain:
         """
         self._context.checks_outputs = model.checks_outputs
         self._context.output_hint = model.output_hint
-        batches = (
-            await self._services.loop.run_in_executor(
-                None, warmup_batches, model.config, self.signature, model.directory
-            )
-            if model.config.model_warmup
-            else []
-        )
+        batches: list[tuple[str, list[InferenceRequest]]] = []
+        if model.config.model_warmup:
+            needed = (model.config, self.signature, model.directory)
+            batches = await self._services.loop.run_in_executor(None, warmup_batches, *needed)
         wanted = instance_specs(model.config, self._services.policies or HostPolicies({}))
         serving = self._serving()
         indices, missing = match_specs([runner.spec for runner in serving], wanted)
@@ -247,9 +249,8 @@ class Chain:
         """
         policies, runners = self._services.policies or HostPolicies({}), self._serving()
         asked = (instance_specs(config, policies) for config in (old, new))
-        specs = dict(
-            zip(runners, with_demands([each.spec for each in runners], *asked), strict=True)
-        )
+        demands = with_demands([each.spec for each in runners], *asked)
+        specs = dict(zip(runners, demands, strict=True))
         if self._services.limiter is not None:
             self._services.limiter.change({each: spec.demand for each, spec in specs.items()})
         for runner, spec in specs.items():

@@ -61,6 +61,7 @@ def intercepted(method: Method, interceptors: Interceptors, restricted: Restrict
 
     Its `enter` checks the caller and the header that --grpc-restricted-protocol requires; with an access log,
     `received` adds messages to the log entry. Where the role depends on the message, `function` checks that.
+    If a plugin asks for callers, `enter` names those of inference requests.
     """
     log, policy = interceptors.access_log, interceptors.policy
     if (
@@ -74,7 +75,8 @@ def intercepted(method: Method, interceptors: Interceptors, restricted: Restrict
         method = replace(method, function=function, begin=None)
     if log is not None:
         method = replace(method, received=_received(method, log))
-    checks = policy is not None or method.category in restricted
+    names = interceptors.names is not None and method.category == "inference"
+    checks = policy is not None or names or method.category in restricted
     if not checks and (log is None or isinstance(method, UnaryMethod)):
         return method
     path, streams, category = method.path, not isinstance(method, UnaryMethod), method.category

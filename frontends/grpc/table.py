@@ -71,8 +71,9 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     """
     context = context_of(server)
     inbound = Inbound(server)
-    counts = context.policy is not None or context.access_log is not None
-    infer = (MeteredInferService if counts else InferService)(server, inbound, intake)
+    interceptors = Interceptors(context)
+    service = MeteredInferService if interceptors.needed else InferService
+    infer = service(server, inbound, intake)
     stream = StreamService(server, inbound, intake, context.access_log)
     reported: dict[str, Any] = {"compress": True, "load": LoadReports.of(server)}
 
@@ -115,7 +116,6 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
             changes=partial(settings.changes, messages.LogSettingsRequest)),
     )
     # fmt: on
-    interceptors = Interceptors(context)
     required = restrictions(GrpcOptions.of(server.options).grpc_restricted_protocol)
     rows += _generic(server, rows)
     # Of two methods with the same path, the last one counts.

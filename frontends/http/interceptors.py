@@ -72,10 +72,12 @@ class HttpInterceptors(Interceptors):
     def concern_inference(self) -> bool:
         """Return whether the fast path must use these interceptors for inference requests.
 
-        It must with an access policy, with an access log, and if inference is restricted.
+        It must with an access policy, with an access log, if inference is restricted, and if a plugin asks
+        who sends a request.
         """
         return (
             self.policy is not None
+            or self.names is not None
             or self.access_log is not None
             or _INFERENCE.category in self._router.restrictions
         )
@@ -100,7 +102,8 @@ class HttpInterceptors(Interceptors):
         head   in the form that native/head.hpp accepts: each field on one line, all of it ASCII
         """
         restricted = self._router.restrictions
-        if self.policy is None and _INFERENCE.category not in restricted:
+        names = self.names
+        if self.policy is None and names is None and _INFERENCE.category not in restricted:
             return _UNCHECKED
         headers: CIMultiDict[str] = CIMultiDict()
         for line in head.decode("ascii").split("\r\n")[1:-2]:
@@ -108,39 +111,45 @@ class HttpInterceptors(Interceptors):
             headers.add(name, value.strip(" \t"))
         if restricted.objection(_INFERENCE.category, headers.get) is not None:
             return None
-        if self.policy is None:
-            return _UNCHECKED
-        try:
-            caller = self.authorize(HttpCallDescription(headers, transport), _INFERENCE)
-        except CoreError:
-            return None
-        # The fast path counts no tokens.
-        limited = caller.allowance is not None and caller.allowance.usage is not None
-        return None if limited else Authorization(caller)
+        call = HttpCallDescription(headers, transport)
+        caller: Caller | None = None
+        if self.policy is not None:
+            try:
+                caller = self.authorize(call, _INFERENCE)
+            except CoreError:
+                return None
+            if caller.allowance is not None and caller.allowance.usage is not None:
+                return None  # the fast path counts no tokens
+        return Authorization(caller, 0 if names is None else names.number_of(caller, call))
 
 
 class Authorization:
     """Permits requests on the same connection whose head is equal except for the sizes in it.
 
     caller   in whose limits they count; None without an access policy
+    number   of the caller, for plugins; 0 for none
     """
 
-    __slots__ = ("_caller",)
+    __slots__ = ("_caller", "_number")
 
-    def __init__(self, caller: Caller | None):
+    def __init__(self, caller: Caller | None, number: int = 0):
         self._caller = caller
+        self._number = number
 
     def is_valid(self) -> bool:
         return self._caller is None or self._caller.is_valid()
 
     def begin_call(self) -> ActiveCall | None:
         """Begin one request; return None if its caller has reached a limit."""
+        active = ActiveCall()
+        active.number = self._number
         if self._caller is None:
-            return ActiveCall()
+            return active
         try:
-            return self._caller.begin_call()
+            active.begin(self._caller)
         except CoreError:
             return None
+        return active
 
 
 _UNCHECKED = Authorization(None)

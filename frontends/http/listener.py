@@ -121,9 +121,8 @@ class HttpListener:
         Raises CoreError(UNAVAILABLE) if the port cannot be bound, CoreError(INVALID) for bad certificates.
         """
         interceptors = self._interceptors
-        intercepts = interceptors.policy is not None or interceptors.access_log is not None
         connections = Connections(
-            self._handle_intercepted if intercepts else self._handle,
+            self._handle_intercepted if interceptors.needed else self._handle,
             self._server,
             self._lane,
             interceptors if interceptors.concern_inference else None,

@@ -9,6 +9,7 @@ import asyncio
 
 from core.server import InferenceServer
 from frontends.shared.access import AccessPolicy
+from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.access_log import AccessLog
 from frontends.shared.call_observers import CallObservers
 from frontends.shared.options import SharedOptions
@@ -28,6 +29,7 @@ class FrontendContext:
             self.policy.watch(self.files)
         self.access_log = AccessLog.of(options)  # gets a line for every request
         self.observers = CallObservers.of(server)
+        self.names = CallerNames.of(server)
         server.on_reload(self.reload)
 
     def reload(self) -> None:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from core.errors import CoreError, Exhausted
 from frontends.shared.access import AccessPolicy, ActiveCall, Caller, Credentials, Requirement
+from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.access.unauthenticated import Unauthenticated
 from frontends.shared.access_log import AccessLog
 from frontends.shared.context import FrontendContext
@@ -76,6 +77,13 @@ class Interceptors:
     def __init__(self, context: FrontendContext, *, logged: bool = True):
         self.policy: AccessPolicy | None = context.policy
         self.access_log: AccessLog | None = context.access_log if logged else None
+        # None: no plugin asks who sends a request.
+        self.names: CallerNames | None = context.names if context.names.wanted else None
+
+    @property
+    def needed(self) -> bool:
+        """Return whether calls are checked, counted, logged or named."""
+        return not (self.policy is None and self.access_log is None and self.names is None)
 
     def enter(self, call: CallDescription, wanted: Requirement | None) -> ActiveCall:
         """Begin a call, and return it: identify its caller, check its roles, count it in the caller's limits.
@@ -86,10 +94,14 @@ class Interceptors:
         """
         active = ActiveCall()
         if self.policy is None or wanted is None or self.policy.is_exempt(wanted):
+            if self.names is not None:
+                active.number = self.names.number_of(None, call)
             return active
         try:
             active.caller = self.policy.identify(credentials_of(call))
             self.policy.check(active.caller, wanted)
+            if self.names is not None:
+                active.number = self.names.number_of(active.caller, call)
             active.begin(active.caller)
             active.renew_with(lambda: self.authorize(call, wanted))
         except CoreError as error:

@@ -1,5 +1,7 @@
 """UsageMeter: counts the tokens that models read and generate for a call, for the access log and a limit.
 
+It also writes the number of the caller into each request, if a plugin asks for it (CallerNames).
+
 request ─► [UsageMeter.ask] ─► model ─► Reply ─► [_Counting] ─► Reply of the frontend
 
 A backend reports them by core.costs, as an object with `token_counts`. Other models have the outputs
@@ -102,13 +104,15 @@ class UsageMeter:
 
     bucket   is checked before a request and charged after it; None: the caller has no limit
     entry    gets the sums; None: the call is not logged
+    number   of the caller, which each request gets; 0 for none
     """
 
-    __slots__ = ("_bucket", "_entry")
+    __slots__ = ("_bucket", "_entry", "_number")
 
-    def __init__(self, bucket: UsageBucket | None, entry: AccessLogEntry | None):
+    def __init__(self, bucket: UsageBucket | None, entry: AccessLogEntry | None, number: int = 0):
         self._bucket = bucket
         self._entry = entry
+        self._number = number
 
     def ask(
         self,
@@ -124,6 +128,9 @@ class UsageMeter:
         ask             hands a request to an endpoint
         counts_prompt   False if another request of the call counts the same prompt
         """
+        request.caller = self._number
+        if self._bucket is None and self._entry is None:
+            return ask(endpoint, request)
         report = report_of(endpoint.signature)
         if report is None:
             return ask(endpoint, request)

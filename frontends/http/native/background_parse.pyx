@@ -54,7 +54,7 @@ cdef class BackgroundParse:
             request, pending.form = task.result()
             pending.sink.was_read(pending, <InferenceRequest>request)
             endpoint = self._context.endpoints.find(request_head.model, request_head.head.version)  # may have changed meanwhile
-            if self._context.access_log is None:
+            if not self._context.meters:
                 reply = endpoint.submit(<InferenceRequest>request)
             else:
                 reply = pending.active.meter().ask(submitted, endpoint, request)

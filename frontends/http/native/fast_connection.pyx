@@ -291,10 +291,11 @@ cdef class FastConnection(ConnectionLifetime):
             pending.form = request_head.form
             if type(body) is not bytes:  # it is large
                 self.was_read(pending, request)
-            if self._context.access_log is None:
+            if not self._context.meters:
                 reply = endpoint.submit(request)
             else:
-                pending.active.entry.id = request.id
+                if self._context.access_log is not None:
+                    pending.active.entry.id = request.id
                 reply = pending.active.meter().ask(submitted, endpoint, request)
             pending.reply = reply
             # The pending response releases the reply at its end, which may be within this call.

@@ -39,6 +39,6 @@ cdef class ListenerContext:
     cdef object account, regions, tracing, access_log, loop, interceptors, fallback, opened, lost, most_bytes
     cdef int64_t most, most_body
     cdef double keep_alive_s
-    cdef bint leaves_origins
+    cdef bint leaves_origins, meters
 
     cdef bint takes(self, const Head* head)

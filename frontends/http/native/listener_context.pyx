@@ -28,6 +28,8 @@ cdef class ListenerContext:
         self.most_body = options.http_max_body_size
         self.loop = loop
         self.interceptors = interceptors
+        # Whether each request passes a UsageMeter.
+        self.meters = access_log is not None or (interceptors is not None and interceptors.names is not None)
         self.fallback = fallback
         self.opened = opened
         self.lost = lost

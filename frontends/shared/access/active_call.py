@@ -21,10 +21,11 @@ class ActiveCall:
     thread only.
     """
 
-    __slots__ = ("_allowance", "_log", "_renew", "_slot", "caller", "entry", "error")
+    __slots__ = ("_allowance", "_log", "_renew", "_slot", "caller", "entry", "error", "number")
 
     def __init__(self) -> None:
         self.caller: Caller | None = None  # None: exempt from the access policy
+        self.number = 0  # of the caller, if plugins ask for it (CallerNames)
         self.error: CoreError | None = None  # why the call is refused
         self.entry: AccessLogEntry | None = None  # of the access log, written at the end
         self._log: AccessLog | None = None
@@ -44,18 +45,18 @@ class ActiveCall:
         self.entry = entry
 
     def meter(self, entry: AccessLogEntry | None = None) -> UsageMeter | None:
-        """Return what counts the tokens of a request; None if neither the log nor a limit needs them.
+        """Return what names the caller of a request and counts its tokens; None if nothing needs that.
 
         entry   of the request in the access log; None for that of the call
         """
         entry = entry or self.entry
         bucket = None if self._allowance is None else self._allowance.usage
-        if bucket is None and entry is None:
+        if bucket is None and entry is None and not self.number:
             return None
         # Not above: that module imports this package.
         from frontends.shared.usage_meter import UsageMeter
 
-        return UsageMeter(bucket, entry)
+        return UsageMeter(bucket, entry, self.number)
 
     def renew_with(self, renew: Callable[[], Caller]) -> None:
         """Let `count_request` check the caller again after its cached identification has expired.

@@ -19,6 +19,7 @@ from frontends.http.codec import generate as codec
 from frontends.http.extra_routes import HttpRoutes
 from frontends.http.frontend import HttpFrontend
 from frontends.http.services import generate as service
+from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.call_observers import CallObservers
 from frontends.shared.context import FrontendContext
 from frontends.shared.memory import SharedMemoryRegions
@@ -46,7 +47,11 @@ class ScriptedServer:
         if factory is FrontendContext:
             observers = CallObservers()
             return SimpleNamespace(
-                policy=None, access_log=None, files=WatchedFiles(0), observers=observers
+                policy=None,
+                access_log=None,
+                names=CallerNames(),
+                files=WatchedFiles(0),
+                observers=observers,
             )
         return SimpleNamespace(regions=SharedMemoryRegions(False))
 

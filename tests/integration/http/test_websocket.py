@@ -21,6 +21,7 @@ from frontends.http import websocket
 from frontends.http.extra_routes import HttpRoutes
 from frontends.http.frontend import HttpFrontend
 from frontends.http.websocket import MOST_REQUESTS
+from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.call_observers import CallObservers
 from frontends.shared.context import FrontendContext
 from frontends.shared.memory import SharedMemoryRegions
@@ -55,7 +56,11 @@ class ScriptedServer:
         if factory is FrontendContext:
             observers = CallObservers()
             return SimpleNamespace(
-                policy=None, access_log=None, files=WatchedFiles(0), observers=observers
+                policy=None,
+                access_log=None,
+                names=CallerNames(),
+                files=WatchedFiles(0),
+                observers=observers,
             )
         return SimpleNamespace(regions=SharedMemoryRegions(False))
 

@@ -13,6 +13,7 @@ from core.telemetry.tracing import Tracer
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.http.router import TABLE, row
+from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.access.roles import CATEGORIES
 from frontends.shared.memory import MemoryControl
 
@@ -50,7 +51,12 @@ def grpc_table():
     server.tracing = Tracer(server.options)
     server.control = SimpleNamespace(areas={})
     server.shared = lambda factory: SimpleNamespace(
-        policy=None, access_log=None, regions=None, text=None, read=lambda intake: ()
+        policy=None,
+        access_log=None,
+        names=CallerNames(),
+        regions=None,
+        text=None,
+        read=lambda intake: (),
     )
     return methods(server, RequestsInFlight())
 

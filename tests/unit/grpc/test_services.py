@@ -18,6 +18,7 @@ from frontends.grpc.extra_methods import GrpcMethods
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
+from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.context import FrontendContext
 from frontends.shared.load_reports import LoadReports, _reports_of
 from frontends.shared.memory import MemoryControl, SharedMemoryRegions
@@ -98,7 +99,7 @@ class DescribedServer:
 
     def shared(self, factory):
         if factory is FrontendContext:
-            return SimpleNamespace(policy=None, access_log=None)
+            return SimpleNamespace(policy=None, access_log=None, names=CallerNames())
         if factory is _reports_of:
             return LoadReports(list)
         if factory is GrpcMethods:

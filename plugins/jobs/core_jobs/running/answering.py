@@ -12,6 +12,7 @@ from core.errors import CoreError, Kind
 from core.response import InferenceResponse
 from core_jobs.job import Item, Job, Result
 from core_jobs.running.reading import JobReader, failure, result_of
+from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.deadline import infer_with_deadline
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Answering:
         self._patience_s = patience_s
         self._on_retry = on_retry
         self._stopping = stopping
+        self._names = CallerNames.of(server)
         self._refused_s: float | None = None  # since when every request was refused
 
     async def answer(self, item: Item) -> Result:
@@ -97,6 +99,8 @@ class Answering:
         except CoreError as error:
             raise Refused(error) from None
         request, wanted = await self._reader.read(job, item)
+        if self._names.wanted:
+            request.caller = self._names.number_of_text(job.caller)
         try:
             reply = infer_with_deadline(models.infer, request)
         except CoreError as error:

@@ -1,0 +1,77 @@
+"""Measure what a flood costs another caller: python -m benchmarks.fairness [--seconds S]
+
+Runs examples/fairness/flood.py against a server without fair shares, and against one with them. The exit status
+is 1 if the p99 of the light caller beside the flood is more than twice that alone, with fair shares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "fairness"
+START_S = STOP_S = 30.0
+FLAGS = {"in order of arrival": (), "fair shares": ("--fair=*", "--fair-header=x-user")}
+
+
+@contextmanager
+def _server(flags: Sequence[str]) -> Iterator[str]:
+    """Serve the model of the example; yield the address of its HTTP port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [
+        *(sys.executable, "-m", "core.serve", f"--model-repository={EXAMPLE / 'models'}"),
+        *(f"--http-port={port}", "--allow-grpc=false", "--allow-metrics=false", *flags),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _await_ready(process, port)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(STOP_S)
+
+
+def _await_ready(process: subprocess.Popen[bytes], port: int) -> None:
+    end_s = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < end_s:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready"):
+                return
+        except OSError:
+            time.sleep(0.1)
+    sys.exit("the server does not start; run it by hand to see why: core-serve --model-repository=…")
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fairness")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each of four measurements")
+    seconds = parser.parse_args(arguments).seconds
+    ratio = 0.0
+    for name, flags in FLAGS.items():
+        with _server(flags) as address:
+            done = subprocess.run(
+                [sys.executable, EXAMPLE / "flood.py", address, str(seconds)],
+                capture_output=True,
+                text=True,
+            )
+        if done.stderr:
+            sys.exit(done.stderr)
+        print(f"{name}:\n{done.stdout}")
+        found = re.search(r"([0-9.]+) times", done.stdout)
+        assert found is not None
+        ratio = float(found[1])
+    return int(ratio > 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
