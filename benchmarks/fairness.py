@@ -1,7 +1,7 @@
 """Measure what a flood costs another caller: python -m benchmarks.fairness [--seconds S]
 
-Runs examples/fairness/flood.py against a server without fair shares, and against one with them. The exit status
-is 1 if the p99 of the light caller beside the flood is more than twice that alone, with fair shares.
+Runs examples/fairness/flood.py against a server without fair shares, and against one with them. The exit
+status is 1 if, with fair shares, the p99 of the light caller beside the flood is more than twice that alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def _await_ready(process: subprocess.Popen[bytes], port: int) -> None:
                 return
         except OSError:
             time.sleep(0.1)
-    sys.exit("the server does not start; run it by hand to see why: core-serve --model-repository=…")
+    sys.exit(
+        "the server does not start; run it by hand to see why: core-serve --model-repository=…"
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,7 +1,7 @@
 """Shows what a flood costs another caller: python examples/fairness/flood.py [HOST:PORT] [SECONDS]
 
-`alice` sends a request now and then, for 5 seconds: first alone, then while `bob` keeps 64 requests in flight.
-The header x-user names both. Exits with 1 if alice's p99 grows to more than twice what it is alone.
+`alice` sends a request now and then, for 5 seconds: alone, then while `bob` keeps 64 requests in flight. The
+header x-user names both. Exits with 1 if alice's p99 grows to more than twice what it is alone.
 
 The server: core-serve --model-repository=examples/fairness/models --fair='*' --fair-header=x-user
 Without --fair, alice waits behind all requests of bob. It needs only the standard library.
