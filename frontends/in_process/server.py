@@ -270,7 +270,7 @@ class Server(ControlMethods):
     def _request(
         self, model: str, inputs: Inputs, timeout_s: float | None, fields: RequestFields
     ) -> tuple[Dispatcher, InferenceRequest]:
-        """Return (what passes a request to the server, the request, whose timeout begins now).
+        """Return the Dispatcher of this server and a new request. Its timeout, if any, begins now.
 
         Raises CoreError: UNAVAILABLE if the server does not run, INVALID for an invalid argument.
         """

@@ -4,9 +4,9 @@ It also writes the number of the caller into each request, if a plugin asks for 
 
 request ─► [UsageMeter.ask] ─► model ─► Reply ─► [_Counting] ─► Reply of the frontend
 
-A backend reports them by core.costs, as an object with `token_counts`. Other models have the outputs
-num_input_tokens and num_output_tokens. The meter asks for these outputs, and takes them out of the responses
-of a client that has not asked for them.
+It counts models that have an output num_input_tokens or num_output_tokens. If the backend reports the tokens
+by core.costs, as an object with `token_counts`, these count. Else the meter asks for the outputs, and takes
+them out of the responses of a client that has not asked for them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CountsTokens(Protocol):
 class UsageReport:
     """How the models of one signature report tokens.
 
-    by_cost   whether the backend reports the cost; it is known after the first request
+    by_cost   True once the backend has reported the cost of a request: the outputs are not asked for any more
     """
 
     def __init__(self, signature: Signature):

@@ -45,7 +45,7 @@ _WORKERS = "all %d workers are up"
 _ADDRESS = re.compile(r"^Started (.+) at .*:(\d+)$")
 _KIND = re.compile(r"^(?:Invalid argument|Internal|Unavailable|Unsupported|Not found|Unknown): ")
 _LAYOUT = "Wrong layout: "
-"""Begins the part of an error that says what is wrong with a folder; what stands before it is Triton's."""
+"""After these words, an error says what is wrong with the folder. Only that is shown."""
 _COMMAND = re.compile(r"^(.*?)[:,;]? ?`([^`]{24,})`$", re.DOTALL)
 
 _NAME_WIDTH = 24
@@ -179,8 +179,9 @@ class Screen(logging.Handler):
     def changed(self, model: ModelVersion, state: str) -> None:
         """Take the new state of a version from the hook core_model_changed.
 
-        A version that is ready is kept for the line about its model, which follows with a log record. When no
-        version of a model is ready any more, a line says so, but only while the server serves.
+        A version that is ready is kept until the log record "successfully loaded", which prints one line for
+        all versions of its model. When no version of a model is ready any more, a line says so, but only
+        while the server serves.
         """
         serving = self._serving.setdefault(model.key, set())
         if state == "ready":
@@ -188,6 +189,8 @@ class Screen(logging.Handler):
             serving.add(model)
         elif state == "unloading":
             serving.discard(model)
+            if model in (loaded := self._loaded.get(model.key, [])):
+                loaded.remove(model)  # its record has not come, or another worker shows it
             if not serving and self._begins:
                 self._note(f"'{model.key}' leaves service")
 

@@ -40,7 +40,7 @@ def read_recipe(file: Path) -> Stage:
 
 
 class _Recipe:
-    """The steps of a file, in their order: (name, options)."""
+    """Reads the steps of a file, (name, options) in their order, and makes the stage of them."""
 
     def __init__(self, file: Path):
         self._file = file

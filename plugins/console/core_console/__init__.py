@@ -34,7 +34,8 @@ def core_add_options(parser: Flags) -> None:
 def core_open_trace_exporter(
     mode: str, settings: Sequence[tuple[str, str]], options: Options
 ) -> TraceExporter | None:
-    """Return the ring of recent traces: for mode console, and where no other mode and no file is set.
+    """Return the ring of recent traces for mode console; also for mode triton without any setting, if the
+    console is on. Else None: another plugin, or core, exports the traces.
 
     Raises CoreError(INVALID) for an unknown setting of mode console.
     """

@@ -50,6 +50,17 @@ def test_a_model_with_several_versions_is_one_line_with_the_longest_time(screen)
     assert shown.shown() == "  ✓ iris                1.5 s  versions 1, 3\n"
 
 
+def test_a_version_that_leaves_before_its_line_is_not_in_the_next_one(screen):
+    shown = screen()
+
+    shown.changed(old := Version(1, 9.0), "ready")
+    shown.changed(old, "unloading")
+    shown.changed(Version(2, 0.5), "ready")
+    core_log.info("successfully loaded '%s'", "iris")
+
+    assert shown.shown() == "  ✓ iris                0.5 s\n"
+
+
 def test_a_screen_without_unicode_uses_letters(screen):
     file = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
     shown = screen(file=file)

@@ -124,8 +124,10 @@ class InProcess:
                 return checked_readiness(await returned if is_coroutine(returned) else returned)
 
     def begin(self, batch: Batch, done: Done) -> None:
-        """Run a batch. On the event loop it runs at once, unless execute is a coroutine.
+        """Start a batch.
 
+        With mode thread it is queued for the thread of the model. With mode inline it has run, and `done` was
+        called, when this returns; a coroutine becomes a task instead.
         Not thread-safe: call from the event loop only.
         """
         if self._thread is not None:

@@ -21,7 +21,7 @@ _VACUUM_PAGES = 4096  # that one call of `shrink` gives back
 
 
 class FolderFull(CoreError):
-    """The folder has reached --jobs-max-bytes. A full disk is an ordinary CoreError(UNAVAILABLE)."""
+    """The file has reached --jobs-max-bytes. A full disk is an ordinary CoreError(UNAVAILABLE)."""
 
     def __init__(self, message: str):
         super().__init__(Kind.UNAVAILABLE, message)
@@ -30,9 +30,9 @@ class FolderFull(CoreError):
 class Database:
     """One connection of a process to the store. One thread at a time.
 
-    folder       exists
-    most_bytes   of the file; the write-ahead log beside it takes up to the size of one submission more
-    now_s        seconds since 1970
+    folder       must exist
+    most_bytes   limit of the file. The write-ahead log beside it comes on top: about the largest submission
+    now_s        clock: returns seconds since 1970
     Raises CoreError(UNAVAILABLE) for a folder or a file that cannot be used.
     """
 

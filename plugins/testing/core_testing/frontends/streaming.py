@@ -1,4 +1,8 @@
-"""Streams keep the order of their answers, and wait for slow clients."""
+"""Contract tests of streams.
+
+Answers come in order and do not mix, a stream may have none, an error arrives as one, and the model waits for
+a client that does not read.
+"""
 
 from __future__ import annotations
 

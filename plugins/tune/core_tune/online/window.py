@@ -1,7 +1,7 @@
 """Window: what a server did for a while. Estimator: the latency that the objective bounds, from averages.
 
-Statistics have averages only. The model of queues has the same average, and says how the latencies around it
-are distributed.
+Statistics have averages only. So a queueing model is fitted to the last windows and scaled to the average of
+the newest one; the latency of the objective, such as its p99, is read off the model.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Estimator:
     def latency(self, settings: Settings, rate: float) -> float:
         """Return the latency at a rate, by what is known.
 
-        Above the capacity it is FOREVER and more: the less, the nearer the capacity is to the rate.
+        Above 98 % of the capacity it is FOREVER * rate / that limit.
         """
         assert self._machine is not None
         most = _NEAR * capacity(self._machine, settings, self._traffic)
