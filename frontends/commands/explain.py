@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -63,7 +63,8 @@ def explain(model: OfflineModel, options: Options) -> str:
         # An empty cache: the server's options decide about the real one.
         cache = open_cache(options.cache_config or {"local": {"size": str(1 << 20)}})
         chain = Chain(model.config, model.signature, ChainServices(loop, cache=cache))
-        lines = list(_rooms(made, model.signature, chain.handlers, options, loop))
+        layering = _listening("core_layers")
+        lines = list(_rooms(made, model.signature, chain.handlers, layering, options, loop))
     return "\n".join([f"{head}, backend '{model.config.backend}'", "", *_aligned(lines)])
 
 
@@ -73,21 +74,24 @@ def stages(version: ModelVersion, options: Options) -> list[Line]:
         return list(_ensemble(version.config, version.signature))
     assert isinstance(version.chain, Chain)
     handlers = version.chain.handlers
+    layered = any(isinstance(each, Layered) for each in handlers)
+    layering = _listening("core_layers") if layered else []
     with closing(asyncio.new_event_loop()) as loop:
-        return list(_rooms(version.model, version.signature, handlers, options, loop))
+        return list(_rooms(version.model, version.signature, handlers, layering, options, loop))
 
 
 def _rooms(
     model: Model,
     signature: Signature,
     handlers: Iterable[object],
+    layering: Sequence[str],
     options: Options,
     loop: asyncio.AbstractEventLoop,
 ) -> Iterator[Line]:
     config, backend = model.config, model.backend
     yield "admit", "core/pipeline/admit.py", _tensors(signature)
-    if listening := _listening("core_layers"):
-        text = f"asked of {', '.join(listening)} when the model loads"
+    if layering:
+        text = f"asked of {', '.join(layering)} when the model loads"
         yield "layers", "core/pipeline/layers.py", text
     for handler in handlers:
         if not isinstance(handler, Layered):

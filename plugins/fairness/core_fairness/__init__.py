@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import core
+from core import plugins
 from core_fairness.options import FairOptions
 
 if TYPE_CHECKING:
@@ -44,18 +45,26 @@ def core_server_starting(server: InferenceServer) -> None:
     from core_fairness.control import FairnessControl
     from core_fairness.server import ServerFairness
 
+    if not _servers:
+        plugins.hooks().register(_layers, "fairness of callers")
     fairness = _servers[id(server.models)] = ServerFairness(server)
     server.control.add(FairnessControl(fairness))
     if metrics is not None:
         metrics.queues = fairness.queues.values()
 
 
-# Of the layers of several plugins this is the innermost: the others see a request when it comes.
-@core.hookimpl(trylast=True)
-def core_layers(model: Model) -> Sequence[Layer] | None:
-    fairness = _servers.get(id(model.server))
-    queue = None if fairness is None else fairness.layer_of(model)
-    return None if queue is None else [queue.layer]
+class FairLayers:
+    """The hook of the layers, registered while a server shares fairly: `core explain` names it only then."""
+
+    # Of the layers of several plugins this is the innermost: the others see a request when it comes.
+    @core.hookimpl(trylast=True)
+    def core_layers(self, model: Model) -> Sequence[Layer] | None:
+        fairness = _servers.get(id(getattr(model, "server", None)))  # tests hold models without a server
+        queue = None if fairness is None else fairness.layer_of(model)
+        return None if queue is None else [queue.layer]
+
+
+_layers = FairLayers()
 
 
 @core.hookimpl
@@ -67,4 +76,5 @@ def core_model_changed(model: ModelVersion, state: str, reason: str) -> None:
 @core.hookimpl
 def core_server_stopping(server: InferenceServer) -> None:
     models = id(getattr(server, "models", None))  # a server that never started has none
-    _servers.pop(models, None)
+    if _servers.pop(models, None) is not None and not _servers:
+        plugins.hooks().unregister(_layers)

@@ -138,7 +138,7 @@ class Ruled:
 @pytest.mark.parametrize(
     ("plugin", "room", "text"),
     [
-        (Layered(), "layers", "asked of quota when the model loads"),
+        (Layered(), "layers", "asked of quota"),
         (Ruled(), "batcher", "quota may have a rule"),
     ],
 )
