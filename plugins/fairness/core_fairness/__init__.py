@@ -45,9 +45,9 @@ def core_server_starting(server: InferenceServer) -> None:
     from core_fairness.control import FairnessControl
     from core_fairness.server import ServerFairness
 
-    if not _servers:
-        plugins.hooks().register(_layers, "fairness of callers")
     fairness = _servers[id(server.models)] = ServerFairness(server)
+    if not plugins.hooks().is_registered(_layers):
+        plugins.hooks().register(_layers, "fairness of callers")
     server.control.add(FairnessControl(fairness))
     if metrics is not None:
         metrics.queues = fairness.queues.values()
@@ -59,7 +59,9 @@ class FairLayers:
     # Of the layers of several plugins this is the innermost: the others see a request when it comes.
     @core.hookimpl(trylast=True)
     def core_layers(self, model: Model) -> Sequence[Layer] | None:
-        fairness = _servers.get(id(getattr(model, "server", None)))  # tests hold models without a server
+        fairness = _servers.get(
+            id(getattr(model, "server", None))
+        )  # tests hold models without a server
         queue = None if fairness is None else fairness.layer_of(model)
         return None if queue is None else [queue.layer]
 
