@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from core.backend import ModelInstance
 from core.batch import Batch
 from core.completion import tensors_of_the_server
 from core.errors import CoreError, internal, invalid
+from core.system.platform import cores
 
 if TYPE_CHECKING:
     from backend_litert.backend import LiteRtModel
@@ -102,7 +102,7 @@ class LiteRtInstance(ModelInstance):
         )
 
     def _cores(self) -> int:
-        return len(self.host_policy.cores or os.sched_getaffinity(0))
+        return len(self.host_policy.cores or cores())
 
 
 def _quantised(array: np.ndarray, port: Port) -> np.ndarray:

@@ -21,7 +21,6 @@ import contextlib
 import dataclasses
 import json
 import math
-import os
 import statistics
 import sys
 import tempfile
@@ -38,6 +37,8 @@ from core_tune.server.own import OwnServer
 from core_tune.settings import Settings
 from core_tune.tuning import Hardware, space_of
 from models import CASES
+
+from core.system.platform import cores
 
 STEP = 1.04
 WANTED = 0.95
@@ -90,7 +91,7 @@ def measured(name: str, folder: Path, options: argparse.Namespace) -> Result:
     plan = plan_of([str(folder / name), *case.flags])
     begin = time.monotonic()
     with opened(plan, options.seconds) as meter:
-        space = space_of(plan, meter, Hardware(len(os.sched_getaffinity(0))))
+        space = space_of(plan, meter, Hardware(len(cores())))
         limits, count = exhaustive(space, meter, plan.objective.seconds, options.probes)
     truth_s = time.monotonic() - begin
     truth = max(limits, key=lambda each: limits[each])
