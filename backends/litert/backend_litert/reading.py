@@ -109,12 +109,11 @@ def _contents(model: Any) -> Contents:
         signatures = {}
         for i in range(model.SignatureDefsLength()):
             each = model.SignatureDefs(i)
-            graph = model.Subgraphs(each.SubgraphIndex())
+            number, key = each.SubgraphIndex(), each.SignatureKey().decode()
+            graph = model.Subgraphs(number)
             given = [each.Inputs(n) for n in range(each.InputsLength())]
             taken = [each.Outputs(n) for n in range(each.OutputsLength())]
-            signatures[each.SignatureKey().decode()] = Ports(
-                _named(graph, given), _named(graph, taken)
-            )
+            signatures[key] = Ports(_named(graph, given), _named(graph, taken), number, key)
     return Contents(signatures, _VARIABLES in codes)
 
 

@@ -32,10 +32,8 @@ class Runs:
         self._shapes: dict[str, tuple[int, ...]] = {}  # of the inputs, as they are allocated
         self._allocate()
         self._runner: Any = None
-        keys = self._interpreter.get_signature_list()
-        if settings.signature and len(keys) > 1:
-            # The tensors of a signature may lie in another graph than the first one.
-            self._runner = self._interpreter.get_signature_runner(settings.signature)
+        if ports.graph:  # the interpreter itself runs the first graph only
+            self._runner = self._interpreter.get_signature_runner(ports.key)
 
     def run(self, arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
         """Return copies of the outputs with these names. Raises RuntimeError or ValueError of LiteRT.

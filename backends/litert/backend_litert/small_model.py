@@ -19,7 +19,7 @@ _CODES = schema.BuiltinOperator
 
 
 class GraphWriter:
-    """One model with one graph.
+    """One model, with one graph or several.
 
     >>> graph = GraphWriter()
     >>> x = graph.input("x", "float32", (-1, 3))
@@ -35,6 +35,7 @@ class GraphWriter:
         self._inputs: list[int] = []
         self._outputs: list[int] = []
         self._signatures: list[Any] = []
+        self._graphs: list[Any] = []  # those that are finished
 
     def input(
         self,
@@ -129,18 +130,25 @@ class GraphWriter:
     def signature(self, key: str, inputs: dict[str, int], outputs: dict[str, int]) -> None:
         """Add a signature: names for tensors."""
         found = schema.SignatureDefT()
-        found.signatureKey, found.subgraphIndex = key, 0
+        found.signatureKey, found.subgraphIndex = key, len(self._graphs)
         found.inputs = [_named(name, number) for name, number in inputs.items()]
         found.outputs = [_named(name, number) for name, number in outputs.items()]
         self._signatures.append(found)
 
-    def bytes(self) -> bytes:
-        """Return the content of the file."""
+    def next_graph(self) -> None:
+        """Begin another graph of the file: what follows belongs to it."""
         graph = schema.SubGraphT()
         graph.tensors, graph.operators = self._tensors, self._operators
-        graph.inputs, graph.outputs, graph.name = self._inputs, self._outputs, "main"
+        graph.inputs, graph.outputs = self._inputs, self._outputs
+        graph.name = f"graph{len(self._graphs)}"
+        self._graphs.append(graph)
+        self._tensors, self._operators, self._inputs, self._outputs = [], [], [], []
+
+    def bytes(self) -> bytes:
+        """Return the content of the file. The writer cannot be used any more."""
+        self.next_graph()
         model = schema.ModelT()
-        model.version, model.subgraphs, model.buffers = 3, [graph], self._buffers
+        model.version, model.subgraphs, model.buffers = 3, self._graphs, self._buffers
         model.operatorCodes, model.signatureDefs = self._codes, self._signatures
         builder = flatbuffers.Builder(1024)
         builder.Finish(model.Pack(builder), _IDENTIFIER)

@@ -67,10 +67,16 @@ class Port:
 
 @dataclass(frozen=True)
 class Ports:
-    """The inputs and outputs of a model by name, in the order of the file."""
+    """The inputs and outputs of a model by name, in the order of the file.
+
+    graph   number of the graph in the file that has their tensors; 0 for the first one
+    key     of their signature; "" in a file without signatures
+    """
 
     inputs: dict[str, Port]
     outputs: dict[str, Port]
+    graph: int = 0
+    key: str = ""
 
     @property
     def all(self) -> list[Port]:

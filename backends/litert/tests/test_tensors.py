@@ -77,6 +77,26 @@ def test_a_signature_gives_the_names(serve):
     assert model(value=np.ones((3, 2), np.float32))["result"].shape == (3, 2)
 
 
+@pytest.mark.parametrize("signature", ["", "serving_default", "first"])
+def test_a_signature_may_belong_to_any_graph_of_the_file(serve, signature):
+    graph = GraphWriter()
+    x = graph.input("a", "float32", (-1, 2))
+    graph.output(y := graph.add(x, x, "b"))
+    graph.signature("first", {"x": x}, {"y": y})
+    graph.next_graph()
+    graph.input("unused", "float32", (1,))
+    x = graph.input("a", "float32", (-1, 2))
+    graph.output(y := graph.add(graph.add(x, x, "twice"), x, "b"))
+    graph.signature("serving_default", {"x": x}, {"y": y})
+    named = f"parameters {{ key: 'signature' value {{ string_value: '{signature}' }} }}"
+    model = serve(graph, f'backend: "litert" max_batch_size: 4 {named if signature else ""}')
+
+    factor = 2 if signature == "first" else 3
+    for rows in (1, 3):
+        x = np.full((rows, 2), 5, np.float32)
+        assert model(x=x)["y"].tolist() == (factor * x).tolist()
+
+
 def test_one_of_several_signatures_must_be_named(serve):
     with pytest.raises(CoreError, match="several signatures; it has: again, double; name one"):
         serve(graph_with_signatures())
