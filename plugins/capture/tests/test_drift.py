@@ -14,6 +14,8 @@ from core_capture.recording.drift_meter import DriftMeter
 from core_capture.recording.files import CaptureFiles
 from core_capture.records.record import Record, RecordedMessage, encode
 
+from .test_control import control
+
 RANDOM = np.random.default_rng(7)
 SHARES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 NUMBERS = {
@@ -46,6 +48,14 @@ def test_numbers_that_are_none_are_shares():
     sketch.add(np.array([1, np.nan, np.inf, -np.inf, 3], np.float32))
 
     assert (sketch.count, sketch.nan_share, sketch.infinite, sketch.mean) == (5, 0.2, 2, 2.0)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_numbers_whose_squares_are_too_large():
+    sketch = NumberSketch()
+    sketch.add(np.array([1e200, 3e200]))
+
+    assert (sketch.mean, sketch.deviation) == (2e200, math.inf)
 
 
 def test_an_empty_sketch():
@@ -219,14 +229,16 @@ def test_a_meter_spends_a_tenth_of_the_time_and_forgets_old_windows():
 
     for _ in range(1000):
         meter.add(record({"x": ("FP32", np.ones(1, np.float32))}))
-    (facts,) = meter.facts
+    (facts,) = meter.facts()
     assert facts.elements < 300  # of 1000: each call of the clock is a millisecond
     clock.now_s += 150
     meter.add(record({"x": ("FP32", np.full(1, 5, np.float32))}))
-    assert 1 < meter.facts[0].mean < 5  # of two windows
+    assert 1 < meter.facts()[0].mean < 5  # of two windows
     clock.now_s += 500
     meter.add(record({"x": ("FP32", np.full(1, 5, np.float32))}))
-    assert (meter.facts[0].mean, meter.facts[0].elements) == (5, 1)
+    assert (meter.facts()[0].mean, meter.facts()[0].elements) == (5, 1)
+    clock.now_s += 250
+    assert not meter.facts()  # nothing has come since
 
 
 def test_metrics_without_files(capture):
@@ -245,6 +257,18 @@ def test_metrics_without_files(capture):
         (each, round(value, 1)) for each, value in found["core_tensor_quantile"]
     ]
     assert not client.folder.exists()
+
+
+def test_metrics_go_on_when_a_capture_cannot_begin(capture, tmp_path):
+    (tmp_path / "file").touch()
+    client = capture(capture="", capture_drift=True, capture_live=str(tmp_path / "file"))
+    assert control(client, "start", {"name": "a"})[0] == 503
+
+    client.infer(7.0)
+    end = time.monotonic() + 20
+    while not (found := metrics(client)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert [value for _, value in found["core_tensor_mean"]] == [7.0]
 
 
 def metrics(client):

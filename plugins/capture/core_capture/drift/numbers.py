@@ -81,7 +81,9 @@ class NumberSketch:
         """Return the standard deviation of the finite numbers; NaN if there is none."""
         if not self.finite:
             return math.nan
-        return math.sqrt(max(0.0, self.squares / self.finite - self.mean**2))
+        if math.isinf(self.squares):
+            return math.inf
+        return math.sqrt(max(0.0, self.squares / self.finite - self.mean * self.mean))
 
     @property
     def nan_share(self) -> float:

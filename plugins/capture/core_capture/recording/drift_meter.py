@@ -31,7 +31,6 @@ class TensorFacts(NamedTuple):
 class DriftMeter:
     """Sketches records, as many as a tenth of the time of a thread allows. `add` on writers' threads.
 
-    facts      what the metrics show: replaced as a whole, so that any thread may read it
     window_s   length of a window; the facts are those of the current and the last window
     """
 
@@ -41,7 +40,7 @@ class DriftMeter:
         window_s: float,
         clock_s: Callable[[], float] = time.monotonic,
     ):
-        self.facts: Sequence[TensorFacts] = ()
+        self._facts: Sequence[TensorFacts] = ()  # replaced as a whole
         self._lock = threading.Lock()
         self._predicted = predicted
         self._window_s = window_s
@@ -50,7 +49,11 @@ class DriftMeter:
         self._current = Sketches(predicted)
         self._began_s = clock_s()
         self._free_s = 0.0  # when the next record may be sketched
-        self._published_s = -_PUBLISHED_S
+        self._published_s = self._began_s - _PUBLISHED_S
+
+    def facts(self) -> Sequence[TensorFacts]:
+        """Return what the metrics show; nothing after two windows without a record. Any thread."""
+        return () if self._clock_s() - self._published_s > 2 * self._window_s else self._facts
 
     def add(self, record: Record) -> None:
         """Sketch the tensors of a record, unless the thread has spent its share of the time.
@@ -84,7 +87,7 @@ class DriftMeter:
         both = Sketches()
         both.merge(self._last)
         both.merge(self._current)
-        self.facts = [_facts(key, each) for key, each in sorted(both.found.items())]
+        self._facts = [_facts(key, each) for key, each in sorted(both.found.items())]
 
 
 def _facts(key: Key, sketch: TensorSketch) -> TensorFacts:

@@ -107,7 +107,7 @@ class CaptureMetrics(MetricSource):
         if recorder.drift is None:
             return []
         worker = {"worker": str(self.worker)}
-        facts = [(each.key._asdict() | worker, each) for each in recorder.drift.facts]
+        facts = [(each.key._asdict() | worker, each) for each in recorder.drift.facts()]
         return [
             _ELEMENTS.family(Sample(labels, each.elements) for labels, each in facts),
             _NAN.family(Sample(labels, each.nan_share) for labels, each in facts),

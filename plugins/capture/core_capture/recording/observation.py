@@ -49,9 +49,8 @@ class Captured:
 
     def send(self, message: Message) -> None:
         if self.answers:
-            parts = message if isinstance(message, list) else [message]
             # A model may use the memory of an output again once its response is sent.
-            self._keep(self.sent, [each if _is_constant(each) else bytes(each) for each in parts])
+            self._keep(self.sent, message, copies=True)
 
     def end(self, status: int, head: bytes) -> None:
         self.duration_ns = time.monotonic_ns() - self.began_ns
@@ -70,13 +69,17 @@ class Captured:
             memoryview(part).nbytes for _, parts in (*self.received, *self.sent) for part in parts
         )
 
-    def _keep(self, messages: list[tuple[int, list[Any]]], message: Message) -> None:
+    def _keep(
+        self, messages: list[tuple[int, list[Any]]], message: Message, *, copies: bool = False
+    ) -> None:
         parts = message if isinstance(message, list) else [message]
         size = sum(memoryview(part).nbytes for part in parts)
         if self.cut or size > self._left:
             self.cut = True
             return
         self._left -= size
+        if copies:
+            parts = [each if _is_constant(each) else bytes(each) for each in parts]
         messages.append((time.monotonic_ns() - self.began_ns, parts))
 
 

@@ -5,6 +5,7 @@ CallObservers ─► [Recorder] ─► Captured, one for each selected call ─�
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from typing import Any
@@ -23,6 +24,8 @@ from core_capture.recording.writer import CaptureWriter
 from core_capture.records.record import Record, RecordedMessage
 from frontends.grpc.access_log import names_in
 from frontends.shared.call_observers import CallObservers, ObservedCall
+
+logger = logging.getLogger("core")
 
 
 class Recorder:
@@ -71,7 +74,6 @@ class Recorder:
         """
         if self.running:
             raise invalid(f"a capture into '{self._folder}' is running; stop it first")
-        self.stop()
         options = self._options
         files = None
         if folder:
@@ -81,6 +83,7 @@ class Recorder:
                 options.capture_max_bytes // self._workers,
                 options.capture_file_bytes,
             )
+        self.stop()  # not before: without the files, the metrics of drift go on
         self.selection = selection
         self._folder = folder
         self._since_ns = time.time_ns()
@@ -162,7 +165,10 @@ class Recorder:
                 return None
         self._tensors.redact(record)
         if self.drift is not None:
-            self.drift.add(record)
+            try:
+                self.drift.add(record)
+            except Exception:
+                logger.exception("a captured request has no part in the metrics of drift")
         return record
 
 
