@@ -87,8 +87,8 @@ class RoundRobin(Generic[F]):
         return None
 
     def charge(self, flow: F, cost: float) -> None:
-        """Charge a flow for what it sends."""
-        flow.credits -= cost
+        """Charge a flow for what it sends, with a turn or without one."""
+        self.correct(flow, cost)
         self._mean += (cost - self._mean) * (_SMOOTHING if self._mean else 1.0)
         self.quantum = max(self._mean, 1e-9)
 

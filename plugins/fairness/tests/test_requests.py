@@ -280,6 +280,24 @@ def test_sequences_of_a_light_caller_begin_before_those_of_a_flood(virtual):
     virtual(test)
 
 
+def test_a_caller_that_had_a_long_sequence_while_alone_owes_nothing_for_it(virtual):
+    text = "max_batch_size: 1 sequence_batching { direct {} }" + IO
+
+    async def test(serve):
+        served = await serve(text, instance=Sums)
+        await served.ask(ALICE, correlation_id=1000, flags=SEQUENCE_START)
+        for _ in range(200):
+            await served.ask(ALICE, correlation_id=1000)
+        await served.ask(ALICE, correlation_id=1000, flags=SEQUENCE_END)
+        both = SEQUENCE_START | SEQUENCE_END
+        floods = [served.ask(BOB, correlation_id=i + 1, flags=both) for i in range(100)]
+
+        assert await served.latency(ALICE, correlation_id=1001, flags=both) < 0.1
+        await asyncio.gather(*floods)
+
+    virtual(test)
+
+
 # streams -----------------------------------------------------------------------
 
 

@@ -112,6 +112,16 @@ def test_a_debt_is_forgiven_when_nobody_else_waits():
     assert len(served(turns, [a], 10)) == 10
 
 
+def test_what_a_flow_sends_without_a_turn_is_forgiven_too_when_nobody_waits():
+    turns, a = RoundRobin(), busy("a")
+    for _ in range(1000):
+        turns.charge(a, 1)
+
+    turns.clear()
+
+    assert a.credits == 0 and not a.listed
+
+
 def test_a_flow_without_work_leaves_the_lists():
     turns = RoundRobin()
     flows = [Costs(str(i), costs=[1]) for i in range(100)]
