@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _keep(plan: Plan) -> int:
     """Keep the objective of a running server, and say what is changed. Ctrl-C ends it, as --minutes does."""
-    from core_tune.online.loop import keep, keeper_of
+    from core_tune.online.loop import keep, keeper_of, settle
     from core_tune.online.report import Report
     from core_tune.online.watched import WatchedServer
     from core_tune.report.progress import Progress
@@ -65,16 +65,20 @@ def _keep(plan: Plan) -> int:
         server = open_parts.enter_context(WatchedServer(plan.side))
         keeper = keeper_of(server, plan, processors=len(os.sched_getaffinity(0)))
         report = Report(server, plan.objective)
-        with contextlib.suppress(KeyboardInterrupt):
-            for event in keep(
-                server, keeper, every_s=plan.every_s, seconds=plan.seconds, watch=progress.step
-            ):
-                progress.clear()
+        try:
+            with contextlib.suppress(KeyboardInterrupt):
+                for event in keep(
+                    server, keeper, every_s=plan.every_s, seconds=plan.seconds, watch=progress.step
+                ):
+                    progress.clear()
+                    report.add(event)
+            for event in settle(server, keeper):
                 report.add(event)
-        progress.clear()
-        texts = report.ended(plan.write)
-    if plan.files.get("json"):
-        _write_text(plan.files["json"], report.json_text())
+        finally:
+            progress.clear()
+            texts = report.ended(plan.write)
+            if plan.files.get("json"):
+                _write_text(plan.files["json"], report.json_text())
     if plan.write is not None and texts[0] != texts[1]:
         _write_text(str(plan.write), texts[1])
         print(f"written: {plan.write}", file=sys.stderr)

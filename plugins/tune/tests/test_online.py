@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from core_tune.observation import Refused, Size
 from core_tune.online.keeper import Keeper
-from core_tune.online.loop import keep
+from core_tune.online.loop import keep, settle
 from core_tune.online.window import Estimator, Window
 from core_tune.queueing.arrivals import Arrivals
 from core_tune.queueing.limit import Traffic
@@ -27,6 +27,7 @@ class VirtualServer:
     def __init__(self, hidden, rate_at):
         self.hidden, self.rate_at, self.now = hidden, rate_at, Settings(1, 1)
         self.clock, self.used, self.refused = 0.0, [], set()
+        self.times_refused = {}
         self.random = np.random.default_rng(4)
         self.p99 = []
 
@@ -45,6 +46,9 @@ class VirtualServer:
         return Window(self.now, answered, float(seconds.mean()), sizes, self.clock, EVERY_S)
 
     def apply(self, settings):
+        if self.times_refused.get(settings.instances, 0):
+            self.times_refused[settings.instances] -= 1
+            raise Refused("a moment")
         if settings.instances in self.refused:
             raise Refused("no memory")
         self.now = settings
@@ -63,7 +67,7 @@ def kept(server, minutes):
         sleep=server.sleep,
         clock=lambda: server.clock,
     )
-    return list(events)
+    return [*events, *settle(server, keeper)]
 
 
 def test_instances_follow_the_load():
@@ -101,6 +105,34 @@ def test_what_makes_it_worse_is_undone_and_not_tried_again_soon():
     assert [each.settings.instances for each in changes][1] == 1
     assert changes[1].reason.startswith("undone: p99 ")
     assert sum(server.used) - len(server.used) <= 4  # windows with a second instance
+
+
+def test_a_change_after_which_the_model_answers_hardly_anything_is_undone():
+    server = VirtualServer(FOUR_CORES, lambda at: 160 if server.now.instances == 1 else 1)
+
+    events = kept(server, 3)
+
+    assert any(each.reason.startswith("undone: 3 windows with fewer than 20") for each in events)
+    assert server.now.instances == 1
+
+
+def test_a_way_back_that_is_refused_is_tried_again():
+    server = VirtualServer(Thrashing(0.01, 0.0, 1.0, 1.0, 8.0, 1e-5, 0.0, 0.0, 0.0), lambda at: 85)
+    server.times_refused = {1: 2}
+
+    events = kept(server, 4)
+
+    refused = [each for each in events if "refuses 1 instance" in each.reason]
+    assert len(refused) == 2 and server.now.instances == 1
+
+
+def test_a_change_that_the_end_leaves_without_a_judgement_is_undone():
+    server = VirtualServer(FOUR_CORES, lambda at: 160)
+
+    events = kept(server, 2 * EVERY_S / 60)
+
+    assert [each.changed for each in events] == [True, True]
+    assert "the end came before" in events[-1].reason and server.now.instances == 1
 
 
 def test_settings_that_the_server_refuses_are_reported_and_others_are_tried():
@@ -168,5 +200,9 @@ def test_a_running_server_gets_more_instances_while_it_serves(running, capsys, t
     assert "p99 ≤ 25.0 ms, beginning with 1 instance" in shown
     found = json.loads(report.read_text())
     assert found["before"]["instances"] == 1 and found["now"]["instances"] > 1, shown
-    assert "the model keeps " in shown and "+instance_group" in shown
+    assert (
+        "the model keeps " in shown
+        and "lasts until the next load" in shown
+        and "+instance_group" in shown
+    )
     assert found["events"][0]["changed"] is True

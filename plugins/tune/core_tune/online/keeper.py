@@ -22,6 +22,9 @@ _CALM = 6  # windows far below the objective, before cheaper settings are tried
 _WORSE = 1.1  # times the latency before a change, from where on the change is undone
 _ALIKE = 1.25  # times the rate before a change, up to which latencies are compared
 _FEW = 20  # requests of a window, below which it says nothing
+_SILENT = (
+    3  # such windows, after which a change is undone: the model may answer nothing because of it
+)
 _AVOIDED = 30  # windows, in which settings that were undone are not tried again; doubles each time
 
 
@@ -43,6 +46,7 @@ class _Trial:
 
     before      settings, latency and rate before it
     faster      as in Decision
+    silent      windows since it that say nothing
     """
 
     before: Settings
@@ -50,6 +54,7 @@ class _Trial:
     rate: float
     faster: bool
     waited: bool = False
+    silent: int = 0
 
 
 class Keeper:
@@ -76,7 +81,7 @@ class Keeper:
         """Return what to do; None for nothing."""
         self._number += 1
         if window.requests < _FEW or not window.sizes:
-            return None
+            return None if self._trial is None else self._unheard(window, self._trial)
         self.latency_s = self._estimator.learn(window)
         if self._trial is not None:
             return self._judge(window, self._trial)
@@ -98,8 +103,27 @@ class Keeper:
     def failed(self, decision: Decision) -> None:
         """Note that the server refused the settings of a decision."""
         assert decision.settings is not None
-        self._avoid(decision.settings)
-        self._trial = None
+        if self._trial is None:  # else it is the way back, which the next window tries again
+            self._avoid(decision.settings)
+
+    def unjudged(self, window: Window) -> Decision | None:
+        """Return how to undo a change that the end leaves without a judgement; None if there is none."""
+        if self._trial is None:
+            return None
+        return Decision(
+            self._trial.before, f"undone: the end came before {window.settings.shown} was judged"
+        )
+
+    def _unheard(self, window: Window, trial: _Trial) -> Decision | None:
+        trial.silent += 1
+        if trial.silent < _SILENT:
+            return None
+        self._avoid(window.settings)
+        return Decision(
+            trial.before,
+            f"undone: {_SILENT} windows with fewer than {_FEW} answers with {window.settings.shown}; it was "
+            f"{count_text(trial.rate)}/s with {trial.before.shown}",
+        )
 
     def _judge(self, window: Window, trial: _Trial) -> Decision | None:
         if not trial.waited:  # requests from before the change are in this window

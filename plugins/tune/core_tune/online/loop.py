@@ -56,6 +56,13 @@ def keep(
             yield _acted(server, keeper, window, decision)
 
 
+def settle(server: WatchedServer, keeper: Keeper) -> Iterator[Event]:
+    """Undo a change that has not been judged, at the end. Raises CoreError if the server is lost."""
+    window = server.window()
+    if (decision := keeper.unjudged(window)) is not None:
+        yield _acted(server, keeper, window, decision)
+
+
 def _acted(server: WatchedServer, keeper: Keeper, window: Window, decision: Decision) -> Event:
     if decision.settings is None:
         return Event(time.time(), server.now, False, decision.reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from core_bench.plan import Objective
@@ -43,9 +43,14 @@ class Report:
         if now == self._before:
             print(f"the model has {now.shown}, as at the beginning, after {changes} changes")
         else:
-            print(
-                f"the model keeps {now.shown} until it is loaded again; it had {self._before.shown}"
-            )
+            print(f"the model keeps {now.shown}; it had {self._before.shown}")
+            if now.instances != self._before.instances:
+                print("the number of instances lasts until the next load")
+            if replace(now, instances=self._before.instances) != self._before:
+                print(
+                    "batches and delay are live settings: they last until "
+                    "POST /control/model_settings.reset, also over loads"
+                )
         before = config_text.read(path) if path else ""
         after = config_text.with_settings(before, self._before, now, self._server.threads)
         print(

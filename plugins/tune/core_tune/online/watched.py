@@ -70,6 +70,7 @@ class WatchedServer:
 
     def apply(self, settings: Settings) -> None:
         """Change the model in place. Raises Refused if the server cannot; it serves as before."""
+        before = self.now
         batching = (settings.batch, settings.delay_us, settings.least)
         if batching != (self.now.batch, self.now.delay_us, self.now.least):
             self._set_batching(settings)
@@ -77,7 +78,13 @@ class WatchedServer:
         if settings.instances != self.now.instances:
             # Live settings outlive loads.
             wanted = replace(self._beginning, instances=settings.instances)
-            self.repository.load(with_settings(self.original, wanted, self.threads))
+            try:
+                self.repository.load(with_settings(self.original, wanted, self.threads))
+            except Refused:
+                if self.now != before:
+                    self._set_batching(before)
+                    self.now = before
+                raise
             self.now = settings
 
     def _has_live_settings(self) -> bool:
