@@ -109,6 +109,7 @@ class Jobs:
         if gone := await asyncio.to_thread(self._owner.ended, owners):
             count = await self.disk.run(progress.release, gone)
             self._owner.forget(gone)
+            self.changes.tell_all()  # cancelled ones have ended
             if count:
                 logger.info("%d jobs go on that another process or the last start has begun", count)
         self.numbers = await self.disk.run(upkeep.numbers)

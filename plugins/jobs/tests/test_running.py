@@ -5,6 +5,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from core_jobs.job import BATCH, Submission
+from core_jobs.store import progress, submitting
+from core_jobs.store.database import Database
+from core_jobs.store.submitting import CallerLimits
 
 import core
 
@@ -112,6 +116,19 @@ def test_calls_that_wait_end_when_the_server_stops(serve):
         assert time.monotonic() - begun < 5
         client.models.opened.set()
         stopping.result(20)
+
+
+def test_a_call_that_follows_a_job_ends_when_its_owner_is_gone(serve, tmp_path, monkeypatch):
+    monkeypatch.setattr("core_jobs.jobs._LOOK_S", 0.3)
+    client = serve()
+    other = Database(tmp_path / "jobs", 10 << 30)
+    wanted = Submission("", "double", -1, BATCH, [request(1)], b"", 60.0)
+    job, _ = submitting.submit(other, wanted, CallerLimits(9, 0))
+    assert progress.claim(other, "a process that has ended", 9).id == job.id
+    submitting.cancel(other, "", job.id)
+    other.close()
+    assert client.results(job.id, "?follow=true").lines == []
+    assert client.state(job.id) == "cancelled"
 
 
 def test_metrics(serve):

@@ -162,7 +162,7 @@ def test_a_job_that_waits_beyond_its_deadline_fails(db, clock):
     assert upkeep.numbers(db).waiting_s == 0
     clock.now_s = 1011.0
     assert upkeep.numbers(db).waiting_s == 11
-    upkeep.expire(db)
+    assert upkeep.expire(db) == 1
     found = rows.find(db, "a", job.id)
     assert (found.state, found.error, found.bytes) == (FAILED, upkeep.LATE, 0)
     assert progress.claim(db, "p", 1) is None

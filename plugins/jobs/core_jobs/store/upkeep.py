@@ -30,7 +30,7 @@ class Numbers:
 def expire(db: Database) -> int:
     """End the waiting jobs whose deadline has passed, and delete the ended ones whose time is over.
 
-    Return the number of deleted jobs. The space is given back to the disk in parts.
+    Return the number of jobs that it has ended or deleted. The space is given back to the disk in parts.
     """
     now_s = db.now_s()
     marks = ", ".join("?" * len(ENDED))
@@ -57,7 +57,7 @@ def expire(db: Database) -> int:
             )
             remove(sql, over)
     db.shrink()
-    return len(over)
+    return len(late) + len(over)
 
 
 def numbers(db: Database) -> Numbers:
