@@ -134,7 +134,8 @@ class FairQueue:
 
     def _entry(self, request: InferenceRequest, flow: CallerFlow | None) -> Waiting:
         size = max(1, request.rows) if self.window.rows else 1
-        return Waiting(request, flow, size, self.cost.estimate(request), self._ended)
+        cost = self.cost.estimate(request)
+        return Waiting(request, flow, size, cost, self._step_ended, self._ended)
 
     def _check_bounds(self, request: InferenceRequest, flow: CallerFlow) -> None:
         """Raise CoreError if the caller, or the model, has too many requests that wait.
@@ -294,6 +295,11 @@ class FairQueue:
             return
         reply.listen(entry)
 
+    def _step_ended(self, entry: Waiting) -> None:
+        """Count a step out before its answer begins the next step, so that this one waits for its turn."""
+        if entry.request.parent is not None:
+            self._clients.leave(entry.request)
+
     def _ended(self, entry: Waiting) -> None:
         """Count the end of a request that was let through, and let others through in its place."""
         self.used -= entry.size
@@ -304,8 +310,6 @@ class FairQueue:
             if cost != entry.cost:
                 self._turns.correct(flow, cost - entry.cost)
             self.callers.ended(flow)
-        if entry.request.parent is not None:
-            self._clients.leave(entry.request)
         if self.member is not None and entry.turn is not None:
             self.member.ended(entry.turn)
         if self.waiting and not self._adapting:

@@ -50,6 +50,8 @@ class Waiting:
     size     what it takes of the window
     cost     what its caller is charged: first an estimate, for models with tokens
     reply    of the caller
+    on_final called before the last item goes to the caller: that may begin the next step of an ensemble
+    on_end   called after it
     """
 
     __slots__ = (
@@ -58,6 +60,7 @@ class Waiting:
         "level",
         "on_cancel",
         "on_end",
+        "on_final",
         "reply",
         "request",
         "sent",
@@ -73,6 +76,7 @@ class Waiting:
         flow: CallerFlow | None,
         size: int,
         cost: float,
+        on_final: Callable[[Waiting], None],
         on_end: Callable[[Waiting], None],
     ):
         self.request = request
@@ -86,11 +90,14 @@ class Waiting:
         self.usage: Usage | None = None  # counts its tokens, if these are what it costs
         self.timer: asyncio.TimerHandle | None = None  # of the queue's timeout
         self.on_cancel: Callable[[], None] | None = None
+        self.on_final = on_final
         self.on_end = on_end
 
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
         if self.usage is not None:
             self.usage.take(item)
+        if final:
+            self.on_final(self)
         self.reply.send(item, final)
         if final:
             self.on_end(self)

@@ -273,6 +273,7 @@ async def test_an_ensemble_of_models_of_one_group_never_waits_for_itself(serve):
 
     (group,) = state_of(server)._groups.values()
     assert not group.inside and not group.open
+    assert [each.straight for each in queues(server).values()] == [0, 0]
 
 
 async def test_models_of_a_group_without_fair_callers_take_turns(serve):
