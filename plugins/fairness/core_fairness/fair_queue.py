@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 from core.backend import Model
 from core.config import Signature
-from core.errors import CoreError, DeadlineExceeded, Exhausted, cancelled, unavailable
+from core.errors import (
+    CoreError,
+    DeadlineExceeded,
+    Exhausted,
+    cancelled,
+    described,
+    internal,
+    unavailable,
+)
 from core.governing import Handler
 from core.request import SEQUENCE_START, InferenceRequest
 from core.response import Reply
@@ -290,8 +298,9 @@ class FairQueue:
         entry.usage = self.cost.begin(request)
         try:
             reply = self._inner(request)
-        except CoreError as error:
-            entry(error, True)
+        except Exception as error:  # whatever it is, the request must end, and give its place back
+            named = error if isinstance(error, CoreError) else internal(described(error))
+            entry(named, True)
             return
         reply.listen(entry)
 

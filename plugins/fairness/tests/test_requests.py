@@ -190,6 +190,22 @@ def test_what_the_model_refuses_reaches_the_caller_and_frees_its_place(virtual):
     virtual(test)
 
 
+def test_an_unexpected_error_of_the_model_reaches_the_caller_and_frees_its_place(virtual):
+    def inner(request):
+        raise KeyError("gone")
+
+    async def test(serve):
+        served = await serve(IO)
+        before, served.queue._inner = served.queue._inner, inner
+        found = await answers([served.ask(ALICE, i) for i in range(3)])
+        served.queue._inner = before
+
+        assert found == ["INTERNAL: KeyError: 'gone'"] * 3
+        assert served.queue.used == 0
+
+    virtual(test)
+
+
 def test_requests_of_the_server_itself_pass_straight(virtual):
     async def test(serve):
         served = await serve(IO)
