@@ -122,7 +122,7 @@ class Jobs:
         found = await self.disk.run(Database.changes)
         if found == self._seen:
             return
-        self._seen = found
         self.changes.tell_all()
         for key in await self.disk.run(progress.cancelled_of, self._owner.name):
             self.runner.cancel(key)
+        self._seen = found  # at the end: after an error the next turn looks again

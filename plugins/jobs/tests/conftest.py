@@ -1,10 +1,12 @@
 """Servers with functions as models that keep jobs, and their clients."""
 
+import asyncio
 import json
 import threading
 import time
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +15,16 @@ import core
 
 # Now: the tests of plugins forget modules that were imported first within them, and areas are made once.
 import frontends.http.frontend  # noqa: F401
+from core.options import Options
+from core.server import InferenceServer
 
 VECTOR = {"inputs": {"x": ("FP32", [-1])}, "outputs": {"y": ("FP32", [-1])}}
 LINES = {"Content-Type": "application/jsonl"}
+GATED = """backend: "gated"
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
+dynamic_batching { default_queue_policy { max_queue_size: 1 } }
+"""
 
 
 class Models:
@@ -168,3 +177,25 @@ def client(tmp_path_factory):
     with core.Server(jobs_folder=str(folder), jobs_patience_secs=0.2) as server:
         models.bind(server)
         yield Client(server.serve(http_port=0)["http"])
+
+
+@pytest.fixture
+async def inner(tmp_path):
+    """A server in this event loop. Model `m` answers when `inner.gate` is set; its queue has one place."""
+    folder = tmp_path / "models" / "m"
+    (folder / "1").mkdir(parents=True)
+    (folder / "config.pbtxt").write_text(GATED)
+    gate = asyncio.Event()
+
+    class Gated(core.ModelInstance):
+        async def execute(self, batch):
+            await gate.wait()
+            return {"y": batch["x"]}
+
+    backend = core.Backend(instance=Gated)
+    options = Options.defaults(model_repository=[str(folder.parent)])
+    server = InferenceServer(options, find_backend={"gated": backend}.get)
+    await server.start()
+    yield SimpleNamespace(server=server, gate=gate)
+    gate.set()
+    await server.stop(30)

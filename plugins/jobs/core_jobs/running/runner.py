@@ -105,11 +105,15 @@ class Runner:
         self._changes.tell(job.id)
         if self._stopping():  # the job is released with the others of this process
             return
-        task = asyncio.ensure_future(self._run(job))
+        # At once: a cancellation, or a stop, may come before the task begins.
+        run = self._runs[job.key] = self._run_of(job)
+        if job.cancelling:
+            run.stop(CANCELLED)
+        task = asyncio.ensure_future(self._run(run))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, job: Job) -> None:
+    def _run_of(self, job: Job) -> JobRun:
         options = self._options
         answering = Answering(
             self._server,
@@ -120,11 +124,12 @@ class Runner:
             self._stopping,
         )
         recorder = Recorder(self._disk, self._owner, job, options.jobs_result_bytes, self._recorded)
-        run = self._runs[job.key] = JobRun(
+        return JobRun(
             job, self._disk, answering, recorder, options.jobs_concurrency, self._stopping
         )
-        if job.cancelling:
-            run.stop(CANCELLED)
+
+    async def _run(self, run: JobRun) -> None:
+        job = run.job
         try:
             state, error = await run.run()
         finally:
