@@ -13,7 +13,6 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from core_router.choice.choose import choose
 from core_router.grpc.messages import MessageScanner, plain
 from core_router.grpc.native.blocks import field, without
 from core_router.grpc.native.link import Receiver
@@ -29,14 +28,13 @@ from core_router.grpc.statuses import (
     status_block,
     timeout_of,
 )
-from core_router.servers.server import State
+from core_router.grpc.stream_choice import StreamChoice
 from core_router.targets import Purpose
 
 if TYPE_CHECKING:
     from core_router.grpc.native.link import ClientLink
     from core_router.grpc.port import GrpcPort
     from core_router.servers.server import Server
-    from core_router.servers.server_model import ServerModel
 
 _MOST_UNPACKED = 64 * 1024  # of a compressed message, for its names
 _MOST_WAITING = 4 << 20  # bytes of requests and responses that wait, before the client is not read
@@ -57,7 +55,7 @@ class InferStream(Receiver):
         self._router = port.router
         self._scanner = MessageScanner()
         self._servers: dict[Server, ServerStream] = {}
-        self._models: dict[str, ServerModel] = {}  # where the requests of each model go
+        self._choice = StreamChoice(port.router)
         self._turns: deque[StreamRequest] = deque()  # one response each; the first is sent next
         self._later: deque[bytes] = deque()  # messages that wait until the servers were looked at
         self._task: Any = None
@@ -149,7 +147,7 @@ class InferStream(Receiver):
                 self.may_read()
 
     def _send(self, request: StreamRequest) -> bool:
-        found = self._choose(request)
+        found = self._choice.choose(request, self._servers)
         if found is None:
             self._refuse(request)
             return True
@@ -176,29 +174,6 @@ class InferStream(Receiver):
         if self._is_finished and not self._later:
             stream.finish()
         return has_room
-
-    def _choose(self, request: StreamRequest) -> ServerModel | None:
-        route, tried, now_s = request.route, request.tried, monotonic()
-        if request.sequence is not None:
-            found = self._router.sequences.choose(route, request.sequence, tried, now_s)
-            if request.sequence.is_end:
-                self._router.sequences.end(route.target.model, request.sequence.identifier)
-            return found
-        name = route.target.model
-        pinned = self._models.get(name)
-        if pinned is not None and pinned not in tried and _takes_more(pinned, route.candidates):
-            return pinned
-        here = [
-            each
-            for each in route.candidates
-            if each.server in self._servers
-            and each not in tried
-            and _takes_more(each, route.candidates)
-        ]
-        chosen = here[0] if here else choose(route.candidates, tried, now_s)
-        if chosen is not None:
-            self._models[name] = chosen
-        return chosen
 
     # responses ------------------------------------------------------------
 
@@ -262,9 +237,7 @@ class InferStream(Receiver):
         self._servers.pop(stream.server, None)
         if self._is_over:
             return
-        self._models = {
-            name: each for name, each in self._models.items() if each.server is not stream.server
-        }
+        self._choice.forget(stream.server)
         waiting, stream.waiting = list(stream.waiting), deque()
         for request in waiting:
             assert request.server_model is not None
@@ -343,8 +316,3 @@ class InferStream(Receiver):
     def _keep(self, size: int) -> None:
         self._kept += size
         self._router.kept_bytes += size
-
-
-def _takes_more(each: ServerModel, candidates: tuple[ServerModel, ...]) -> bool:
-    server = each.server
-    return each in candidates and server.state is State.READY and not server.is_drained

@@ -1,0 +1,63 @@
+"""StreamChoice: where the requests of one stream go.
+
+StreamRequest ─► [StreamChoice.choose] ─► ServerModel
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from core_router.choice.choose import choose
+from core_router.servers.server import State
+
+if TYPE_CHECKING:
+    from core_router.grpc.server_stream import StreamRequest
+    from core_router.router import Router
+    from core_router.servers.server import Server
+    from core_router.servers.server_model import ServerModel
+
+
+class StreamChoice:
+    """Keeps the requests for a model on one server, and those of a sequence on its server. Event loop only."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._models: dict[str, ServerModel] = {}  # where the requests of each model go
+
+    def choose(self, request: StreamRequest, servers: Container[Server]) -> ServerModel | None:
+        """Return where a request goes; None if no server takes it.
+
+        servers   those that the stream has reached; they come first
+        """
+        route, tried, now_s = request.route, request.tried, monotonic()
+        if request.sequence is not None:
+            found = self._router.sequences.choose(route, request.sequence, tried, now_s)
+            if request.sequence.is_end:
+                self._router.sequences.end(route.target.model, request.sequence.identifier)
+            return found
+        name = route.target.model
+        pinned = self._models.get(name)
+        if pinned is not None and pinned not in tried and _takes_more(pinned, route.candidates):
+            return pinned
+        here = [
+            each
+            for each in route.candidates
+            if each.server in servers and each not in tried and _takes_more(each, route.candidates)
+        ]
+        chosen = here[0] if here else choose(route.candidates, tried, now_s)
+        if chosen is not None:
+            self._models[name] = chosen
+        return chosen
+
+    def forget(self, server: Server) -> None:
+        """Keep no model on a server."""
+        self._models = {
+            name: each for name, each in self._models.items() if each.server is not server
+        }
+
+
+def _takes_more(each: ServerModel, candidates: tuple[ServerModel, ...]) -> bool:
+    server = each.server
+    return each in candidates and server.state is State.READY and not server.is_drained
