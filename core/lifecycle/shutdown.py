@@ -124,6 +124,6 @@ def _let_wait_no_longer(registry: ModelRegistry) -> None:
     """
     chains = [each.chain for each in registry.alive() if each.in_flight]
     waiting = [each for each in chains if isinstance(each, Chain)]
-    if all(each.in_flight == each.pending for each in waiting):
-        for each in waiting:
+    if not any(any(each.executing.values()) for each in waiting):
+        for each in filter(lambda chain: chain.pending, waiting):
             each.end_waiting_sequences()

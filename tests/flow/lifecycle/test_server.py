@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import core
+from core import plugins
 from core.errors import CoreError, Kind
 from core.options import Options
 from core.request import SEQUENCE_START, InferenceRequest
@@ -271,6 +272,25 @@ async def test_models_of_one_name_are_distinguished_in_statistics_and_metrics(
     assert error.value.kind is Kind.INVALID
 
 
+class Layers:
+    """A plugin that gives each model a layer, which lets all requests through."""
+
+    @core.hookimpl
+    def core_layers(self, model):
+        return [lambda handler: handler]
+
+
+@pytest.fixture(params=[False, True], ids=["", "behind a layer"])
+def layers(request):
+    found = Layers()
+    if request.param:
+        plugins.hooks().register(found, "test layers")
+    yield
+    if request.param:
+        plugins.hooks().unregister(found)
+
+
+@pytest.mark.usefixtures("layers")
 async def test_the_stop_does_not_wait_for_unfinished_sequences(models, backend):
     hour = "max_sequence_idle_microseconds: 3600000000"
     models.write("m", "2", config=f"{CONFIG}\nsequence_batching {{ direct {{ }} {hour} }}")
@@ -287,6 +307,6 @@ async def test_the_stop_does_not_wait_for_unfinished_sequences(models, backend):
     assert y(await ask(1, 3)) == [6]
     waiting = [ask(2, 4), ask(3, 5)]  # for the only place
 
-    assert await server.stop(30) == 0
+    assert await server.stop(10) == 0
 
     assert [y(await reply) for reply in waiting] == [[8], [10]]
