@@ -14,7 +14,7 @@ from core import plugins
 from core.config import ModelConfig
 from core.errors import reason_of
 from core.lifecycle import policy
-from core.lifecycle.host import Host, Overlay
+from core.lifecycle.host import Host, Refresh
 from core.lifecycle.load_slots import LoadSlot
 from core.lifecycle.settling import settled
 from core.lifecycle.version import ModelVersion
@@ -39,7 +39,7 @@ class Adjustment:
         self._source = source
         self._config = config
         self._plain = plain
-        self._overlay: Overlay
+        self._refresh: Refresh
         self._change: Change | None = None
 
     async def prepare(self, host: Host) -> bool:
@@ -47,7 +47,7 @@ class Adjustment:
 
         Tries again after a failure, at most --model-load-retry-count times. A failure is logged.
         """
-        self._overlay = host.overlay
+        self._refresh = host.refresh
         for _ in range(host.options.model_load_retry_count + 1):
             async with LoadSlot(host.loading) as slot:
                 try:
@@ -82,9 +82,8 @@ class Adjustment:
         # Holders release the directory object that they hold; this one names the same folder.
         version.source = replace(self._source, directory=version.source.directory)
         change.commit()
-        config = self._overlay(version.source, version.plain)
-        if config != version.config:  # it has changed since `prepare`
-            version.configure(config)
+        version.configure(self._config)  # an overlay may change more than the instances
+        self._refresh(version)  # what has changed since `prepare`
         logger.info(
             "instances of '%s' version %d: %d new, %d stay, %d leave",
             version.name,

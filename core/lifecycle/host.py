@@ -29,6 +29,7 @@ from core.telemetry.statistics import Statistics
 T = TypeVar("T")
 Agree = Callable[[str, str], Awaitable[str]]
 Overlay = Callable[[ModelSource, ModelConfig], ModelConfig]
+Refresh = Callable[[Any], None]
 
 _THREADS = 32  # more than can load at once: an unload never waits behind loads
 
@@ -60,7 +61,8 @@ class Host:
     policies       host policies (--host-policy), for the threads of instances
     loading        --model-load-thread-count slots; a version that loads holds one
     overlay        (source, its completed configuration) → the one to serve by, a copy if it differs; what it
-                   raises fails the load. Any thread; a plugin sets it by `overlay_by`
+                   raises fails the load. Worker thread; a plugin sets it by `overlay_by`
+    refresh        called on the loop with a READY version that has new instances, to configure what is newer
     """
 
     def __init__(
@@ -89,15 +91,15 @@ class Host:
         self._metrics = MetricSettings.of(options.metrics_config)
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
-        self.overlay: Overlay = lambda source, config: config
+        self.overlay_by(lambda source, config: config)
 
     def place_on(self, gpus: Sequence[int]) -> None:
         """Place instances on these GPUs only. Call it before the first load."""
         self.gpus = tuple(gpus)
 
-    def overlay_by(self, overlay: Overlay) -> None:
+    def overlay_by(self, overlay: Overlay, refresh: Refresh = lambda version: None) -> None:
         """Load each version by what `overlay` makes of its configuration. Call it before the first load."""
-        self.overlay = overlay
+        self.overlay, self.refresh = overlay, refresh
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function that may block on a worker thread, and return its result.

@@ -53,7 +53,7 @@ class ModelManager(ModelIndex):
     endpoints      of the READY versions, for requests
     joining        adds and removes models that lie in other folders
     place_on       place_on(gpus): a plugin restricts the GPUs of instances, in core_server_starting
-    overlay_by     overlay_by(overlay): a plugin changes the configurations that versions load by, there
+    overlay_by     overlay_by(overlay, refresh): a plugin changes the configurations that versions load by
     """
 
     def __init__(

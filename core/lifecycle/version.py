@@ -186,9 +186,9 @@ class ModelVersion:
     def configure(self, config: ModelConfig) -> None:
         """Serve by another configuration from now on. Only while READY; see Chain.configure."""
         self.chain.configure(self.config, config)
-        self.config = config
-        if self.model is not None:
+        if self.model is not None and self.model.config is self.config:  # else instances open by it
             self.model.config = config
+        self.config = config
 
     async def unload(self) -> bool:
         """Refuse new requests, finish accepted ones, close the instances, unload the model.

@@ -63,12 +63,12 @@ class ServerSettings:
         self._manager = server.manager
         self._limited = server.options.rate_limit == "execution_count"
         self._cached = server.cache is not None
-        server.manager.overlay_by(self.overlay)
+        server.manager.overlay_by(self.overlay, self.refresh)
 
     # loads -----------------------------------------------------------------------
 
     def overlay(self, source: ModelSource, config: ModelConfig) -> ModelConfig:
-        """Return the configuration of a version with the settings of its model. Any thread.
+        """Return the configuration of a version with the settings of its model. Worker thread.
 
         Settings that do not fit any more, since the files have changed, are left out, and the log says so.
         Raises CoreError(INVALID) for a wrong file of --settings-read: the load fails.
@@ -100,7 +100,7 @@ class ServerSettings:
         self._states[key] = before.after(read.settings, "read", "the file", changes)
 
     def refresh(self, version: ModelVersion) -> None:
-        """Put settings in force that have changed while a version was loaded. It has just become READY."""
+        """Put settings in force that have changed while a version, or other instances of it, loaded."""
         key = version.key
         if key not in self._states or not any(each is version for each in self._manager.versions()):
             return  # of another server in this process
