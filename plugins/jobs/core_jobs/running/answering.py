@@ -1,4 +1,4 @@
-"""Answering: one request of a job, from its bytes to its result, with retries of what was not executed."""
+"""Answering: one request of a job, from its bytes to its result. What was refused is sent again."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
-# No room in a queue, a model that loads, a model that is away: nothing was executed.
+# No room in a queue, a model that loads, a model that is away.
 _REFUSED = (Kind.UNAVAILABLE, Kind.EXHAUSTED)
+_MOST_REFUSALS = 5  # of one request by a model that had taken it, and may have executed it
 
 
 class ModelAway(Exception):
@@ -29,17 +30,21 @@ class ModelAway(Exception):
 
 
 class Refused(Exception):
-    """A request was refused before it was executed."""
+    """A request was refused.
 
-    def __init__(self, error: CoreError):
+    was_taken   whether by a model that had taken it; else nothing was executed
+    """
+
+    def __init__(self, error: CoreError, *, was_taken: bool = False):
         super().__init__(error.message)
         self.error = error
+        self.was_taken = was_taken
 
 
 class Answering:
     """Answers the requests of one job. Event loop only.
 
-    patience_s   for which the model may refuse all requests of the job
+    patience_s   for which the model may take no request of the job
     on_retry     called for each request that is sent once more
     stopping     whether the server stops: a job then waits for the next start
     """
@@ -60,36 +65,42 @@ class Answering:
         self._on_retry = on_retry
         self._stopping = stopping
         self._names = CallerNames.of(server)
-        self._refused_s: float | None = None  # since when every request was refused
+        self._refused_s: float | None = None  # since when the model has taken no request
 
     async def answer(self, item: Item) -> Result:
         """Return the result of a request; its error is a result, too.
 
-        Waits while the model refuses requests. Raises ModelAway at the end of the patience.
+        Waits while the model takes no request. Raises ModelAway at the end of the patience.
         """
         pause_s = _FIRST_PAUSE_S
+        refusals = 0
         while True:
             try:
-                result = await self._once(item)
-                self._refused_s = None
-                return result
+                return await self._once(item)
             except Refused as refused:
-                now_s = time.monotonic()
-                if self._refused_s is None:
-                    self._refused_s = now_s
                 if self._stopping():
                     await asyncio.Event().wait()  # until the job is released
-                if now_s - self._refused_s >= self._patience_s:
-                    raise ModelAway(
-                        f"model '{self._job.model}' has taken no request for {self._patience_s:g} s "
-                        f"(--jobs-patience-secs): {refused}"
-                    ) from None
+                if refused.was_taken:
+                    refusals += 1
+                    if refusals == _MOST_REFUSALS:
+                        return failure(self._job, item.index, refused.error)
+                else:
+                    self._check_patience(refused)
             except CoreError as error:
-                self._refused_s = None
                 return failure(self._job, item.index, error)
             self._on_retry()
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _check_patience(self, refused: Refused) -> None:
+        now_s = time.monotonic()
+        if self._refused_s is None:
+            self._refused_s = now_s
+        if now_s - self._refused_s >= self._patience_s:
+            raise ModelAway(
+                f"model '{self._job.model}' has taken no request for {self._patience_s:g} s "
+                f"(--jobs-patience-secs): {refused}"
+            ) from None
 
     async def _once(self, item: Item) -> Result:
         """Send a request and return its result. Raises Refused, and CoreError for other errors."""
@@ -102,16 +113,21 @@ class Answering:
         if self._names.wanted:
             request.caller = self._names.number_of_text(job.caller)
         try:
+            # A model whose instances are all gone takes requests, and refuses each of them.
+            serves = models.is_ready(job.model, job.version)
             reply = infer_with_deadline(models.infer, request)
         except CoreError as error:
             if error.kind in (*_REFUSED, Kind.NOT_FOUND):
                 raise Refused(error) from None
             raise
+        if serves:
+            self._refused_s = None
         try:
             responses = await _all(aiter(reply)) if many else [await reply]
+            self._refused_s = None
         except CoreError as error:
             if error.kind in _REFUSED and not many:
-                raise Refused(error) from None
+                raise Refused(error, was_taken=serves) from None
             raise
         return await result_of(job, item.index, responses, wanted, many=many)
 
