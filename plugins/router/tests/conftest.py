@@ -4,7 +4,7 @@ import contextlib
 from importlib.util import find_spec
 
 import pytest
-from routing.requests import Raw
+from routing.requests import PATIENCE_S, Raw
 from routing.running import Behaving, LoopThread, RunningRouter, Scripted
 
 # Now: the tests of plugins forget modules that were imported first within them, and areas are made once.
@@ -69,6 +69,21 @@ def raw():
 
         def make(port):
             found = Raw(port)
+            opened.callback(found.close)
+            return found
+
+        yield make
+
+
+@pytest.fixture
+def stream():
+    """Make streams over gRPC; they are closed after the test."""
+    from routing.grpc_servers import Stream
+
+    with contextlib.ExitStack() as opened:
+
+        def make(router, **more):
+            found = Stream(router.grpc_port, timeout=PATIENCE_S, **more)
             opened.callback(found.close)
             return found
 

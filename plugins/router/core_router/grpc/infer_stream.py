@@ -170,10 +170,7 @@ class InferStream(Receiver):
         if request.route.is_decoupled or len(message) > limits.kept_body_bytes:
             self._keep(-len(message))
             request.message = b""
-        has_room = stream.send(message)
-        if self._is_finished and not self._later:
-            stream.finish()
-        return has_room
+        return stream.send(message)
 
     # responses ------------------------------------------------------------
 
@@ -211,9 +208,11 @@ class InferStream(Receiver):
             self._keep(-len(message) - len(request.message))
             has_room = self._link.write(self._id, message) and has_room
         if not self._turns:
-            if self._ends_when_idle:
+            if self._is_finished:
+                self._finish()
+            elif self._ends_when_idle:
                 self.end_when_idle()
-            elif not self._is_finished:
+            else:
                 self.may_read()
         return has_room
 
@@ -257,6 +256,9 @@ class InferStream(Receiver):
                 if not self._is_over:
                     self._finish_if_answered(None)
                 return
+        if status == OK:
+            # Without this the client takes what it has for all responses.
+            status, text = UNAVAILABLE, "it ended the stream without all responses"
         if block is None or status == UNAVAILABLE:
             said = text or "it ended the stream"
             block = status_block(
@@ -275,8 +277,11 @@ class InferStream(Receiver):
         self._end_with(status_block(UNAVAILABLE, text))
 
     def _finish(self) -> None:
-        """End what is sent to the servers: the client has sent its last request."""
-        if self._later or self._task is not None:
+        """End what is sent to the servers, once no request can go to another one any more.
+
+        The client has sent its last request.
+        """
+        if self._later or self._task is not None or self._turns:
             return
         for each in list(self._servers.values()):
             each.finish()

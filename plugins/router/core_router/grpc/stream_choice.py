@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class StreamChoice:
-    """Keeps the requests for a model on one server, and those of a sequence on its server. Event loop only."""
+    """Keeps the requests for a model on one server, those of a sequence on its own. Event loop only."""
 
     def __init__(self, router: Router) -> None:
         self._router = router

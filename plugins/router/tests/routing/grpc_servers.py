@@ -1,6 +1,7 @@
 """Servers over gRPC whose responses a test defines, and calls as bytes."""
 
 import asyncio
+import queue
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -101,3 +102,25 @@ class Calls:
 
     def close(self):
         self._channel.close()
+
+
+class Stream:
+    """A stream whose requests a test sends one by one."""
+
+    def __init__(self, port, **more):
+        self._requests = queue.SimpleQueue()
+        self._calls = Calls(port)
+        self.call = self._calls.stream(iter(self._requests.get, None), **more)
+
+    def send(self, *given, **parameters):
+        self._requests.put(request(*given, **parameters))
+
+    def end(self):
+        self._requests.put(None)
+
+    def receive(self):
+        return next(self.call)
+
+    def close(self):
+        self.end()
+        self._calls.close()
