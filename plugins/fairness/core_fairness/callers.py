@@ -60,9 +60,9 @@ class Callers:
         for flow in self:
             flow.weight = shares.weight(flow.name)
 
-    def longest(self) -> CallerFlow:
-        """Return the caller with the most waiting requests in proportion to its weight."""
-        return max(self, key=lambda each: each.waiting / each.weight)
+    def longest(self, level: int) -> CallerFlow:
+        """Return the caller with the most waiting requests of a level in proportion to its weight."""
+        return max(self, key=lambda each: each.count(level) / each.weight)
 
     def ended(self, flow: CallerFlow) -> None:
         """Note that a request of a caller has ended. If there are too many callers, drop idle ones."""

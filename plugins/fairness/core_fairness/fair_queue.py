@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -86,6 +86,7 @@ class FairQueue:
         self._turns: RoundRobin[CallerFlow] = RoundRobin()
         self._sequences: dict[int | str, OrderedDict[Waiting, None]] = {}  # that wait
         self._inside = Clients()  # of a model without a group
+        self._by_level: Counter[int] = Counter()  # requests that wait
         self._pumping = False
         self._adapting = False
         self._look: asyncio.TimerHandle | None = None
@@ -146,9 +147,9 @@ class FairQueue:
         return Waiting(request, flow, size, cost, self._step_ended, self._ended)
 
     def _check_bounds(self, request: InferenceRequest, flow: CallerFlow) -> None:
-        """Raise CoreError if the caller, or the model, has too many requests that wait.
+        """Raise CoreError if the caller, or a level of the model, has too many requests that wait.
 
-        If the model has, the caller with the most of them in proportion to its weight loses its last one.
+        If the level has, the caller with the most of them in proportion to its weight loses its last one.
         """
         most = self.callers.shares.max_waiting
         if most and flow.waiting >= most and request.parent is None:
@@ -164,18 +165,20 @@ class FairQueue:
             self._policies = QueuePolicies.of(self._config)
         level = self._policies.level(request)
         chain = self.window.chain
-        inside = 0 if chain is None else chain.pending
+        inside = 0
+        if chain is not None:
+            inside = chain.pending_by_priority.get(level, 0) if level else chain.pending
         most = self._policies.size(level)
-        if not most or self.waiting + inside < most:
+        if not most or self._by_level[level] + inside < most:
             return
-        longest = self.callers.longest()
+        longest = self.callers.longest(level)
         error = unavailable("Exceeds maximum queue size")
-        if longest.waiting / longest.weight <= (flow.waiting + 1) / flow.weight:
+        if longest.count(level) / longest.weight <= (flow.count(level) + 1) / flow.weight:
             flow.counts.refused += 1
             self._count_failure("REJECTED", request)
             raise error
         longest.counts.refused += 1
-        self._refuse(longest.last(), error, "REJECTED")
+        self._refuse(longest.last(level), error, "REJECTED")
 
     def _queue(self, entry: Waiting, sequence: int | str) -> None:
         flow, request = entry.flow, entry.request
@@ -183,6 +186,7 @@ class FairQueue:
         level = 0 if self._has_sequences else self._policies.level(request)
         flow.add(entry, level)
         self.waiting += 1
+        self._by_level[level] += 1
         if sequence:
             self._sequences.setdefault(sequence, OrderedDict())[entry] = None
         self._turns.enter(flow)
@@ -197,6 +201,7 @@ class FairQueue:
         assert flow is not None
         flow.remove(entry)
         self.waiting -= 1
+        self._by_level[entry.level] -= 1
         entry.sent = True
         if (line := self._sequences.get(request.correlation_id)) is not None:
             line.pop(entry, None)

@@ -152,9 +152,13 @@ class CallerFlow(Flow):
         """Return the request that runs next. There must be one."""
         return next(iter(next(iter(self._levels.values()))))
 
-    def last(self) -> Waiting:
-        """Return the request that would run last. There must be one."""
-        return next(reversed(next(reversed(self._levels.values()))))
+    def count(self, level: int) -> int:
+        """Return how many requests of a priority level wait."""
+        return len(self._levels.get(level, ()))
+
+    def last(self, level: int) -> Waiting:
+        """Return the request of a level that would run last. There must be one."""
+        return next(reversed(self._levels[level]))
 
     def remove(self, entry: Waiting) -> None:
         """Remove a request that waits."""

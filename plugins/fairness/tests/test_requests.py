@@ -105,6 +105,29 @@ def test_a_full_model_refuses_the_caller_that_waits_most(virtual):
     virtual(test)
 
 
+def test_each_priority_level_is_full_by_itself_and_loses_only_requests_of_its_own(virtual):
+    text = (
+        "max_batch_size: 1 dynamic_batching { priority_levels: 2 default_priority_level: 2 "
+        "default_queue_policy { max_queue_size: 3 } }" + IO
+    )
+
+    async def test(serve):
+        served = await serve(text)
+        replies = [served.ask(ALICE, 0)]
+        await asyncio.sleep(0.001)  # it runs
+        low = [served.ask(ALICE, i) for i in range(1, 4)]
+        high = [served.ask(ALICE, 10 + i, priority=1) for i in range(3)]
+        with pytest.raises(CoreError, match="Exceeds maximum queue size"):
+            served.ask(ALICE, 20, priority=1)
+        bob = [served.ask(BOB, 100, priority=1)]
+
+        full = "UNAVAILABLE: Exceeds maximum queue size"
+        assert await answers(replies + low + bob) == ["ok"] * 5
+        assert await answers(high) == ["ok", "ok", full]
+
+    virtual(test)
+
+
 def test_a_policy_that_changes_while_the_model_serves_holds_at_once(virtual):
     text = "max_batch_size: 1 " + POLICY % "max_queue_size: 4" + IO
 
