@@ -52,13 +52,16 @@ class ResultLines:
         self._jobs.changes.tell(self._job.id)
 
     async def _part(self) -> tuple[bytes, bool]:
-        """Return the next lines, and whether those are the last if there are none."""
+        """Return the next lines, and whether those are the last if there are none.
+
+        Raises ConnectionError if the rest does not come: the client sees a body that has no end.
+        """
         if self._ended or (self._follows and self._jobs.changes.ended):
             raise ConnectionError("the server stops before the job has ended")
         job = None
         if self._follows:
             # Before the results: a job that has ended then has no more of them.
-            job = await self._jobs.disk.run(rows.find, self._job.caller, self._job.id)
+            job = await self._find()
         found = await self._jobs.disk.run(
             rows.results_after, self._job.key, self._next - 1, _PART_BYTES
         )
@@ -67,7 +70,12 @@ class ResultLines:
             found = self._without_gaps(found)
         if found:
             self._next = found[-1].index + 1
+        elif has_ended and await self._find() is None:
+            raise ConnectionError("the job was deleted")
         return b"".join(map(line_of, found)), has_ended
+
+    async def _find(self) -> Job | None:
+        return await self._jobs.disk.run(rows.find, self._job.caller, self._job.id)
 
     def _without_gaps(self, found: list[Result]) -> list[Result]:
         """Return the first results up to one that is missing still."""
