@@ -52,7 +52,6 @@ class SequenceScheduler(Scheduler):
         super().__init__(
             statistics=statistics, loop=loop, pool=pool, on_final=on_final, clock_ns=clock_ns
         )
-        self._config = config
         self._name = config.name
         self._iterative = config.sequence_batching.iterative_sequence
         self._generated_ids = itertools.count(1)
