@@ -237,8 +237,8 @@ class FairQueue:
 
     @property
     def may_send(self) -> bool:
-        """Whether a request waits that the window has room for."""
-        return self.waiting > 0 and self.window.has_room(self.used)
+        """Whether a request waits that the window has, or makes, room for."""
+        return self.waiting > 0 and self.window.make_room(self.used)
 
     def pump(self) -> None:
         """Let requests through, as long as there is room."""

@@ -65,10 +65,11 @@ class ServerFairness:
         except orjson.JSONDecodeError as error:
             raise invalid(f"{_FLAG}={path} is not JSON: {error}") from None
         try:
-            self._configured = Fairness.read(value, self.options.fairness())
+            found = Fairness.read(value, self.options.fairness())
         except CoreError as error:
             raise invalid(f"{_FLAG}={path}: {error.message}") from None
-        self._put(self._configured, "file")
+        self._put(found, "file")
+        self._configured = found
 
     # models ----------------------------------------------------------------------
 
@@ -137,7 +138,7 @@ class ServerFairness:
         before = (self.fairness, self.source)
         self._check_groups(fairness)
         self.fairness, self.source = fairness, source
-        for queue in [*self.queues.values(), *self._made.values()]:
+        for queue in self._all_queues():
             queue.set(fairness)
         for name, group in self._groups.items():
             if name in fairness.groups:
@@ -147,9 +148,13 @@ class ServerFairness:
     def _undo(self, fairness: Fairness, source: Source) -> None:
         self._put(fairness, source)
 
+    def _all_queues(self) -> list[FairQueue]:
+        """Return the queues of versions that serve, and of those that load."""
+        return [*self.queues.values(), *self._made.values()]
+
     def _check_groups(self, fairness: Fairness) -> None:
-        """Raise CoreError(INVALID) for a model that would change its group while it serves."""
-        for queue in self.queues.values():
+        """Raise CoreError(INVALID) for a model that would change its group while it serves or loads."""
+        for queue in self._all_queues():
             now = None if queue.member is None else queue.member.group.name
             if (wanted := fairness.group_of(queue.name)) != now:
                 raise invalid(

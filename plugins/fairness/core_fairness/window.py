@@ -46,8 +46,11 @@ class Window:
         self._pipelined = False
         self._read_ns = 0
 
-    def has_room(self, used: int) -> bool:
-        """Return whether one more request may be let through, with `used` inside."""
+    def make_room(self, used: int) -> bool:
+        """Return whether one more request may be let through, with `used` inside.
+
+        Raise the limit for it if an instance is idle.
+        """
         if self._now_ns() - self._read_ns > REFRESH_NS:
             self._read()
         if used < self.limit:

@@ -297,6 +297,32 @@ async def test_a_loaded_model_keeps_its_group(serve):
     assert (group.at_once, weights) == (2, {"a": 1, "b": 5})
 
 
+async def test_a_file_that_cannot_be_put_in_force_is_not_what_a_reset_goes_back_to(serve, tmp_path):
+    from frontends.shared.context import context_of
+
+    path = tmp_path / "fair.json"
+    path.write_text('{"weights": {"alice": 2}}')
+    server = await serve(fair=["*"], fair_settings=str(path))
+    path.write_text('{"weights": {"alice": 20}, "groups": {"g": {"models": {"a": 1}}}}')
+    context_of(server).files.look()
+
+    await area(server).reset()
+
+    assert area(server).settings()["weights"] == {"alice": 2.0}
+
+
+async def test_a_model_that_loads_keeps_its_group_too(serve):
+    server = await serve(models="a", fair=["*"], fair_models=["cpu:a=1,b=1"])
+    state = state_of(server)
+    (version,) = state.queues
+    queue = state._made[version.model] = state.queues.pop(version)  # as before it is ready
+
+    error = await error_of(area(server).set({"weights": {}}))
+    state.queues[version] = state._made.pop(version.model)
+
+    assert queue.member.group.name == "cpu" and "would be in no group" in error
+
+
 async def test_models_that_load_and_unload_leave_nothing(serve):
     server = await serve(fair=["*"], fair_models=["cpu:a=1,b=1"])
     state = state_of(server)
