@@ -29,7 +29,7 @@ class Job:
     caller         who may see it; "" for every client of a server that identifies none
     model, version   as the client wrote them; version -1 for none
     kind           REQUEST: one request, whose result is its response; BATCH: lines of requests
-    headers        of the request that its parsing needs
+    headers        that its requests need: for their parsing, and those for the model; none after the end
     total, succeeded, failed   numbers of requests: all, answered, answered with an error
     bytes          of the requests that have no result yet
     result_bytes   of the results

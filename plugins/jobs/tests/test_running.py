@@ -40,6 +40,24 @@ def test_requests_have_the_lowest_priority_of_the_model(serve):
     assert seen == [5]
 
 
+def test_forwarded_headers_reach_the_model_and_may_differ_in_a_repetition(serve):
+    client = serve(http_header_forward_pattern="x-.*|content-type")
+    seen = []
+
+    def look(x, requests):
+        seen.extend(dict(each.parameters) for each in requests)
+        return {"y": x}
+
+    client.server.bind("look", look, **VECTOR, requests=True)
+    for headers in ({}, LINES):
+        own = {**headers, "Idempotency-Key": f"key{len(headers)}"}
+        id = client.submit("look", request(1), {**own, "X-Number": "1"})["id"]
+        client.ended(id)
+        again = client.call("POST", "/v2/models/look/jobs", request(1), {**own, "X-Number": "2"})
+        assert (again.status, again.json["id"]) == (200, id)
+    assert [{k.lower(): v for k, v in each.items()}["x-number"] for each in seen] == ["1", "1"]
+
+
 def away(client):
     """Submit a job for `double`, which is unloaded before the job begins; return its id."""
     first = client.submit("gate", request(0))["id"]

@@ -168,6 +168,25 @@ def test_a_job_that_waits_beyond_its_deadline_fails(db, clock):
     assert progress.claim(db, "p", 1) is None
 
 
+def test_headers_are_kept_until_the_end_of_a_job(db, clock):
+    def submitted(**more):
+        return submit(db, b"0", headers={"Authorization": "secret"}, **more)
+
+    finished, released, late = submitted(), submitted(), submitted(deadline_s=1001.0)
+    assert progress.claim(db, "p", 9).headers == {"Authorization": "secret"}
+    progress.finish(db, "p", finished.key, DONE)
+    progress.claim(db, "q", 9)
+    submitting.cancel(db, "a", released.id)
+    progress.release(db, ["q"])
+    clock.now_s = 1002.0
+    upkeep.expire(db)
+    cancelled = submitted()
+    submitting.cancel(db, "a", cancelled.id)
+    for job in (finished, released, late, cancelled):
+        found = rows.find(db, "a", job.id)
+        assert (found.has_ended, found.headers) == (True, {})
+
+
 def test_a_running_job_that_is_cancelled_ends_with_its_owner(db):
     job = submit(db, b"0")
     progress.claim(db, "p", 1)

@@ -13,7 +13,7 @@ from core.tensor import Buffer
 from core_jobs.http.query import number
 from core_jobs.job import BATCH, REQUEST, Submission
 from core_jobs.options import JobsOptions
-from core_jobs.running.reading import JobReader
+from core_jobs.running.reading import JobReader, parsing_headers
 from frontends.http.background import begin, turn
 from frontends.http.codec import compression
 from frontends.http.codec.json_text import MEMBERS, read_json
@@ -48,11 +48,12 @@ async def submission_of(
     if not len(body):
         raise invalid("the body is empty; expected a request, or a line of JSON for each request")
     kind = BATCH if is_batch else REQUEST
-    headers = {} if is_batch else reader.kept_headers(call.headers)
-    if is_batch:
-        headers = reader.kept_headers(call.headers)
-        headers.pop("Content-Type", None)
-    fields = (kind, model, version, headers, call.headers.get(DEADLINE), keep_s)
+    headers = reader.kept_headers(call.headers)
+    if is_batch:  # it is the type of the lines together
+        headers = {name: headers[name] for name in headers if name.lower() != "content-type"}
+    # Forwarded headers, such as the number of a request, are others when a client repeats a submission.
+    parsing = parsing_headers(headers)
+    fields = (kind, model, version, parsing, call.headers.get(DEADLINE), keep_s)
     async with turn():
         bodies = await begin(lines, body) if is_batch else [body]
         digest = await begin(_digest, body, repr(fields))

@@ -29,8 +29,13 @@ from frontends.shared.v2 import forward_header
 if TYPE_CHECKING:
     from core.server import InferenceServer
 
-_KEPT = ("Content-Type", JSON_SIZE)
+_PARSING = ("content-type", JSON_SIZE.lower())
 _NO_HEADERS: Mapping[str, str] = {}
+
+
+def parsing_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that say how to parse a body."""
+    return {name: value for name, value in headers.items() if name.lower() in _PARSING}
 
 
 class JobReader:
@@ -45,11 +50,8 @@ class JobReader:
 
     def kept_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Return the headers of a submission that its request needs when it runs."""
-        return {
-            name: value
-            for name, value in headers.items()
-            if name.title() in (each.title() for each in _KEPT) or self._is_forwarded(name)
-        }
+        forwarded = {name: value for name, value in headers.items() if self._is_forwarded(name)}
+        return {**parsing_headers(headers), **forwarded}
 
     def _is_forwarded(self, name: str) -> bool:
         return bool(self._forwarded) and bool(_compiled(self._forwarded).search(name))

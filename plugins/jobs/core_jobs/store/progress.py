@@ -89,7 +89,8 @@ def finish(db: Database, owner: str, key: int, state: str, error: str = "") -> J
         # First what frees space: the update may need it.
         sql.execute("DELETE FROM requests WHERE job = ?", (key,))
         sql.execute(
-            "UPDATE jobs SET state = ?, error = ?, ended_s = ?, owner = NULL, bytes = 0 WHERE key = ?",
+            "UPDATE jobs SET state = ?, error = ?, ended_s = ?, owner = NULL, bytes = 0, headers = '{}' "
+            "WHERE key = ?",
             (state, error, db.now_s(), key),
         )
         return job_of(sql.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone())
@@ -130,7 +131,7 @@ def release(db: Database, gone: Iterable[str]) -> int:
                 (RUNNING, owner),
             )
             sql.execute(
-                "UPDATE jobs SET state = ?, owner = NULL, ended_s = ?, bytes = 0 "
+                "UPDATE jobs SET state = ?, owner = NULL, ended_s = ?, bytes = 0, headers = '{}' "
                 "WHERE state = ? AND owner = ? AND cancelling",
                 (CANCELLED, db.now_s(), RUNNING, owner),
             )

@@ -119,7 +119,8 @@ def cancel(db: Database, caller: str, id: str) -> Job:
         job = _own(sql, caller, id)
         if job.state == QUEUED:
             sql.execute(
-                "UPDATE jobs SET state = ?, ended_s = ?, bytes = 0, cancelling = 1 WHERE key = ?",
+                "UPDATE jobs SET state = ?, ended_s = ?, bytes = 0, headers = '{}', cancelling = 1 "
+                "WHERE key = ?",
                 (CANCELLED, db.now_s(), job.key),
             )
             sql.execute("DELETE FROM requests WHERE job = ?", (job.key,))

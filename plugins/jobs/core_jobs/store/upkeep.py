@@ -52,7 +52,8 @@ def expire(db: Database) -> int:
         with db.transaction() as sql:
             sql.executemany("DELETE FROM requests WHERE job = ?", [(key,) for key in late])
             sql.executemany(
-                "UPDATE jobs SET state = ?, error = ?, ended_s = ?, bytes = 0 WHERE key = ? AND state = ?",
+                "UPDATE jobs SET state = ?, error = ?, ended_s = ?, bytes = 0, headers = '{}' "
+                "WHERE key = ? AND state = ?",
                 [(FAILED, LATE, now_s, key, QUEUED) for key in late],
             )
             remove(sql, over)
