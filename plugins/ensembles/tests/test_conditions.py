@@ -186,7 +186,7 @@ async def test_shapes_that_do_not_fit_are_an_error_of_the_request(opened):
     assert text.startswith(
         "INVALID: in ensemble 'e', the condition of step 1 (model 'halve'): any(a > x): "
     )
-    assert "(4,) (2,)" in text
+    assert "the shapes [4] and [2] do not fit each other" in text
 
 
 async def test_answers_of_a_decoupled_step_are_filtered_one_by_one(opened, models):

@@ -297,6 +297,26 @@ def test_integers_are_compared_exactly(operator, one, other):
     )
 
 
+@pytest.mark.parametrize("text", ["any(x > y)", "any(x - y > 0)", "any(x > 0 and y > 0)"])
+def test_shapes_that_would_multiply_are_refused(text):
+    column, row = np.ones((3000, 1), np.float32), np.ones((1, 3000), np.float32)
+
+    with pytest.raises(CoreError, match=r"\[3000, 1\] and \[1, 3000\] do not fit") as caught:
+        holds(text, x=column, y=row)
+    assert caught.value.kind is Kind.INVALID
+
+
+@pytest.mark.parametrize("error", [TypeError("no order"), MemoryError("too large")])
+def test_what_numpy_refuses_is_an_error_of_the_request(monkeypatch, error):
+    def fails(node, tensors):
+        raise error
+
+    monkeypatch.setattr("core_ensembles.language.expression.evaluate", fails)
+    with pytest.raises(CoreError, match=f"n > 1: {error}") as caught:
+        holds("n > 1")
+    assert caught.value.kind is Kind.INVALID
+
+
 def test_the_names_of_an_expression_come_once_and_in_their_order():
     found = expression_of("b > a and a > `c d` or b < 1", "")
 

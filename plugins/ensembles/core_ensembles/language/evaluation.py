@@ -6,6 +6,7 @@ a tensor that does not exist. A comparison with None is false, and so are any(No
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -80,6 +81,7 @@ def _binary(node: Binary, tensors: Mapping[str, Tensor]) -> Value:
     compares = node.operator in COMPARISONS
     if left is None or right is None:
         return False if compares else None
+    _check_shapes(left, right)
     if not compares:
         left, right = _exact(left), _exact(right)
     return _OPERATORS[node.operator](left, right)
@@ -90,8 +92,25 @@ def _logical(node: Logical, tensors: Mapping[str, Tensor]) -> Value:
     found: Value = node.operator == "and"
     for operand in node.operands:
         value = _value(operand, tensors)
-        found = join(found, False if value is None else value)
+        value = False if value is None else value
+        _check_shapes(found, value)
+        found = join(found, value)
     return found
+
+
+def _check_shapes(left: Value, right: Value) -> None:
+    """Raise ValueError unless one shape fits into the other. A row and a column would multiply elements."""
+    one, other = np.shape(left), np.shape(right)
+    if one == other:
+        return
+    try:
+        fits = math.prod(np.broadcast_shapes(one, other)) <= max(
+            math.prod(one), math.prod(other), 1
+        )
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"the shapes {list(one)} and {list(other)} do not fit each other")
 
 
 def _call(node: Call, tensors: Mapping[str, Tensor]) -> Value:

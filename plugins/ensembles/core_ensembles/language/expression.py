@@ -43,7 +43,7 @@ class Expression:
         """
         try:
             value = evaluate(self.node, tensors)
-        except ValueError as error:
+        except (ValueError, TypeError, MemoryError) as error:
             raise invalid(f"{self.text}: {error}") from None
         if value is None:
             return False
