@@ -1,10 +1,11 @@
 """Servers over gRPC that die, refuse and hang: which calls another server gets, and what the client sees."""
 
+import functools
 import threading
 
 import grpc
 import pytest
-from routing.grpc_servers import Calls, Resetting, ScriptedGrpc, request, response
+from routing.grpc_servers import V2, Calls, RefusingLate, Resetting, ScriptedGrpc, request, response
 from routing.requests import until
 from routing.running import good
 
@@ -213,3 +214,35 @@ def test_a_request_that_is_no_message_gets_a_servers_answer(pair):
 
     assert found.value.details() == "no message"
     channel.close()
+
+
+def test_a_request_that_is_not_kept_is_not_sent_again(servers, scripted, route, thread):
+    bad, fine = RefusingLate(thread), servers[1]
+    lengths = []
+    fine.respond = lambda data, context: lengths.append(len(data)) or b""
+    found = Pair(scripted, route, bad.port, fine, {"kept_body_bytes": 1000})
+    channel = grpc.insecure_channel(f"127.0.0.1:{found.router.grpc_port}")
+    large = request("m", *range(1000)).SerializeToString()
+    codes = []
+
+    for _ in range(20):
+        ends = threading.Event()
+        call = channel.stream_unary(V2 + "ModelInfer").future(_then_end(large, ends), timeout=20)
+        until(functools.partial(_has_begun, found.router, call))
+        ends.set()
+        codes.append(call.code())
+
+    assert codes.count(grpc.StatusCode.UNAVAILABLE) == bad.refused > 0
+    assert set(lengths) == {len(large)}
+    channel.close()
+    found.calls.close()
+    bad.close()
+
+
+def _then_end(data, ends):
+    yield data
+    ends.wait(20)
+
+
+def _has_begun(router, call):
+    return router.metric("core_router_in_flight") == 1 or call.done()

@@ -82,7 +82,7 @@ class UnaryCall(Call):
         if data is not None and attempt.link.write(attempt.id, data):
             self.link.open_window(self.id)
         if is_over:
-            self._is_whole = True
+            # What was sent is not kept, so that the request is not whole.
             attempt.link.finish(attempt.id, None)
 
     def gone(self, error: int) -> None:

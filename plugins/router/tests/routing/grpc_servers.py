@@ -1,6 +1,7 @@
 """Servers over gRPC whose responses a test defines, and calls as bytes."""
 
 import asyncio
+import contextlib
 import queue
 from concurrent.futures import ThreadPoolExecutor
 
@@ -56,6 +57,38 @@ class Resetting:
 
     def close(self):
         self._thread.loop.call_soon_threadsafe(self._server.close)
+
+
+class RefusingLate:
+    """A gRPC port that refuses each call (REFUSED_STREAM), once all of its request has come."""
+
+    def __init__(self, thread):
+        self.refused = 0
+        self._thread = thread
+        self._server = thread.run(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _serve(self, reader, writer):
+        settings, data, reset, ends = 4, 0, 3, 1
+        writer.write(_frame(settings, 0, b""))
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            await reader.readexactly(24)  # the preface of HTTP/2
+            while True:
+                head = await reader.readexactly(9)
+                await reader.readexactly(int.from_bytes(head[:3], "big"))
+                if head[3] == data and head[4] & ends:
+                    self.refused += 1
+                    writer.write(
+                        _frame(reset, int.from_bytes(head[5:], "big"), bytes([0, 0, 0, 7]))
+                    )
+        writer.close()
+
+    def close(self):
+        self._thread.loop.call_soon_threadsafe(self._server.close)
+
+
+def _frame(kind, stream, payload):
+    return len(payload).to_bytes(3, "big") + bytes([kind, 0]) + stream.to_bytes(4, "big") + payload
 
 
 def request(model="m", *values, **parameters):
