@@ -84,7 +84,15 @@ def test_blocks():
 
 @pytest.mark.parametrize(
     ("timeout", "seconds"),
-    [(b"5S", 5), (b"2M", 120), (b"250m", 0.25), (b"1H", 3600), (b"x", 86400)],
+    [
+        (b"5S", 5),
+        (b"2M", 120),
+        (b"250m", 0.25),
+        (b"1H", 3600),
+        (b"x", 86400),
+        (b"9" * 9 + b"S", 86400),
+        (b"9" * 400 + b"H", 86400),
+    ],
 )
 def test_timeouts(timeout, seconds):
     assert seconds_of(timeout) == seconds

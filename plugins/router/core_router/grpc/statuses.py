@@ -50,13 +50,15 @@ HEAD: Final = block_of([(b":status", b"200"), (b"content-type", b"application/gr
 
 NO_STATUS: Final = status_block(INTERNAL, "the response of the server has no status")
 
+_MOST_DIGITS = 8  # of a grpc-timeout
 _UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 
 
 def seconds_of(timeout: bytes) -> float:
     """Return a grpc-timeout in seconds; a day for one that is malformed, which the server refuses."""
     number, unit = timeout[:-1], timeout[-1:]
-    return int(number) * _UNITS[unit] if number.isdigit() and unit in _UNITS else 86400.0
+    is_valid = number.isdigit() and len(number) <= _MOST_DIGITS and unit in _UNITS
+    return int(number) * _UNITS[unit] if is_valid else 86400.0
 
 
 def timeout_of(seconds: float) -> bytes:
