@@ -5,6 +5,8 @@ Attempt ─► [LinkPool.take] ─► ServerLink, now or when it is open
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from core_router.grpc.port import GrpcPort
     from core_router.servers.server import Server
     from core_router.servers.server_model import ServerModel
+
+logger = logging.getLogger("core_router")
 
 BUSY = 16
 """Calls on each connection from which on there may be another one: workers of a server share connections."""
@@ -108,14 +112,14 @@ class LinkPool:
         self.links.append(link)
         waiting, self._waiting = self._waiting, []
         for attempt in waiting:
-            attempt.call.connected(attempt, link)
+            _tell(attempt.call.connected, attempt, link)
 
     def not_opened(self, reason: str) -> None:
         """Have what waits go elsewhere: there is no connection."""
         self._opening -= 1
         waiting, self._waiting = self._waiting, []
         for attempt in waiting:
-            attempt.call.not_connected(attempt, reason)
+            _tell(attempt.call.not_connected, attempt, reason)
 
     def lost(self, link: ServerLink) -> None:
         """Remove a connection that has ended."""
@@ -126,7 +130,7 @@ class LinkPool:
         """Have other servers answer what may be repeated: this one no longer answers."""
         for link in self.links:
             for attempt in link.receivers():
-                attempt.call.move(attempt)
+                _tell(attempt.call.move, attempt)
 
     def tick(self, now_s: float) -> None:
         """Close connections without calls: idle ones, those that end, those of a removed server."""
@@ -143,3 +147,11 @@ class LinkPool:
         """End all connections; calls on them are lost."""
         for link in list(self.links):
             link.abort()
+
+
+def _tell(call: Callable[..., None], *given: Any) -> None:
+    """Call a function of one call. Its error is logged: the other calls have no part in it."""
+    try:
+        call(*given)
+    except Exception:
+        logger.exception("a gRPC call failed")

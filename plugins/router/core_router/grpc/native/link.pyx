@@ -5,6 +5,8 @@
     transport ─► Link ─► Session (C++) ─► Receiver ─► Link ─► Session ─► Flusher ─► transport
 """
 
+from logging import getLogger
+
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
@@ -15,6 +17,9 @@ cdef enum:
     LINGER_S = 5  # in which the last bytes of a connection are sent
     CANCELLED = 8  # codes of HTTP/2
     NO_ERROR = 0
+    INTERNAL_ERROR = 2
+
+logger = getLogger("core_router")
 
 
 cdef inline string_view view_of(bytes data):
@@ -54,7 +59,13 @@ cdef class Flusher:
         links, self._links = self._links, []
         for link in links:
             link._is_listed = False
-            link.flush()
+            try:
+                link.flush()
+            except Exception:
+                # The other links have no part in it, and must not get its bytes.
+                logger.exception("a gRPC connection failed, and ends")
+                self._wire.clear()
+                link.abort()
 
 
 cdef class Link:
@@ -62,11 +73,7 @@ cdef class Link:
         del self._session
 
     def connection_made(self, transport):
-        secure = transport.get_extra_info("ssl_object")
         self._transport = transport
-        if secure is not None and secure.selected_alpn_protocol() != "h2":
-            transport.abort()
-            return
         self._session = new Session(self._is_server, MOST_STREAMS)
         self._flusher.add(self)
 
@@ -167,11 +174,20 @@ cdef class Link:
 
     cdef _deliver(self):
         cdef Stream* stream
+        cdef int32_t id
         while self._session != NULL:
             stream = self._session.next_news()
             if stream == NULL:
                 return
-            self._deliver_one(stream)
+            id = stream.id
+            try:
+                self._deliver_one(stream)
+            except Exception:
+                # The other streams of the connection have no part in it.
+                logger.exception("a gRPC call failed, and is reset")
+                if self._session != NULL:
+                    self._session.reset(id, INTERNAL_ERROR)
+                    self._flusher.add(self)
 
     cdef _deliver_one(self, Stream* stream):
         cdef bytes head = None, data = None, trailers = None
