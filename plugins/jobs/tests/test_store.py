@@ -168,6 +168,35 @@ def test_a_job_that_waits_beyond_its_deadline_fails(db, clock):
     assert progress.claim(db, "p", 1) is None
 
 
+def test_a_late_job_that_another_worker_claims_keeps_its_requests(db, tmp_path, clock, monkeypatch):
+    job = submit(db, b"0", deadline_s=1010.0)
+    clock.now_s = 1011.0
+    other, begin = Database(tmp_path, 100 << 20, clock), db.transaction
+
+    def claimed_before():
+        progress.claim(other, "p", 1)
+        return begin()
+
+    monkeypatch.setattr(db, "transaction", claimed_before)
+    assert upkeep.expire(db) == 0
+    other.close()
+    assert rows.find(db, "a", job.id).state == RUNNING
+    assert left(db, job) == [0]
+
+
+def test_the_upkeep_reads_only_jobs_that_have_expired(db):
+    statements = []
+    with db.reading() as sql:
+        sql.set_trace_callback(statements.append)
+        upkeep.expire(db)
+        sql.set_trace_callback(None)
+        (expiry,) = (each for each in statements if "keep_s" in each)
+        plan = [row["detail"] for row in sql.execute(f"EXPLAIN QUERY PLAN {expiry}")]
+    assert len(plan) == 1
+    assert "SEARCH jobs USING" in plan[0]
+    assert "INDEX jobs_expiry (<expr><?)" in plan[0]
+
+
 def test_headers_are_kept_until_the_end_of_a_job(db, clock):
     def submitted(**more):
         return submit(db, b"0", headers={"Authorization": "secret"}, **more)

@@ -38,6 +38,8 @@ _TABLES = (
     )""",
     "CREATE INDEX IF NOT EXISTS jobs_state ON jobs (state, caller)",
     "CREATE INDEX IF NOT EXISTS jobs_caller ON jobs (caller, key)",
+    """CREATE INDEX IF NOT EXISTS jobs_expiry ON jobs (ended_s + keep_s)
+        WHERE ended_s IS NOT NULL""",
     """CREATE UNIQUE INDEX IF NOT EXISTS jobs_idempotency ON jobs (caller, idempotency_key)
         WHERE idempotency_key IS NOT NULL""",
     """CREATE TABLE IF NOT EXISTS requests (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core_jobs.job import ENDED, FAILED, QUEUED, STATES
+from core_jobs.job import FAILED, QUEUED, STATES
 from core_jobs.store.database import Database
 from core_jobs.store.submitting import remove
 
@@ -33,7 +33,6 @@ def expire(db: Database) -> int:
     Return the number of jobs that it has ended or deleted. The space is given back to the disk in parts.
     """
     now_s = db.now_s()
-    marks = ", ".join("?" * len(ENDED))
     with db.reading() as sql:
         late = [
             row["key"]
@@ -44,21 +43,27 @@ def expire(db: Database) -> int:
         over = [
             row["key"]
             for row in sql.execute(
-                f"SELECT key FROM jobs WHERE state IN ({marks}) AND ended_s + keep_s <= ? LIMIT ?",
-                (*ENDED, now_s, _MOST),
+                "SELECT key FROM jobs WHERE ended_s IS NOT NULL AND ended_s + keep_s <= ? "
+                "ORDER BY ended_s + keep_s LIMIT ?",
+                (now_s, _MOST),
             )
         ]
+    ended = 0
     if late or over:
         with db.transaction() as sql:
-            sql.executemany("DELETE FROM requests WHERE job = ?", [(key,) for key in late])
+            # Another worker may have claimed a job since it was found late.
             sql.executemany(
+                "DELETE FROM requests WHERE job IN (SELECT key FROM jobs WHERE key = ? AND state = ?)",
+                [(key, QUEUED) for key in late],
+            )
+            ended = sql.executemany(
                 "UPDATE jobs SET state = ?, error = ?, ended_s = ?, bytes = 0, headers = '{}' "
                 "WHERE key = ? AND state = ?",
                 [(FAILED, LATE, now_s, key, QUEUED) for key in late],
-            )
+            ).rowcount
             remove(sql, over)
     db.shrink()
-    return len(late) + len(over)
+    return max(0, ended) + len(over)
 
 
 def numbers(db: Database) -> Numbers:
