@@ -255,6 +255,12 @@ def test_the_folder_is_bounded(tmp_path, clock):
     database.close()
 
 
+def test_a_store_that_cannot_be_read_is_named(db):
+    db.close()
+    with pytest.raises(CoreError, match=f"{FILE}' cannot be used: "):
+        db.changes()
+
+
 def test_a_file_of_something_else_is_named(tmp_path):
     (tmp_path / FILE).write_bytes(b"no database" * 100)
     with pytest.raises(CoreError, match=f"{FILE}' cannot be opened: file is not a database"):

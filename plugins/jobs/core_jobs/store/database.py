@@ -118,8 +118,12 @@ class Database:
         return self._page_bytes * (self._pragma("page_count") - self._pragma("freelist_count"))
 
     def changes(self) -> int:
-        """Return a number that is another one after another process has changed the file."""
-        return self._pragma("data_version")
+        """Return a number that is another one after another connection has changed the file.
+
+        Raises CoreError(UNAVAILABLE).
+        """
+        with self.reading():
+            return self._pragma("data_version")
 
     def shrink(self) -> None:
         """Give some of the space of deleted rows back to the disk."""

@@ -75,5 +75,6 @@ def numbers(db: Database) -> Numbers:
         oldest = sql.execute(
             "SELECT min(created_s) AS at FROM jobs WHERE state = ?", (QUEUED,)
         ).fetchone()["at"]
+        used_bytes = db.used_bytes()
     waiting_s = 0.0 if oldest is None else max(0.0, db.now_s() - oldest)
-    return Numbers(counts, waiting_s, db.used_bytes())
+    return Numbers(counts, waiting_s, used_bytes)
