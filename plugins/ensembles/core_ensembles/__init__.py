@@ -10,7 +10,7 @@ import core
 
 if TYPE_CHECKING:
     from core.config import ModelConfig, Signature
-    from core.governing import Arrangement, ChainServices, Infer, ServedModels, Step
+    from core.governing import Arrangement, ChainServices, Infer, ModelVersion, ServedModels, Step
     from core.options import Options
     from core.server import InferenceServer
     from core_ensembles.arranging import Plan
@@ -34,6 +34,13 @@ def core_open_metric_source(options: Options) -> EnsembleMetrics:
 def core_server_starting(server: InferenceServer) -> None:
     if (metrics := _opened.pop(id(server.options), None)) is not None:
         _started[id(server.models)] = metrics
+
+
+@core.hookimpl
+def core_model_changed(model: ModelVersion, state: str, reason: str) -> None:
+    if state in ("gone", "failed") and (signature := getattr(model, "signature", None)) is not None:
+        for metrics in _started.values():
+            metrics.drop(signature)
 
 
 @core.hookimpl

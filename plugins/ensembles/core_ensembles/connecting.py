@@ -31,6 +31,7 @@ def connected(
         model = own.get(request.model_name)
         return models.infer_step(request) if model is None else model(request)
 
+    metrics.serve(signature)
     ensemble, version = signature.name, signature.version
     for name, decision in plan.decisions.items():
         counted: Callable[[bool], None] = partial(

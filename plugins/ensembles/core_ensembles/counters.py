@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 
+from core.config import Signature
 from core.telemetry.families import Family, Sample, histogram_samples
 from core.telemetry.metrics.catalog import VERSION, Entry
 from core.telemetry.metrics.source import MetricSource
@@ -49,6 +50,23 @@ class EnsembleMetrics(MetricSource):
         self.decisions: Counter[tuple[Key, str]] = Counter()
         self.unfinished: Counter[Key] = Counter()
         self._turns: dict[Key, tuple[list[int], list[int]]] = {}
+        self._served: dict[tuple[str, int], Signature] = {}  # of the last load of each version
+
+    def serve(self, signature: Signature) -> None:
+        """Begin to count for a version that loads."""
+        self._served[signature.name, signature.version] = signature
+
+    def drop(self, signature: Signature) -> None:
+        """Drop the counts of a version that is gone. If it has loaded again since, they are of that load."""
+        version = (signature.name, signature.version)
+        if self._served.get(version) is not signature:
+            return
+        del self._served[version]
+        for counts in (self.unfinished, self._turns):
+            for key in [key for key in counts if key[:2] == version]:
+                del counts[key]
+        for decision in [each for each in self.decisions if each[0][:2] == version]:
+            del self.decisions[decision]
 
     def decided(self, key: Key, runs: bool) -> None:
         """Count a decision about a step or loop."""
