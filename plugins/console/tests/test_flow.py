@@ -1,5 +1,6 @@
 """What a person does with the page, from a model that is not loaded to one that is unloaded again."""
 
+import re
 from importlib.util import find_spec
 
 EXPLICIT = ("--model-control-mode=explicit", "--metrics-config=summary_latencies=true")
@@ -134,7 +135,9 @@ async def test_the_graph_of_an_ensemble_has_the_times_of_its_steps(models, serve
             await graph.locator(".loop text").get_by_text("at most 3 turns").wait_for()
             await graph.locator(".step-condition").wait_for()
 
-    assert "after_resample" in text and "after 2" in text and "features" in text
+    assert "after_resample" in text and "features" in text
+    first, second = map(float, re.findall(r"after ([\d.]+) ms", text))
+    assert second >= first + 20
     assert slow == 2
     assert [each.split("\n")[0] for each in rows] == ["speech", "resample", "encode"]
     assert browser.problems == []
