@@ -143,8 +143,7 @@ class FairQueue:
 
     def _entry(self, request: InferenceRequest, flow: CallerFlow | None) -> Waiting:
         size = max(1, request.rows) if self.window.rows else 1
-        cost = self.cost.estimate(request)
-        return Waiting(request, flow, size, cost, self._step_ended, self._ended)
+        return Waiting(request, flow, size, self.cost.estimate(request), self._ended)
 
     def _check_bounds(self, request: InferenceRequest, flow: CallerFlow) -> None:
         """Raise CoreError if the caller, or a level of the model, has too many requests that wait.
@@ -295,7 +294,8 @@ class FairQueue:
             counts.wait_ns += self._now_ns() - request.arrival_ns
             self._turns.charge(flow, entry.cost)
         if request.parent is not None:
-            self._clients.enter(request)
+            entry.inside = self._clients
+            entry.inside.enter(request)
         if self.member is not None and (turn := self.member.turn) is not None:
             entry.turn = turn
             turn.size += entry.size
@@ -308,11 +308,6 @@ class FairQueue:
             entry(named, True)
             return
         reply.listen(entry)
-
-    def _step_ended(self, entry: Waiting) -> None:
-        """Count a step out before its answer begins the next step, so that this one waits for its turn."""
-        if entry.request.parent is not None:
-            self._clients.leave(entry.request)
 
     def _ended(self, entry: Waiting) -> None:
         """Count the end of a request that was let through, and let others through in its place."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from core.errors import CoreError
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
+from core_fairness.clients import Clients
 from core_fairness.cost import Usage
 from core_fairness.round_robin import Flow
 
@@ -50,17 +51,16 @@ class Waiting:
     size     what it takes of the window
     cost     what its caller is charged: first an estimate, for models with tokens
     reply    of the caller
-    on_final called before the last item goes to the caller: that may begin the next step of an ensemble
-    on_end   called after it
+    inside   counts it, if it is a step of an ensemble that was let through
     """
 
     __slots__ = (
         "cost",
         "flow",
+        "inside",
         "level",
         "on_cancel",
         "on_end",
-        "on_final",
         "reply",
         "request",
         "sent",
@@ -76,7 +76,6 @@ class Waiting:
         flow: CallerFlow | None,
         size: int,
         cost: float,
-        on_final: Callable[[Waiting], None],
         on_end: Callable[[Waiting], None],
     ):
         self.request = request
@@ -86,18 +85,20 @@ class Waiting:
         self.level = 0
         self.reply = Reply(request)
         self.sent = False
+        self.inside: Clients | None = None
         self.turn: Turn | None = None  # of its model in a group
         self.usage: Usage | None = None  # counts its tokens, if these are what it costs
         self.timer: asyncio.TimerHandle | None = None  # of the queue's timeout
         self.on_cancel: Callable[[], None] | None = None
-        self.on_final = on_final
         self.on_end = on_end
 
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
         if self.usage is not None:
             self.usage.take(item)
-        if final:
-            self.on_final(self)
+        if final and self.inside is not None:
+            self.inside.leave(
+                self.request
+            )  # its answer may begin the next step, which waits for its turn
         self.reply.send(item, final)
         if final:
             self.on_end(self)
