@@ -134,13 +134,16 @@ class ModelSettingsControl(Area, name="model_settings"):
     async def _write(self, plan: Plan) -> dict[str, str]:
         """Write the file of a model. The change is in force by now, so that a failure is no error of it."""
         async with self._writing.setdefault(plan.key, asyncio.Lock()):
-            state = self._settings.state(plan.key)
-            try:
-                path = await asyncio.to_thread(self._settings.files.write, plan.source, state)
-            except CoreError as error:
-                logger.error("%s", error.message)
-                return {"not_written": error.message}
-            return {"written": str(path)}
+            while True:
+                state = self._settings.state(plan.key)
+                try:
+                    path = await asyncio.to_thread(self._settings.files.write, plan.source, state)
+                except CoreError as error:
+                    logger.error("%s", error.message)
+                    return {"not_written": error.message}
+                # Another worker may have written a later state before this one was.
+                if self._settings.state(plan.key) is state:
+                    return {"written": str(path)}
 
 
 async def _raise(error: CoreError) -> NoReturn:

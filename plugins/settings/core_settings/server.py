@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("core")
 
+_UNCHANGED = State()
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -89,9 +91,9 @@ class ServerSettings:
         logger.error("live settings of model '%s' are left out: %s", key, error.message)
 
     def _take(self, key: str, read: State | None) -> None:
-        """Take the settings of a file that this process does not know yet."""
+        """Take the settings of a file, but not those of an earlier number: another worker was late."""
         before = self.state(key)
-        if read is None or read.settings == before.settings:
+        if read is None or before.knows(read) or read.settings == before.settings:
             return
         if not before.number and read.number:  # a server has written it
             self._states[key] = read
@@ -202,7 +204,7 @@ class ServerSettings:
 
     def state(self, key: str) -> State:
         """Return the state of a model, by its key."""
-        return self._states.get(key) or State()
+        return self._states.get(key, _UNCHANGED)
 
     def _now(self, version: ModelVersion) -> ModelConfig:
         """Return the configuration by which a version serves, or would serve if it were loaded now."""

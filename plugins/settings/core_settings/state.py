@@ -43,15 +43,25 @@ class State:
         }
         return State(number, settings, (*self.history, entry)[-KEPT:])
 
+    def knows(self, other: State) -> bool:
+        """Return whether `other` is this state or an earlier one, unedited. Without a number it is not."""
+        if not 1 <= other.number <= self.number:
+            return False
+        entry = self._entry(other.number)
+        return entry is None or entry["settings"] == other.settings
+
     def settings_of(self, model: str, number: int) -> Settings:
         """Return the settings after an earlier change; 0: those of the file. Raises CoreError(NOT_FOUND)."""
         if number == 0:
             return {}
-        for entry in self.history:
-            if entry["number"] == number:
-                found: Settings = entry["settings"]
-                return found
-        raise self._without(model, number)
+        entry = self._entry(number)
+        if entry is None:
+            raise self._without(model, number)
+        found: Settings = entry["settings"]
+        return found
+
+    def _entry(self, number: int) -> Mapping[str, Any] | None:
+        return next((each for each in self.history if each["number"] == number), None)
 
     def _without(self, model: str, number: int) -> CoreError:
         known = "0"

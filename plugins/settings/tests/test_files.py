@@ -1,8 +1,10 @@
 """Settings in files: written after a change, read at the next load."""
 
+import asyncio
 import json
 
 import pytest
+from core_settings.state import KEPT, State
 
 from .conftest import BATCHING, CONFIG, area, delay
 
@@ -129,3 +131,60 @@ async def test_a_folder_needs_a_use(models, serve, tmp_path):
     with pytest.raises(CoreError, match="needs --settings-write"):
         SettingsOptions(settings_folder=str(tmp_path)).check(options)
     SettingsOptions(settings_folder=str(tmp_path), settings_read=True).check(options)
+
+
+async def load_again(server, models, mark):
+    """Load the model with another configuration, so that it reads its file."""
+    models.write(config=CONFIG + BATCHING + f'parameters {{ key: "{mark}" }}')
+    await server.control.repository.load("m", {})
+    return area(server).get("m")
+
+
+async def test_an_older_file_is_known_and_an_edited_one_is_taken(models, serve):
+    models.write()
+    server = await serve(settings_read=True, settings_write=True)
+    path = models.path / "m" / BESIDE
+    await area(server).set("m", delay(7))
+    older = path.read_text()
+    await area(server).set("m", delay(8))
+
+    path.write_text(older)  # a worker that was late
+    found = await load_again(server, models, "a")
+    assert (found["number"], found["settings"]) == (2, delay(8))
+
+    path.write_text(json.dumps({**json.loads(older), "settings": delay(9)}))
+    found = await load_again(server, models, "b")
+    assert (found["number"], found["settings"]) == (3, delay(9))
+
+
+def test_a_file_is_older_if_its_number_has_these_settings_or_is_forgotten():
+    state = State()
+    for us in range(KEPT + 2):
+        state = state.after(delay(us), "set", "", {})
+
+    assert state.knows(state)
+    assert state.knows(State(5, delay(4))) and not state.knows(State(5, delay(5)))
+    assert state.knows(State(1, delay(77)))  # its entry has gone
+    assert not state.knows(State(0, delay(4)))
+    assert not state.knows(State(KEPT + 3, delay(4)))
+
+
+async def test_the_file_has_a_change_of_another_worker_that_came_during_the_write(
+    models, serve, monkeypatch
+):
+    models.write()
+    server = await serve(settings_write=True)
+    files, loop = area(server)._settings.files, asyncio.get_running_loop()
+    write = files.write
+
+    def late(source, state):
+        if state.number == 1:
+            other = state.after(delay(8), "set", "", {})
+            asyncio.run_coroutine_threadsafe(area(server).put("m", other.as_json()), loop).result(5)
+            write(source, other)
+        return write(source, state)
+
+    monkeypatch.setattr(files, "write", late)
+    await area(server).set("m", delay(7))
+
+    assert stored(models.path / "m" / BESIDE)["number"] == 2
