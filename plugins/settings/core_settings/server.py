@@ -93,13 +93,13 @@ class ServerSettings:
     def _take(self, key: str, read: State | None) -> None:
         """Take the settings of a file, but not those of an earlier number: another worker was late."""
         before = self.state(key)
-        if read is None or before.knows(read) or read.settings == before.settings:
+        if read is None or before.knows(read):
             return
-        if not before.number and read.number:  # a server has written it
-            self._states[key] = read
-            return
-        changes = difference(before.settings, read.settings)
-        self._states[key] = before.after(read.settings, "read", "the file", changes)
+        if read.number > before.number:  # of another server; a person may have edited it since
+            before = self._states[key] = read.as_written
+        if read.settings != before.settings:
+            changes = difference(before.settings, read.settings)
+            self._states[key] = before.after(read.settings, "read", "the file", changes)
 
     def refresh(self, version: ModelVersion) -> None:
         """Put settings in force that have changed while a version, or other instances of it, loaded."""

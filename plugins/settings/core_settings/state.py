@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -42,6 +42,12 @@ class State:
             "settings": settings,
         }
         return State(number, settings, (*self.history, entry)[-KEPT:])
+
+    @property
+    def as_written(self) -> State:
+        """The same with the settings of its last change, which a person may have edited in the file."""
+        entry = self._entry(self.number)
+        return self if entry is None else replace(self, settings=entry["settings"])
 
     def knows(self, other: State) -> bool:
         """Return whether `other` is this state or an earlier one, unedited. Without a number it is not."""

@@ -169,6 +169,20 @@ def test_a_file_is_older_if_its_number_has_these_settings_or_is_forgotten():
     assert not state.knows(State(KEPT + 3, delay(4)))
 
 
+async def test_history_is_there_after_a_reset_and_a_restart(models, serve):
+    models.write()
+    server = await serve(settings_write=True)
+    await area(server).set("m", delay(7))
+    before = await area(server).reset("m")
+
+    other = await serve(settings_read=True)
+
+    found = area(other).get("m")
+    assert (found["number"], found["settings"]) == (2, {})
+    assert found["history"] == before["history"]
+    assert (await area(other).rollback("m", 1))["settings"] == delay(7)
+
+
 async def test_the_file_has_a_change_of_another_worker_that_came_during_the_write(
     models, serve, monkeypatch
 ):
