@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from bisect import bisect_left
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -71,6 +73,7 @@ class SettingsFiles:
     def write(self, source: ModelSource, state: State) -> Path:
         """Write a model's file in one step; return its path.
 
+        The oldest entries of the history are left out if the file would be too large to read.
         Raises CoreError(INTERNAL) on a failure, and if the folder of the model is only a copy.
         """
         path, directory = self.path_of(source), source.directory
@@ -79,12 +82,12 @@ class SettingsFiles:
                 f"live settings of model '{source.name}' cannot be written: it comes from "
                 f"{directory.address}, and its folder here is a copy; choose a folder with --settings-folder"
             )
-        text = json.dumps(state.as_json(), indent=2, ensure_ascii=False) + "\n"
+        text = _text(path, state)
         try:
             path.parent.mkdir(exist_ok=True)
             number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
             try:
-                with os.fdopen(number, "w", encoding="utf-8") as file:
+                with os.fdopen(number, "wb") as file:
                     file.write(text)
                     file.flush()
                     os.fsync(file.fileno())
@@ -121,15 +124,40 @@ def _state(path: Path, text: bytes) -> State:
     number = value.get("number", 0)
     if type(number) is not int or number < 0:
         raise invalid(f"{root}: number is {number!r}, expected a whole number from 0")
-    history = value.get("history", [])
-    if not isinstance(history, list) or not all(map(_is_entry, history)):
+    return State(
+        number,
+        merged({}, Reader(root).read(value["settings"])),
+        _history(root, value.get("history", [])),
+    )
+
+
+def _history(root: str, value: Any) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(value, list) or not all(map(_is_entry, value)):
         raise invalid(f'{root}: history is no list of objects with "number" and "settings"')
-    return State(number, merged({}, Reader(root).read(value["settings"])), tuple(history))
+    readers = [Reader(f"{root}: history[{index}].settings") for index in range(len(value))]
+    return tuple(
+        {**entry, "settings": merged({}, reader.read(entry["settings"]))}
+        for reader, entry in zip(readers, value, strict=True)
+    )
 
 
 def _is_entry(value: Any) -> bool:
-    return (
-        isinstance(value, Mapping)
-        and type(value.get("number")) is int
-        and isinstance(value.get("settings"), Mapping)
-    )
+    return isinstance(value, Mapping) and type(value.get("number")) is int and "settings" in value
+
+
+def _text(path: Path, state: State) -> bytes:
+    """Return the text of a file, with as much of the history as fits. Raises CoreError(INTERNAL)."""
+
+    def without(oldest: int) -> bytes:
+        part = replace(state, history=state.history[oldest:])
+        return (json.dumps(part.as_json(), indent=2, ensure_ascii=False) + "\n").encode()
+
+    def fits(oldest: int) -> bool:
+        return len(without(oldest)) <= _MOST_BYTES
+
+    entries = len(state.history)
+    if not fits(entries):
+        raise internal(
+            f"live settings {path} cannot be written: it would have more than {_MOST_BYTES} bytes"
+        )
+    return without(0 if fits(0) else bisect_left(range(entries), True, key=fits))

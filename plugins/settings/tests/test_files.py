@@ -92,6 +92,14 @@ async def test_a_file_that_a_person_writes(models, serve):
         ('{"settings": {"x": 1}}', 'has no field "x"'),
         ('{"settings": {}, "number": "a"}', "number is 'a', expected a whole number from 0"),
         ('{"settings": {}, "history": [1]}', "history is no list of objects"),
+        (
+            '{"settings": {}, "number": 1, "history": [{"number": 1, "settings": {"x": 1}}]}',
+            'history[0].settings has no field "x"',
+        ),
+        (
+            '{"settings": {}, "history": [{"number": 1, "settings": {"rate_limiter": 3}}]}',
+            "history[0].settings: rate_limiter is 3",
+        ),
     ],
 )
 async def test_a_wrong_file_fails_the_load(models, serve, text, error):
@@ -202,3 +210,20 @@ async def test_the_file_has_a_change_of_another_worker_that_came_during_the_writ
     await area(server).set("m", delay(7))
 
     assert stored(models.path / "m" / BESIDE)["number"] == 2
+
+
+async def test_a_file_has_as_much_history_as_can_be_read_again(models, serve, monkeypatch):
+    monkeypatch.setattr("core_settings.files._MOST_BYTES", 3000)
+    models.write()
+    server = await serve(settings_write=True)
+    for us in range(20):
+        found = await area(server).set("m", delay(us))
+
+    text = (models.path / "m" / BESIDE).read_bytes()
+    kept = json.loads(text)["history"]
+    assert 2000 < len(text) <= 3000
+    assert kept == list(found["history"])[-len(kept) :]
+
+    monkeypatch.setattr("core_settings.files._MOST_BYTES", 50)
+    found = await area(server).set("m", delay(20))
+    assert "cannot be written: it would have more than 50 bytes" in found["not_written"]
