@@ -1,12 +1,15 @@
 """Connections of gRPC: one call or connection that fails leaves the others as they are."""
 
+import asyncio
 import types
 
 import pytest
+from core_router.grpc.all_servers import OwnCall
 from core_router.grpc.native.blocks import field
 from core_router.grpc.native.link import ClientLink, Flusher, Receiver, ServerLink
 from core_router.grpc.pool import Attempt, LinkPool
-from routing.http2 import HEADERS, PREFACE, RESET, SETTINGS, Loop, Transport, frame, kinds
+from core_router.grpc.statuses import HEAD
+from routing.http2 import DATA, HEADERS, PREFACE, RESET, SETTINGS, Loop, Transport, frame, kinds
 
 
 def call(stream, path=b"/x"):
@@ -140,3 +143,29 @@ def test_a_call_that_fails_leaves_those_that_wait_with_it(is_open, caplog):
 
     assert [each.news for each in calls] == [["connected" if is_open else "no"]] * 2
     assert "a gRPC call failed" in caplog.text
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_call_for_all_servers_ends_at_its_server_with_the_call_of_the_client(is_open):
+    loop, transport = Loop(), Transport()
+    server = types.SimpleNamespace(is_removed=False, any_model=None)
+    pool = LinkPool(server, types.SimpleNamespace(connect=lambda pool: None))
+    link = ServerLink(server, pool, Flusher(loop))
+    link.connection_made(transport)
+
+    async def call_and_cancel():
+        found = OwnCall(types.SimpleNamespace(pool_of=lambda server: pool), server, HEAD, b"")
+        if is_open:
+            pool.opened(link)
+            loop.run()
+        found.result.cancel()  # as the end of a gather does
+        found.cancel()
+        if not is_open:
+            pool.opened(link)
+
+    asyncio.run(call_and_cancel())
+    loop.run()
+
+    sent = [kind for kind, stream in kinds(transport.sent[len(PREFACE) :]) if stream]
+    assert sent == ([HEADERS, DATA, RESET] if is_open else [])
+    assert not link.streams()
