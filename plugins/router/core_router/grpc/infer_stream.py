@@ -116,7 +116,7 @@ class InferStream(Receiver):
         """End the stream, at once or when no request waits: the router ends."""
         self._ends_when_idle = True
         if not self._turns and not any(each.decoupled for each in self._servers.values()):
-            self._end_with(status_block(UNAVAILABLE, "the router ends"))
+            self.fail(UNAVAILABLE, "the router ends")
 
     # requests -------------------------------------------------------------
 
@@ -125,8 +125,8 @@ class InferStream(Receiver):
         fields = request_fields(*plain(message, _MOST_UNPACKED))
         route = self._router.table.for_model(Purpose.INFERENCE, fields.model, fields.version)
         if not route.is_known and self._router.may_look():
-            self._later.append(message)
-            self._task = self._router.run(self._look())
+            self._later.appendleft(message)  # before those that came after it
+            self._task = self.port.task(self, self._look())
             return False
         self._router.budget.request()
         sequence = fields.sequence if route.is_stateful else None
@@ -273,8 +273,7 @@ class InferStream(Receiver):
         if request.sequence is not None:
             why = router.sequences.failure(request.route, request.sequence)
         why = why or router.table.status()
-        text = f"no server takes a request for model '{model}'; {why}"
-        self._end_with(status_block(UNAVAILABLE, text))
+        self.fail(UNAVAILABLE, f"no server takes a request for model '{model}'; {why}")
 
     def _finish(self) -> None:
         """End what is sent to the servers, once no request can go to another one any more.
@@ -290,6 +289,10 @@ class InferStream(Receiver):
     def _finish_if_answered(self, block: bytes | None) -> None:
         if self._is_finished and not self._servers and not self._turns and not self._later:
             self._end_with(block or status_block(OK))
+
+    def fail(self, status: int, text: str) -> None:
+        """End the stream with a status of the router."""
+        self._end_with(status_block(status, text))
 
     def _end_with(self, block: bytes) -> None:
         """End the stream with a block of trailers, or with a head that has no more."""
