@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from core_router.grpc.native.blocks import block_of, status_of
-from core_router.grpc.statuses import HEAD, INTERNAL
+from core_router.grpc.statuses import HEAD, INTERNAL, RESOURCE_EXHAUSTED, UNAVAILABLE
 from core_router.options import Limits, RouterOptions
 from core_router.router import Router
 from core_router.servers.server import Address, Server, State
@@ -123,6 +123,56 @@ def open_stream(router_of):
     return lambda *models, **limits: Opened(router_of(*models, **limits))
 
 
+# what is kept ---------------------------------------------------------------
+
+
+def test_the_client_waits_while_4_MiB_wait_also_within_a_message(open_stream):
+    found = open_stream()
+    next_one = asks(5, 1000)
+    found.send(*[asks(each, 1_000_000) for each in range(5)], next_one[:500])
+
+    found.stream.may_read()
+    assert found.client.reads == 0
+    found.answer(answers(0))
+    assert found.client.reads == 1
+    found.send(next_one[500:])
+    found.answer(*[answers(each) for each in range(1, 6)])
+    assert found.client.reads > 1 and found.router.kept_bytes == 0
+
+
+def test_a_message_larger_than_what_may_wait_is_read_alone(open_stream):
+    found = open_stream()
+    large = asks(1, 5_000_000)
+    found.send(large[:4_500_000])
+
+    assert found.client.reads == 1
+    found.send(large[4_500_000:])
+    assert found.waiting() == ["1"] and found.router.kept_bytes == 0
+
+
+def test_a_stream_ends_that_brings_the_router_above_its_bound(router_of):
+    router = router_of(kept_bytes=1000)
+    one, other = Opened(router), Opened(router)
+    one.send(asks(1, 2000)[:600])
+
+    other.send(asks(1, 2000)[:600])
+
+    assert (one.client.status, other.client.status) == (None, RESOURCE_EXHAUSTED)
+    assert router.kept_bytes == 600
+
+
+def test_responses_that_wait_for_their_turn_count_too(open_stream):
+    found = open_stream("m", "n", kept_bytes=1000)
+    found.send(asks(1), asks(2, model="n"))
+
+    found.answer(answers(2, 500, model="n"), at=1)
+    assert found.client.status is None and not found.client.sent
+
+    found.send(asks(3, model="n"))
+    found.answer(answers(3, 500, model="n"), at=1)
+    assert found.client.status == RESOURCE_EXHAUSTED and found.router.kept_bytes == 0
+
+
 # order ----------------------------------------------------------------------
 
 
@@ -159,3 +209,44 @@ def test_a_stream_ends_if_the_look_at_the_servers_fails(open_stream):
         asyncio.run(tasks.pop().work)
 
     assert found.client.status == INTERNAL
+
+
+# ends -----------------------------------------------------------------------
+
+
+def test_what_follows_the_end_of_a_stream_in_the_same_bytes_is_not_processed(open_stream):
+    found = open_stream("m", "n", kept_bytes=1000)
+    found.send(asks(1), asks(2, model="n"), asks(3, model="n"))
+
+    found.answer(answers(2, 1000, model="n"), answers(3, model="n"), at=1)
+
+    assert found.client.status == RESOURCE_EXHAUSTED and not found.client.sent
+    assert [each.in_flight for each in found.router.table.servers.values()] == [0, 0]
+
+
+def test_a_server_without_a_connection_leaves_its_requests_to_another(open_stream):
+    found = open_stream("", "")
+    failed = []
+
+    def connect(pool):
+        if not failed:
+            failed.append(pool.server)
+            pool.not_opened("no")
+
+    found.router.grpc.connect = connect
+    found.send(asks(1), asks(2))
+
+    (reached,) = found.reached
+    assert failed and reached.server is not failed[0]
+    assert found.waiting() == ["1", "2"]
+    assert [each.in_flight for each in (failed[0], reached.server)] == [0, 2]
+
+
+def test_a_stream_without_servers_ends_once(open_stream):
+    found = open_stream("", "", retries=3)
+    found.router.grpc.connect = lambda pool: pool.not_opened("no")
+
+    found.send(asks(1), asks(2))
+
+    assert found.client.status == UNAVAILABLE and not found.reached
+    assert [each.in_flight for each in found.router.table.servers.values()] == [0, 0]
