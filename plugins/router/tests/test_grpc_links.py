@@ -1,20 +1,15 @@
 """Connections of gRPC: one call or connection that fails leaves the others as they are."""
 
+import asyncio
 import types
 
 import pytest
+from core_router.grpc.all_servers import OwnCall
 from core_router.grpc.native.blocks import field
 from core_router.grpc.native.link import ClientLink, Flusher, Receiver, ServerLink
 from core_router.grpc.pool import Attempt, LinkPool
-
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-HEADERS, RESET, SETTINGS = 1, 3, 4
-
-
-def frame(kind, stream=0, payload=b"", flags=0):
-    return (
-        len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
-    )
+from core_router.grpc.statuses import HEAD
+from routing.http2 import DATA, HEADERS, PREFACE, RESET, SETTINGS, Loop, Transport, frame, kinds
 
 
 def call(stream, path=b"/x"):
@@ -24,50 +19,8 @@ def call(stream, path=b"/x"):
     return frame(HEADERS, stream, head, flags=5)
 
 
-def kinds(data):
-    """Return kind and stream of each frame."""
-    found, at = [], 0
-    while at < len(data):
-        found.append((data[at + 3], int.from_bytes(data[at + 5 : at + 9], "big")))
-        at += 9 + int.from_bytes(data[at : at + 3], "big")
-    return found
-
-
-class Loop:
-    """An event loop whose callbacks run when a test says so."""
-
-    def __init__(self):
-        self._calls = []
-
-    def call_soon(self, function):
-        self._calls.append(function)
-
-    def call_later(self, delay_s, function):
-        pass
-
-    def run(self):
-        while self._calls:
-            self._calls.pop(0)()
-
-
-class Transport:
-    """A transport without a socket.
-
-    error   None, or what `write` raises
-    """
-
-    def __init__(self, error=None):
-        self.sent, self.is_aborted, self.error = b"", False, error
-
-    def write(self, data):
-        if self.error is not None:
-            raise self.error
-        self.sent += data
-
-    def close(self):
-        self.is_aborted = True
-
-    abort = close
+def cancelled(stream):
+    return call(stream) + frame(RESET, stream, bytes([0, 0, 0, 8]))
 
 
 class Told(Receiver):
@@ -131,6 +84,17 @@ def test_a_call_whose_receiver_fails_is_reset_and_the_others_go_on(caplog):
     assert "a gRPC call failed" in caplog.text and not client.transport.is_aborted
 
 
+def test_a_client_may_cancel_a_thousand_calls_in_each_second():
+    client = Client()
+    for second in range(2):
+        client.send(b"".join(cancelled(2 * (900 * second + at) + 1) for at in range(900)))
+        client.link.tick()
+
+    assert not client.transport.is_aborted
+    client.send(b"".join(cancelled(2 * at + 1) for at in range(1800, 2900)))
+    assert client.transport.is_aborted
+
+
 def test_a_connection_whose_transport_fails_ends_and_the_others_are_sent(caplog):
     loop = Loop()
     flusher = Flusher(loop)
@@ -179,3 +143,29 @@ def test_a_call_that_fails_leaves_those_that_wait_with_it(is_open, caplog):
 
     assert [each.news for each in calls] == [["connected" if is_open else "no"]] * 2
     assert "a gRPC call failed" in caplog.text
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_call_for_all_servers_ends_at_its_server_with_the_call_of_the_client(is_open):
+    loop, transport = Loop(), Transport()
+    server = types.SimpleNamespace(is_removed=False, any_model=None)
+    pool = LinkPool(server, types.SimpleNamespace(connect=lambda pool: None))
+    link = ServerLink(server, pool, Flusher(loop))
+    link.connection_made(transport)
+
+    async def call_and_cancel():
+        found = OwnCall(types.SimpleNamespace(pool_of=lambda server: pool), server, HEAD, b"")
+        if is_open:
+            pool.opened(link)
+            loop.run()
+        found.result.cancel()  # as the end of a gather does
+        found.cancel()
+        if not is_open:
+            pool.opened(link)
+
+    asyncio.run(call_and_cancel())
+    loop.run()
+
+    sent = [kind for kind, stream in kinds(transport.sent[len(PREFACE) :]) if stream]
+    assert sent == ([HEADERS, DATA, RESET] if is_open else [])
+    assert not link.streams()

@@ -1,5 +1,7 @@
 """ModelStreamInfer through the router: one stream of a client, several servers."""
 
+import time
+
 import grpc
 import numpy as np
 import pytest
@@ -22,6 +24,16 @@ def test_messages_are_found_whatever_the_pieces(step):
     ]
 
     assert found == sent and scanner.size == 0
+
+
+def test_many_small_messages_are_found_in_one_pass():
+    count = 200_000
+    began_s = time.monotonic()
+
+    found = MessageScanner().feed(bytes(5 * count))
+
+    assert len(found) == count
+    assert time.monotonic() - began_s < 2
 
 
 def test_bytes_that_are_not_compressed_have_no_message():

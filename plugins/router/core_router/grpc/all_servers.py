@@ -90,12 +90,16 @@ class OwnCall:
         self._head = head
         self._sent = data
         self._received = b""
+        self._is_over = False  # of the call; `gather` may cancel its result before
         self._attempt = Attempt(self, server.any_model, monotonic())
-        link = port.pool_of(server).take(self._attempt)
+        self._pool = port.pool_of(server)
+        link = self._pool.take(self._attempt)
         if link is not None:
             self.connected(self._attempt, link)
 
     def connected(self, attempt: Attempt, link: ServerLink) -> None:
+        if self._is_over:
+            return
         attempt.id = link.request(self._head, b"", attempt)
         if attempt.id < 0:
             self._fail("the connection has ended")
@@ -120,14 +124,13 @@ class OwnCall:
             self._received += data
             if attempt.link is not None:
                 attempt.link.open_window(attempt.id)
-        if is_over and not self.result.done():
+        if is_over and not self._is_over:
             block = trailers if trailers is not None else attempt.head
             status = status_of(block)
             found = field(block, b"grpc-message") if block is not None else None
             error = unquote(found.decode("ascii", "replace")) if found else f"status {status}"
-            self.result.set_result(
-                Answer(self._server, status if status >= 0 else INTERNAL, self._received[5:], error)
-            )
+            status = status if status >= 0 else INTERNAL
+            self._end(Answer(self._server, status, self._received[5:], error))
 
     def lost(self, attempt: Attempt, error: int) -> None:
         self._fail("the connection ended")
@@ -140,14 +143,23 @@ class OwnCall:
         pass
 
     def cancel(self) -> None:
-        """End the call, if it has no result."""
+        """End the call, if the server has not."""
+        if self._is_over:
+            return
+        self._is_over = True
         attempt = self._attempt
-        if not self.result.done() and attempt.link is not None:
+        if attempt.link is not None:
             attempt.link.cancel(attempt.id)
+        else:
+            self._pool.leave(attempt)
 
     def _fail(self, text: str) -> None:
+        self._end(Answer(self._server, UNAVAILABLE, b"", text))
+
+    def _end(self, answer: Answer) -> None:
+        self._is_over = True
         if not self.result.done():
-            self.result.set_result(Answer(self._server, UNAVAILABLE, b"", text))
+            self.result.set_result(answer)
 
 
 def _merged(purpose: Purpose, answers: list[Answer]) -> bytes:

@@ -13,6 +13,7 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from core_router.grpc.kept import KeptBytes
 from core_router.grpc.messages import MessageScanner, plain
 from core_router.grpc.native.blocks import field, without
 from core_router.grpc.native.link import Receiver
@@ -59,7 +60,7 @@ class InferStream(Receiver):
         self._turns: deque[StreamRequest] = deque()  # one response each; the first is sent next
         self._later: deque[bytes] = deque()  # messages that wait until the servers were looked at
         self._task: Any = None
-        self._kept = 0
+        self._kept = KeptBytes(port.router)
         self._has_responded = self._is_finished = self._is_over = False
         self._ends_when_idle = False
         timeout = field(head, b"grpc-timeout")
@@ -75,18 +76,15 @@ class InferStream(Receiver):
             return
         has_room = True
         if data is not None:
+            self._kept.add(len(data))
             for message in self._scanner.feed(data):
-                self._keep(len(message))
                 if self._task is not None:
                     self._later.append(message)
                 else:
                     has_room = self._take(message) and has_room
                 if self._is_over:
                     return
-            if self._scanner.size > self._router.limits.kept_bytes:
-                self._end_with(
-                    status_block(RESOURCE_EXHAUSTED, "a message is larger than --kept-bytes")
-                )
+            if self._ends_if_too_large():
                 return
         if is_over:
             self._is_finished = True
@@ -105,7 +103,8 @@ class InferStream(Receiver):
 
     def may_read(self) -> None:
         """Let the client send more, unless too much waits."""
-        if self._kept < _MOST_WAITING or self._scanner.size:
+        # A message that is larger than the bound comes alone.
+        if self._kept.size < _MOST_WAITING or (self._scanner.size and not self._turns):
             self._link.open_window(self._id)
 
     def timeout_left(self) -> bytes:
@@ -116,7 +115,7 @@ class InferStream(Receiver):
         """End the stream, at once or when no request waits: the router ends."""
         self._ends_when_idle = True
         if not self._turns and not any(each.decoupled for each in self._servers.values()):
-            self._end_with(status_block(UNAVAILABLE, "the router ends"))
+            self.fail(UNAVAILABLE, "the router ends")
 
     # requests -------------------------------------------------------------
 
@@ -125,8 +124,8 @@ class InferStream(Receiver):
         fields = request_fields(*plain(message, _MOST_UNPACKED))
         route = self._router.table.for_model(Purpose.INFERENCE, fields.model, fields.version)
         if not route.is_known and self._router.may_look():
-            self._later.append(message)
-            self._task = self._router.run(self._look())
+            self._later.appendleft(message)  # before those that came after it
+            self._task = self.port.task(self, self._look())
             return False
         self._router.budget.request()
         sequence = fields.sequence if route.is_stateful else None
@@ -156,6 +155,7 @@ class InferStream(Receiver):
         request.sent_s = monotonic()
         server = found.server
         stream = self._servers.get(server)
+        is_new = stream is None
         if stream is None:
             stream = self._servers[server] = ServerStream(self, server)
         if request.route.is_decoupled:
@@ -166,11 +166,17 @@ class InferStream(Receiver):
             stream.waiting.append(request)
             found.begin()
         message = request.message
-        limits = self._router.limits
-        if request.route.is_decoupled or len(message) > limits.kept_body_bytes:
-            self._keep(-len(message))
+        if (
+            request.route.is_decoupled
+            or len(message) > self._router.limits.kept_body_bytes
+            or self._kept.are_too_many()
+        ):
+            self._kept.add(-len(message))
             request.message = b""
-        return stream.send(message)
+        has_room = stream.send(message)
+        if is_new:
+            stream.open()
+        return has_room
 
     # responses ------------------------------------------------------------
 
@@ -192,20 +198,22 @@ class InferStream(Receiver):
         now_s = monotonic()
         server_model.done(400 if has_failed else 200, now_s - request.sent_s, now_s)
         # A server that refuses a request, since it ends or does not have the model, names no model.
-        if has_failed and not model and len(request.tried) == 1 and self._moves(request):
+        if has_failed and not model and len(request.tried) == 1 and self._choice.moves(request):
             server_model.server.checks_now.set()
             self._router.metrics.retries["refused"] += 1
             self._send(request)
             return True
         request.response = message
-        self._keep(len(message))
-        return self._send_responses()
+        self._kept.add(len(message))
+        has_room = self._send_responses()
+        self._ends_if_too_large()
+        return has_room
 
     def _send_responses(self) -> bool:
-        has_room = True
+        has_room, was_full = True, self._kept.size >= _MOST_WAITING
         while self._turns and (message := self._turns[0].response) is not None:
             request = self._turns.popleft()
-            self._keep(-len(message) - len(request.message))
+            self._kept.add(-len(message) - len(request.message))
             has_room = self._link.write(self._id, message) and has_room
         if not self._turns:
             if self._is_finished:
@@ -214,18 +222,9 @@ class InferStream(Receiver):
                 self.end_when_idle()
             else:
                 self.may_read()
+        elif was_full and not self._is_finished:
+            self.may_read()
         return has_room
-
-    def _moves(self, request: StreamRequest) -> bool:
-        """Return whether another server may get a request."""
-        sequence = request.sequence
-        return (
-            bool(request.message)
-            and (sequence is None or sequence.is_start)
-            and any(each not in request.tried for each in request.route.candidates)
-            and len(request.tried) <= self._router.limits.retries
-            and self._router.budget.take()
-        )
 
     # ends -----------------------------------------------------------------
 
@@ -249,12 +248,13 @@ class InferStream(Receiver):
             return
         if status == UNAVAILABLE:
             stream.server.checks_now.set()
-            if not had_decoupled and all(self._moves(each) for each in waiting):
+            if not had_decoupled and all(self._choice.moves(each) for each in waiting):
                 for request in waiting:
                     self._router.metrics.retries["lost"] += 1
                     self._send(request)
-                if not self._is_over:
-                    self._finish_if_answered(None)
+                    if self._is_over:
+                        return
+                self._finish_if_answered(None)
                 return
         if status == OK:
             # Without this the client takes what it has for all responses.
@@ -273,8 +273,7 @@ class InferStream(Receiver):
         if request.sequence is not None:
             why = router.sequences.failure(request.route, request.sequence)
         why = why or router.table.status()
-        text = f"no server takes a request for model '{model}'; {why}"
-        self._end_with(status_block(UNAVAILABLE, text))
+        self.fail(UNAVAILABLE, f"no server takes a request for model '{model}'; {why}")
 
     def _finish(self) -> None:
         """End what is sent to the servers, once no request can go to another one any more.
@@ -290,6 +289,10 @@ class InferStream(Receiver):
     def _finish_if_answered(self, block: bytes | None) -> None:
         if self._is_finished and not self._servers and not self._turns and not self._later:
             self._end_with(block or status_block(OK))
+
+    def fail(self, status: int, text: str) -> None:
+        """End the stream with a status of the router."""
+        self._end_with(status_block(status, text))
 
     def _end_with(self, block: bytes) -> None:
         """End the stream with a block of trailers, or with a head that has no more."""
@@ -315,9 +318,12 @@ class InferStream(Receiver):
             stream.cancel()
         self._servers = {}
         self._turns.clear()
-        self._router.kept_bytes -= self._kept
-        self._kept = 0
+        self._kept.release()
 
-    def _keep(self, size: int) -> None:
-        self._kept += size
-        self._router.kept_bytes += size
+    def _ends_if_too_large(self) -> bool:
+        """End the stream if the router keeps too much, some of it here. Return whether it has ended."""
+        kept = self._kept
+        if self._is_over or not kept.size or not kept.are_too_many():
+            return False
+        self.fail(RESOURCE_EXHAUSTED, f"the router keeps more than --kept-bytes={kept.most}")
+        return True

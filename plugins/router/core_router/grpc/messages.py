@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 
 PREFIX = 5  # bytes before each message: whether it is compressed, and its size
 
@@ -16,22 +15,30 @@ class MessageScanner:
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
+        self._wanted = PREFIX  # bytes until there is a message, or its size
         self.size = 0
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take bytes; yield each message that is complete, with its prefix."""
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take bytes; return the messages that are complete, each with its prefix."""
         self._pieces.append(data)
         self.size += len(data)
-        while self.size >= PREFIX:
-            if len(self._pieces[0]) < PREFIX:
-                self._pieces = [b"".join(self._pieces)]
-            whole = PREFIX + int.from_bytes(self._pieces[0][1:PREFIX], "big")
-            if self.size < whole:
-                return
-            joined = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-            self._pieces = [joined[whole:]] if len(joined) > whole else []
-            self.size -= whole
-            yield joined if len(joined) == whole else joined[:whole]
+        found: list[bytes] = []
+        if self.size < self._wanted:
+            return found
+        joined = b"".join(self._pieces)
+        at, end = 0, len(joined)
+        while True:
+            start = at + PREFIX
+            known = end >= start
+            whole = PREFIX + int.from_bytes(joined[at + 1 : start], "big") if known else PREFIX
+            if not known or end - at < whole:
+                break
+            found.append(joined[at : at + whole])
+            at += whole
+        self._pieces = [joined[at:]] if at < end else []
+        self._wanted = whole
+        self.size = end - at
+        return found
 
 
 def plain(message: bytes, most: int) -> tuple[bytes, int]:

@@ -164,7 +164,7 @@ class GrpcPort:
             else:
                 call.answer(b"\x08\x01" if is_ready else b"")
         else:
-            return self._task(call, self._all.answer(call, purpose, model, data))
+            return self.task(call, self._all.answer(call, purpose, model, data))
         return None
 
     def look_and_forward(self, call: UnaryCall, route: Route) -> Any:
@@ -172,14 +172,16 @@ class GrpcPort:
 
         Return the task that does.
         """
-        return self._task(call, self._look_and_forward(call, route))
+        return self.task(call, self._look_and_forward(call, route))
 
     async def _look_and_forward(self, call: UnaryCall, route: Route) -> None:
         await self.router.look_again()
         target = route.target
         call.forward(self.router.table.for_model(target.purpose, target.model, target.version))
 
-    def _task(self, call: UnaryCall, work: Coroutine[Any, Any, None]) -> Any:
+    def task(self, call: UnaryCall | InferStream, work: Coroutine[Any, Any, None]) -> Any:
+        """Run a part of a call in the background; its error ends the call. Return the task."""
+
         async def run() -> None:
             try:
                 await work

@@ -74,11 +74,14 @@ class ServerStream:
         self._early: list[bytes] = []  # messages before the connection is open
         self._is_finished = False
         self._attempt = Attempt(self, server.any_model, monotonic())
-        link = stream.port.pool_of(server).take(self._attempt)
-        if link is not None:
-            self.connected(self._attempt, link)
 
     # for the stream of the client -----------------------------------------
+
+    def open(self) -> None:
+        """Get a connection, for what waits. The stream may end at once, if it fails."""
+        link = self._stream.port.pool_of(self.server).take(self._attempt)
+        if link is not None:
+            self.connected(self._attempt, link)
 
     def send(self, message: bytes) -> bool:
         """Send a message. Return False if the client should wait before it sends more."""
@@ -162,6 +165,8 @@ class ServerStream:
             has_room = True
             for message in self._scanner.feed(data):
                 has_room = self._stream.answered(self, attempt.head, message) and has_room
+                if self.is_ended:
+                    return
             if has_room and not attempt.waits_for_room and attempt.link is not None:
                 attempt.link.open_window(attempt.id)
             else:

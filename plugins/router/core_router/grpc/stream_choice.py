@@ -51,6 +51,17 @@ class StreamChoice:
             self._models[name] = chosen
         return chosen
 
+    def moves(self, request: StreamRequest) -> bool:
+        """Return whether another server may get a request, and take that from the budget of retries."""
+        sequence = request.sequence
+        return (
+            bool(request.message)
+            and (sequence is None or sequence.is_start)
+            and any(each not in request.tried for each in request.route.candidates)
+            and len(request.tried) <= self._router.limits.retries
+            and self._router.budget.take()
+        )
+
     def forget(self, server: Server) -> None:
         """Keep no model on a server."""
         self._models = {

@@ -3,6 +3,10 @@
 
 #include "session.hpp"
 
+// Newer releases of nghttp2 count resets themselves, and sooner than `spend`. Older ones lack this function.
+extern "C" __attribute__((weak)) void nghttp2_option_set_stream_reset_rate_limit(nghttp2_option* option,
+                                                                                 uint64_t burst, uint64_t rate);
+
 namespace core_router {
 
 constexpr int MOST_RESETS = 1000;    // of streams, by a client in a second
@@ -175,6 +179,9 @@ inline Session::Session(bool is_server, uint32_t most_streams) : is_server_(is_s
   nghttp2_option_new(&option);
   nghttp2_option_set_no_auto_window_update(option, 1);
   nghttp2_option_set_no_closed_streams(option, 1);
+  if (nghttp2_option_set_stream_reset_rate_limit != nullptr) {
+    nghttp2_option_set_stream_reset_rate_limit(option, 2 * static_cast<uint64_t>(MOST_RESETS), MOST_RESETS);
+  }
   if (is_server) {
     nghttp2_session_server_new2(&session_, calls, this, option);
   } else {

@@ -1,0 +1,252 @@
+"""What an InferStream keeps, and in which order it sends. No connection to its servers is open yet."""
+
+import asyncio
+
+import pytest
+from core_router.grpc.native.blocks import block_of, status_of
+from core_router.grpc.statuses import HEAD, INTERNAL, RESOURCE_EXHAUSTED, UNAVAILABLE
+from core_router.options import Limits, RouterOptions
+from core_router.router import Router
+from core_router.servers.server import Address, Server, State
+from core_router.servers.server_model import ServerModel
+from routing.grpc_servers import V2, request, response
+
+from frontends.grpc.protocol import messages
+
+OPEN = block_of([(b":path", (V2 + "ModelStreamInfer").encode())])
+
+
+def packed(made):
+    data = made.SerializeToString()
+    return b"\0" + len(data).to_bytes(4, "big") + data
+
+
+def asks(id, size=0, model="m"):
+    made = request(model, id=id)
+    made.raw_input_contents.append(bytes(size))
+    return packed(made)
+
+
+class Task:
+    """A task of the router that runs when a test says so."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def cancel(self):
+        pass
+
+
+def keep_tasks(router):
+    found = []
+
+    def run(work):
+        found.append(Task(work))
+        return found[-1]
+
+    router.run = run
+    return found
+
+
+def answers(id, size=0, model="m"):
+    made = messages.ModelStreamInferResponse()
+    made.infer_response.CopyFrom(response(model, str(id)))
+    made.infer_response.raw_output_contents.append(bytes(size))
+    return packed(made)
+
+
+class Client:
+    """The connection of a client: what it was sent, and how often it may send more."""
+
+    def __init__(self):
+        self.sent, self.status, self.reads = [], None, 0
+
+    def respond(self, id, head, is_last):
+        self.status = status_of(head) if is_last else None
+
+    def write(self, id, data):
+        self.sent.append(data)
+        return True
+
+    def finish(self, id, trailers):
+        self.status = status_of(trailers)
+
+    def open_window(self, id):
+        self.reads += 1
+
+
+class Opened:
+    """A stream of a client, and the servers that it may reach."""
+
+    def __init__(self, router):
+        self.router, self.client = router, Client()
+        self.stream = router.grpc.begin(self.client, 1, OPEN)
+
+    def send(self, *given, is_over=False):
+        self.stream.received(None, b"".join(given), None, is_over)
+
+    @property
+    def reached(self):
+        """The streams to servers, in the order in which they were opened."""
+        return list(self.stream._servers.values())
+
+    def waiting(self, at=0):
+        return [each.id for each in self.reached[at].waiting]
+
+    def answer(self, *given, at=0):
+        found = self.reached[at]
+        found.answered(found._attempt, HEAD, b"".join(given), None, False)
+
+
+@pytest.fixture
+def router_of():
+    """Make routers. models: one name for each server, "" for a server that may have any model."""
+
+    def make(*models, **limits):
+        router = Router(RouterOptions([], address="", port=0, grpc_port=0, limits=Limits(**limits)))
+        router.grpc.connect = lambda pool: None
+        for at, name in enumerate(models or [""]):
+            server = Server(Address("h", at + 1))
+            server.state = State.READY
+            server.has_index = bool(name)
+            if name:
+                found = server.models[name] = ServerModel(server, name)
+                found.versions = frozenset("1")
+            router.table.servers[server.name] = server
+        return router
+
+    return make
+
+
+@pytest.fixture
+def open_stream(router_of):
+    return lambda *models, **limits: Opened(router_of(*models, **limits))
+
+
+# what is kept ---------------------------------------------------------------
+
+
+def test_the_client_waits_while_4_MiB_wait_also_within_a_message(open_stream):
+    found = open_stream()
+    next_one = asks(5, 1000)
+    found.send(*[asks(each, 1_000_000) for each in range(5)], next_one[:500])
+
+    found.stream.may_read()
+    assert found.client.reads == 0
+    found.answer(answers(0))
+    assert found.client.reads == 1
+    found.send(next_one[500:])
+    found.answer(*[answers(each) for each in range(1, 6)])
+    assert found.client.reads > 1 and found.router.kept_bytes == 0
+
+
+def test_a_message_larger_than_what_may_wait_is_read_alone(open_stream):
+    found = open_stream()
+    large = asks(1, 5_000_000)
+    found.send(large[:4_500_000])
+
+    assert found.client.reads == 1
+    found.send(large[4_500_000:])
+    assert found.waiting() == ["1"] and found.router.kept_bytes == 0
+
+
+def test_a_stream_ends_that_brings_the_router_above_its_bound(router_of):
+    router = router_of(kept_bytes=1000)
+    one, other = Opened(router), Opened(router)
+    one.send(asks(1, 2000)[:600])
+
+    other.send(asks(1, 2000)[:600])
+
+    assert (one.client.status, other.client.status) == (None, RESOURCE_EXHAUSTED)
+    assert router.kept_bytes == 600
+
+
+def test_responses_that_wait_for_their_turn_count_too(open_stream):
+    found = open_stream("m", "n", kept_bytes=1000)
+    found.send(asks(1), asks(2, model="n"))
+
+    found.answer(answers(2, 500, model="n"), at=1)
+    assert found.client.status is None and not found.client.sent
+
+    found.send(asks(3, model="n"))
+    found.answer(answers(3, 500, model="n"), at=1)
+    assert found.client.status == RESOURCE_EXHAUSTED and found.router.kept_bytes == 0
+
+
+# order ----------------------------------------------------------------------
+
+
+def test_requests_keep_their_order_while_the_servers_are_looked_at_again(open_stream):
+    found = open_stream("other")
+    server = found.router.table.servers["h:1"]
+    looks = []
+
+    async def look_again():
+        looks.append(None)
+        if len(looks) == 2:  # the model has come meanwhile
+            server.has_index = False
+            found.router.table.changed()
+
+    tasks = keep_tasks(found.router)
+    found.router.look_again = look_again
+    found.send(asks(1), asks(2), asks(3))
+    while tasks:
+        asyncio.run(tasks.pop(0).work)
+
+    assert len(looks) == 2 and found.waiting() == ["1", "2", "3"]
+
+
+def test_a_stream_ends_if_the_look_at_the_servers_fails(open_stream):
+    found = open_stream("other")
+
+    async def look_again():
+        raise ValueError
+
+    tasks = keep_tasks(found.router)
+    found.router.look_again = look_again
+    found.send(asks(1))
+    with pytest.raises(ValueError):
+        asyncio.run(tasks.pop().work)
+
+    assert found.client.status == INTERNAL
+
+
+# ends -----------------------------------------------------------------------
+
+
+def test_what_follows_the_end_of_a_stream_in_the_same_bytes_is_not_processed(open_stream):
+    found = open_stream("m", "n", kept_bytes=1000)
+    found.send(asks(1), asks(2, model="n"), asks(3, model="n"))
+
+    found.answer(answers(2, 1000, model="n"), answers(3, model="n"), at=1)
+
+    assert found.client.status == RESOURCE_EXHAUSTED and not found.client.sent
+    assert [each.in_flight for each in found.router.table.servers.values()] == [0, 0]
+
+
+def test_a_server_without_a_connection_leaves_its_requests_to_another(open_stream):
+    found = open_stream("", "")
+    failed = []
+
+    def connect(pool):
+        if not failed:
+            failed.append(pool.server)
+            pool.not_opened("no")
+
+    found.router.grpc.connect = connect
+    found.send(asks(1), asks(2))
+
+    (reached,) = found.reached
+    assert failed and reached.server is not failed[0]
+    assert found.waiting() == ["1", "2"]
+    assert [each.in_flight for each in (failed[0], reached.server)] == [0, 2]
+
+
+def test_a_stream_without_servers_ends_once(open_stream):
+    found = open_stream("", "", retries=3)
+    found.router.grpc.connect = lambda pool: pool.not_opened("no")
+
+    found.send(asks(1), asks(2))
+
+    assert found.client.status == UNAVAILABLE and not found.reached
+    assert [each.in_flight for each in found.router.table.servers.values()] == [0, 0]
