@@ -2,10 +2,10 @@
 
 The same model, prompts and sampling, streamed as events over HTTP by two servers: core with backend-llamacpp
 (generate_stream), and xllamacpp's own HTTP server (/v1/completions). Both run on the server's core, and are
-asked in turn: A B A B …. The first round is not counted. For each number of streams: tokens a second, the
-mean time to the first token of all streams, and core divided by the other in each round, then the median. A
-mean, because the first tokens of prompts that are computed together come together: a median would say only
-which prompts the engine has taken first.
+asked in turn: A B A B …, each round with prompts of its own, for which no server has a cache. The first round
+is not counted. For each number of streams: tokens a second, the mean time to the first token of all streams,
+and core divided by the other in each round, then the median. A mean, because the first tokens of prompts that
+are computed together come together: a median would say only which prompts the engine has taken first.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ backend: "llamacpp"
 parameters {{ key: "context" value {{ string_value: "512" }} }}
 parameters {{ key: "slots" value {{ string_value: "{slots}" }} }}
 parameters {{ key: "threads" value {{ string_value: "1" }} }}
+"""
+BATCH = """
+parameters {{ key: "batch" value {{ string_value: "{batch}" }} }}
 """
 OTHER = """
 import sys, threading, xllamacpp
@@ -105,17 +108,20 @@ async def stream(
     return first, events
 
 
-async def measure(server: Server, streams: int, tokens: int) -> Round:
-    """Return what some streams at once show. Raises RuntimeError for a stream that lacks tokens."""
+async def measure(server: Server, streams: int, tokens: int, first: int) -> Round:
+    """Return what some streams at once show; their prompts have the numbers from `first`.
+
+    Raises RuntimeError for a stream that lacks tokens.
+    """
     connections = [await connect(server) for _ in range(streams)]  # clients keep them open
     begin = time.perf_counter()
-    tasks = [stream(server, each, number, tokens) for number, each in enumerate(connections)]
+    tasks = [stream(server, each, first + k, tokens) for k, each in enumerate(connections)]
     found = await asyncio.wait_for(asyncio.gather(*tasks), STREAM_S)
     seconds = time.perf_counter() - begin
     if few := [events for _, events in found if events < tokens * 0.9]:
         raise RuntimeError(f"{server.name}: a stream had {few[0]} events for {tokens} tokens")
-    first = statistics.mean(each for each, _ in found)
-    return Round(streams * tokens / seconds, first * 1000)
+    first_s = statistics.mean(each for each, _ in found)
+    return Round(streams * tokens / seconds, first_s * 1000)
 
 
 @contextlib.contextmanager
@@ -151,6 +157,7 @@ def main() -> None:
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--batch", type=int, help="parameter 'batch' of core's model")
     parser.add_argument("--port", type=int, default=20400)
     parser.add_argument("--server-core", default="0", help='core of both servers; "" for any')
     arguments = parser.parse_args()
@@ -159,7 +166,10 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "m" / "1").mkdir(parents=True)
         (folder / "m" / "1" / "model.gguf").symlink_to(arguments.model.resolve())
-        (folder / "m" / "config.pbtxt").write_text(CONFIG.format(slots=slots))
+        config = CONFIG.format(slots=slots)
+        if arguments.batch:
+            config += BATCH.format(batch=arguments.batch)
+        (folder / "m" / "config.pbtxt").write_text(config)
         core = [sys.executable, "-m", "core.serve", f"--model-repository={folder}"]
         core += [f"--http-port={port}", "--allow-grpc=false", "--allow-metrics=false"]
         core += ["--http-address=127.0.0.1"]
@@ -181,7 +191,7 @@ def compare(servers: list[Server], streams: int, rounds: int, tokens: int) -> No
     found: dict[str, list[Round]] = {server.name: [] for server in servers}
     for number in range(rounds + 1):
         for server in servers:
-            result = asyncio.run(measure(server, streams, tokens))
+            result = asyncio.run(measure(server, streams, tokens, number * streams))
             if number:
                 found[server.name].append(result)
     ours, theirs = found.values()

@@ -32,6 +32,9 @@ _SIZE = 256  # bytes, at least those of a struct sigaction
 _CHUNK = 2**24
 _TIMEOUT_S = 60.0
 
+_PROMPTS_ON_CPU = 128  # tokens of prompts in one batch
+_PROMPTS_ON_GPU = 512
+
 OnChunk = Callable[[bytes], bool]
 
 
@@ -135,8 +138,9 @@ def _parameters(file: Path, settings: Settings, address: str) -> Any:
     found.n_ctx = settings.context * settings.slots
     found.n_parallel = settings.slots
     found.kv_unified = False  # each slot has its own context: none takes that of another
-    found.n_batch = settings.batch
-    found.n_ubatch = min(settings.batch, 512)
+    batch = settings.batch or _suitable_batch(settings.slots)
+    found.n_batch = batch
+    found.n_ubatch = min(batch, _PROMPTS_ON_GPU)
     found.cpuparams.n_threads = settings.threads
     found.cpuparams_batch.n_threads = settings.threads
     found.cache_ram_mib = settings.prompt_cache_mb
@@ -157,6 +161,17 @@ def _parameters(file: Path, settings: Settings, address: str) -> Any:
                 xllamacpp.llama_pooling_type, f"LLAMA_POOLING_TYPE_{pooling.upper()}"
             )
     return found
+
+
+def _suitable_batch(slots: int) -> int:
+    """Return how many tokens a batch has: each generation's next one, and some of new prompts.
+
+    A CPU computes 128 tokens as fast as 512, token by token. With the smaller batch the first of several
+    prompts has its token before the last is computed, and generations wait less for new prompts.
+    """
+    cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
+    has_gpu = any(device["type"] != cpu for device in xllamacpp.get_device_info())
+    return max(_PROMPTS_ON_GPU if has_gpu else _PROMPTS_ON_CPU, 2 * slots)
 
 
 def _read_into_memory(file: Path) -> None:

@@ -77,7 +77,8 @@ class Settings:
     context          tokens of one generation, prompt and answer together
     slots            generations at once
     threads          threads that compute
-    batch            tokens of prompts that are computed at once; a cancellation waits for that
+    batch            tokens that are computed at once, for which a cancellation waits; None: what suits the
+                     device
     gpu_layers       layers on GPUs; None: as many as fit
     pooling          how embeddings of tokens become one; "" for the way of the file
     cache_type       datatype of the cache of keys and values
@@ -92,7 +93,7 @@ class Settings:
     context: int = _CONTEXT
     slots: int = 4
     threads: int = 1
-    batch: int = 512
+    batch: int | None = None
     gpu_layers: int | None = None
     pooling: str = ""
     cache_type: str = "f16"
@@ -145,7 +146,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
         context=values.number("context", min(_CONTEXT, trained), 16, trained),
         slots=values.number("slots", 4, 1, 1024),
         threads=values.number("threads", max(1, len(cores()) // 2), 1, 1024),
-        batch=values.number("batch", 512, 1, 65536),
+        batch=values.number("batch", 0, 1, 65536) if "batch" in values else None,
         gpu_layers=values.number("gpu_layers", -1, -1, 65536) if "gpu_layers" in values else None,
         pooling=values.choice("pooling", ("", *POOLINGS)),
         cache_type=values.choice("cache_type", ("f16", *CACHE_TYPES)),
