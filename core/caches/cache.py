@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from core.errors import CoreError
+from core.request import InferenceRequest
 from core.tensor import Tensor
 
-Found = Callable[["list[Tensor] | None"], None]
+Found = Callable[["list[Tensor] | CoreError | None"], None]
 
 
 class Counters:
@@ -41,13 +43,25 @@ class Cache:
         """Call `found` exactly once, at once or later, on the loop thread.
 
         key     32 bytes
-        found   takes the outputs under the key, in their order, only to read them; or None if there are none
+        found   takes the outputs under the key, in their order, only to read them; or None if there are none;
+                or the error with which the request fails
         """
         raise NotImplementedError
 
     def insert(self, key: bytes, outputs: list[Tensor]) -> None:
         """Store a copy of `outputs`, whose memory may be reused soon after the call."""
         raise NotImplementedError
+
+    def ask_for(self, request: InferenceRequest, key: bytes, found: Found) -> None:
+        """Do as `ask`, for a cache that needs the request. After None, `insert_for` or `lost` follows."""
+        self.ask(key, found)
+
+    def insert_for(self, request: InferenceRequest, key: bytes, outputs: list[Tensor]) -> None:
+        """Do as `insert`, for a cache that needs the request."""
+        self.insert(key, outputs)
+
+    def lost(self, request: InferenceRequest, key: bytes, error: CoreError | None) -> None:
+        """Take note that a request found None and has no response to insert: `error`, or it is too large."""
 
     def may_hold(self, size: int) -> bool:
         """Return whether a response with `size` bytes of tensors may be stored. False avoids a copy."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from core import plugins
 from core.caches.cache import Cache, Found
 from core.errors import invalid
 from core.tensor import Tensor
@@ -65,8 +66,9 @@ class LocalCache(Cache):
 def local_cache(settings: Mapping[str, str]) -> LocalCache:
     """Return the cache of --cache-config=local,size=N. Raises CoreError(INVALID) for other settings."""
     if not settings.get("size", "").isdigit() or set(settings) != {"size"}:
+        more = set(settings) - {"size"}
         raise invalid(
-            f"the local cache takes size=<bytes>, found {dict(settings)}; "
-            "try --cache-config=local,size=N"
+            f"the local cache takes size=<bytes>, found {dict(settings)}; try --cache-config=local,size=N"
+            + (plugins.install_hint("response-cache") if more else "")
         )
     return LocalCache(int(settings["size"]))

@@ -10,24 +10,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from core.caches import Cache
 from core.config import Signature
 from core.errors import CoreError, cancelled, internal
 from core.native.gather import joined
 from core.pipeline.endpoint import Handler
-from core.request import DeviceOutput, InferenceRequest, RequestedOutput
+from core.pipeline.services import ChainServices
+from core.request import DeviceOutput, InferenceRequest
 from core.response import InferenceResponse, Reply
 from core.telemetry.statistics import Statistics
 from core.tensor import Tensor
 
-LARGE_BYTES = (
-    1024 * 1024
-)  # above this size of inputs or outputs, a key or a copy takes milliseconds
+LARGE_BYTES = 1 << 20  # of inputs or outputs: a key or a copy of more takes milliseconds
 
 _threads = ThreadPoolExecutor(2, thread_name_prefix="cache")
 
@@ -44,20 +41,20 @@ class Cached:
     def __init__(
         self,
         inner: Handler,
-        cache: Cache,
+        services: ChainServices,
         signature: Signature,
         statistics: Statistics,
         on_final: Callable[[], None],
-        clock_ns: Callable[[], int] = time.monotonic_ns,
         content: Callable[[], str] = str,
     ):
+        assert services.cache is not None
         self._content = content
         self.inner = inner
-        self._cache = cache
+        self._cache = services.cache
         self._signature = signature
         self._statistics = statistics
         self._on_final = on_final
-        self._clock_ns = clock_ns
+        self._clock_ns = services.clock_ns
 
     def __call__(self, request: InferenceRequest) -> Reply:
         if request.shared:  # the client may change the inputs before the model reads them
@@ -69,45 +66,29 @@ class Cached:
         start_ns = self._clock_ns()
         lookup = _Lookup(self, request, start_ns)
         if sum(tensor.byte_size for tensor in request.inputs.values()) > LARGE_BYTES:
-            self._look_up_later(lookup, content)
+            key = _threads.submit(cache_key, request, self._signature, content)
+            _then(self._look_up, lookup, key)  # else it would block the event loop
         else:
             lookup.key = cache_key(request, self._signature, content)
-            self._cache.ask(lookup.key, lookup.found)
+            self._cache.ask_for(request, lookup.key, lookup.found)
             if lookup.answered:
                 return self.proceed(lookup)
         lookup.reply = Reply(request)
         return lookup.reply
 
-    def _look_up_later(self, lookup: _Lookup, content: str) -> None:
-        """Compute the key on another thread, then look it up. Large inputs must not block the event loop."""
-        _then(
-            self._look_up,
-            lookup,
-            _threads.submit(cache_key, lookup.request, self._signature, content),
-        )
-
     def _look_up(self, lookup: _Lookup, key: Future[bytes]) -> None:
         try:
             lookup.key = key.result()
         except Exception as error:  # the bytes cannot be read, for example those of a device
-            assert lookup.reply is not None
-            self._statistics.failed("OTHER", self._clock_ns() - lookup.request.arrival_ns)
-            self._on_final()
-            lookup.reply.send(internal(f"no key for the response cache can be made: {error}"), True)
-            return
-        self._cache.ask(lookup.key, lookup.found)
+            lookup.found(internal(f"no key for the response cache can be made: {error}"))
+        else:
+            self._cache.ask_for(lookup.request, lookup.key, lookup.found)
 
     def proceed_later(self, lookup: _Lookup, reply: Reply) -> None:
         """Proceed with a request after `__call__` has returned its Reply.
 
         reply   gets the responses, and the error if the request is cancelled or refused
         """
-        request = lookup.request
-        if request.cancelled:
-            self._statistics.failed("CANCELED", self._clock_ns() - request.arrival_ns)
-            self._on_final()
-            reply.send(cancelled(), True)
-            return
         try:
             inner = self.proceed(lookup)
         except CoreError as error:
@@ -119,28 +100,42 @@ class Cached:
     def proceed(self, lookup: _Lookup) -> Reply:
         """Answer the request with what the cache has found, or give it to the inner handler.
 
-        Raise CoreError if the inner handler refuses the request.
+        Raise CoreError if the request is cancelled, or refused by the inner handler or the cache.
         """
         request = lookup.request
+        found = cancelled() if request.cancelled else lookup.outputs
+        if isinstance(found, CoreError):
+            reason = "CANCELED" if request.cancelled else "OTHER"
+            self._statistics.failed(reason, self._clock_ns() - request.arrival_ns)
+            self._cache.lost(request, lookup.key, found)
+            raise found
         lookup_ns = self._clock_ns() - lookup.start_ns
         self._cache.counters.lookup_ns += lookup_ns
-        if lookup.outputs is not None:
+        if found is not None:
             if request.trace is not None:
                 request.trace.span("CACHE_HIT_LOOKUP", lookup.start_ns, lookup.start_ns + lookup_ns)
-            return self._hit(lookup, lookup.outputs, lookup_ns)
+            return self._hit(lookup, found, lookup_ns)
         if any(isinstance(output, DeviceOutput) for output in request.outputs):
             # The cache needs host memory. The responding thread copies, not the event loop.
-            request.outputs = tuple(map(_also_on_host, request.outputs))
-        inner = self.inner(request)
+            request.outputs = tuple(
+                DeviceOutput(each.name, host=True) if isinstance(each, DeviceOutput) else each
+                for each in request.outputs
+            )
+        try:
+            inner = self.inner(request)
+        except CoreError as error:
+            self._cache.lost(request, lookup.key, error)
+            raise
         outer = Reply(request)
 
         def arrived(item: InferenceResponse | CoreError | None, final: bool) -> None:
-            insert_ns = 0
+            before_ns = self._clock_ns()
             if isinstance(item, InferenceResponse):
-                before_ns = self._clock_ns()
                 self._keep(lookup, item.outputs)
-                insert_ns = self._clock_ns() - before_ns
-                self._cache.counters.insertion_ns += insert_ns
+            else:
+                self._cache.lost(request, lookup.key, item)
+            insert_ns = self._clock_ns() - before_ns
+            self._cache.counters.insertion_ns += insert_ns
             self._statistics.missed(lookup_ns + insert_ns)
             outer.send(item, final)
 
@@ -151,15 +146,18 @@ class Cached:
         """Store a response, if the cache may hold it. Another thread copies a large one first."""
         size = sum(tensor.byte_size for tensor in outputs)
         if size <= LARGE_BYTES:
-            self._cache.insert(lookup.key, outputs)
+            self._cache.insert_for(lookup.request, lookup.key, outputs)
         elif self._cache.may_hold(size):
             _then(self._keep_copies, lookup, _threads.submit(_copies, outputs))
+        else:
+            self._cache.lost(lookup.request, lookup.key, None)
 
     def _keep_copies(self, lookup: _Lookup, copies: Future[list[Tensor]]) -> None:
         if copies.exception() is None:
-            self._cache.insert(lookup.key, copies.result())
+            self._cache.insert_for(lookup.request, lookup.key, copies.result())
         else:  # no memory for the copies: the response is not stored
             self._cache.counters.failures += 1
+            self._cache.lost(lookup.request, lookup.key, None)
 
     def _hit(self, lookup: _Lookup, outputs: list[Tensor], lookup_ns: int) -> Reply:
         request = lookup.request
@@ -178,8 +176,9 @@ class Cached:
 class _Lookup:
     """A lookup in the cache, and the request that waits for it.
 
-    key     b"" until it is computed
-    reply   None until the handler has returned
+    key       b"" until it is computed
+    outputs   what was found, or the error with which the request fails
+    reply     None until the handler has returned
     """
 
     def __init__(self, cached: Cached, request: InferenceRequest, start_ns: int):
@@ -187,12 +186,12 @@ class _Lookup:
         self.key = b""
         self.start_ns = start_ns
         self.answered = False
-        self.outputs: list[Tensor] | None = None
+        self.outputs: list[Tensor] | CoreError | None = None
         self.reply: Reply | None = None
         self._cached = cached
 
-    def found(self, outputs: list[Tensor] | None) -> None:
-        """Take the result of the lookup: the outputs, or None."""
+    def found(self, outputs: list[Tensor] | CoreError | None) -> None:
+        """Take the result of the lookup."""
         self.outputs = outputs
         self.answered = True
         if self.reply is not None:
@@ -212,12 +211,6 @@ def _then(done: Callable[[_Lookup, Future[Any]], None], lookup: _Lookup, work: F
 
 def _copies(outputs: list[Tensor]) -> list[Tensor]:
     return [Tensor(t.name, t.dtype, t.shape, raw=joined([t.raw])) for t in outputs]
-
-
-def _also_on_host(output: RequestedOutput) -> RequestedOutput:
-    if isinstance(output, DeviceOutput):
-        return DeviceOutput(output.name, host=True)
-    return output
 
 
 def cache_key(request: InferenceRequest, signature: Signature, content: str = "") -> bytes:

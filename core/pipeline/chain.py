@@ -124,16 +124,8 @@ class Chain:
         return Layered(self._hooks.layers, inner, self._in_flight)
 
     def _with_cache(self, inner: Handler) -> Handler:
-        assert self._services.cache is not None
-        return Cached(
-            inner,
-            self._services.cache,
-            self.signature,
-            self.statistics,
-            self._in_flight.leave,
-            self._services.clock_ns,
-            lambda: self.content,
-        )
+        leave, content = self._in_flight.leave, lambda: self.content
+        return Cached(inner, self._services, self.signature, self.statistics, leave, content)
 
     def _new_scheduler(self, config: ModelConfig) -> Batcher | SequenceScheduler:
         services = self._services

@@ -79,21 +79,16 @@ class EnsembleChain:
         inner: Handler = self._run
         if signature.decoupled and self.statistics.first_response is not None:
             inner = FirstResponses(inner, self.statistics.first_response, clock_ns)
-        self._uncached, self._cache = inner, services.cache
+        self._uncached, self._services = inner, services
         admission = Admission(signature, clock_ns)
         self.handler = ModelEndpoint(self._in_flight, admission, self._outer(config))
 
     def _outer(self, config: ModelConfig) -> Handler:
-        if self._cache is None or not config.response_cache.enable:
+        if self._services.cache is None or not config.response_cache.enable:
             return self._uncached
+        leave, content = self._in_flight.leave, self._models.content
         return Cached(
-            self._uncached,
-            self._cache,
-            self.signature,
-            self.statistics,
-            self._in_flight.leave,
-            self._clock_ns,
-            self._models.content,
+            self._uncached, self._services, self.signature, self.statistics, leave, content
         )
 
     def configure(self, old: ModelConfig, new: ModelConfig) -> None:

@@ -75,13 +75,18 @@ class RedisCache(Cache):
     def insert(self, key: bytes, outputs: list[Tensor]) -> None:
         """Begin to send a copy of `outputs` to the server, and return.
 
-        Does nothing in the second after a failure, or if more than 64 MiB would then be on their way.
+        Does nothing for a response that is too large, in the second after a failure, or if more than 64 MiB
+        would then be on their way.
         """
         size = sum(tensor.byte_size for tensor in outputs)
-        if self._loop.time() < self._rests_until or self._unsent + size > _MOST_UNSENT:
+        if self._loop.time() < self._rests_until or not self.may_hold(size):
             return
         self._unsent += size
         self._start(self._insert(_name(key), pack(outputs), size))
+
+    def may_hold(self, size: int) -> bool:
+        """Return whether a response with `size` bytes of tensors may be sent now."""
+        return size <= (self._settings.largest or size) and self._unsent + size <= _MOST_UNSENT
 
     async def _insert(self, name: bytes, data: bytes, size: int) -> None:
         try:

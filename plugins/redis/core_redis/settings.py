@@ -1,6 +1,6 @@
 """Settings of --cache-config=redis,<setting>=<value>, with the names of Triton's Redis cache.
 
-Triton has no `lookup_timeout` and no `ttl`.
+Triton has no `lookup_timeout`, no `ttl` and no `largest`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PASSWORD = "TRITONCACHE_REDIS_PASSWORD"
 
 _NAMES = (
     "host", "port", "user", "password", "db", "connect_timeout", "socket_timeout", "pool_size",
-    "wait_timeout", "lookup_timeout", "ttl", "tls_enabled", "cert", "key", "cacert", "cacert_dir",
+    "wait_timeout", "lookup_timeout", "ttl", "largest", "tls_enabled", "cert", "key", "cacert", "cacert_dir",
 )  # fmt: skip
 
 
@@ -28,6 +28,7 @@ class RedisSettings:
     where              host:port, for the log
     lookup_timeout_s   seconds after which a lookup is given up, and counts as a miss
     ttl_s              seconds that a response is kept; 0: the Redis server decides
+    largest            bytes of the tensors of a response; larger ones are not stored; 0 for no limit
     tls                whether connections are encrypted
     connection         keyword arguments of redis.asyncio.BlockingConnectionPool
     """
@@ -35,6 +36,7 @@ class RedisSettings:
     where: str
     lookup_timeout_s: float
     ttl_s: int
+    largest: int
     tls: bool
     connection: dict[str, Any]
 
@@ -79,6 +81,7 @@ def redis_cache_settings(settings: Mapping[str, str]) -> RedisSettings:
         where=f"{host}:{port}",
         lookup_timeout_s=_seconds(settings, "lookup_timeout", 100) or 0.1,
         ttl_s=_number(settings, "ttl", 0),
+        largest=_number(settings, "largest", 0),
         tls=tls,
         connection=connection,
     )

@@ -186,6 +186,29 @@ async def test_responses_expire_after_the_configured_time(redis, cached, ask):
     assert 0 < int((await found.talk(b"TTL " + key)).removeprefix(b":")) <= 100
 
 
+async def test_a_larger_response_is_not_sent(redis, cached, ask):
+    found = await redis()
+    less, enough = [await cached(found.port, largest=each) for each in "34"]
+
+    await ask(less, 2)
+    await ask(enough, 3)
+    await found.keeps(1)
+
+    assert less.cache.counters.insertions == 0
+
+
+async def test_equal_requests_that_come_together_run_once(redis, cached, ask):
+    pytest.importorskip("core_response_cache")
+    found = await redis()
+    server = await cached(found.port, coalesce="true")
+
+    replies = [ask(server, 2) for _ in range(5)]
+
+    assert [await y(each) for each in replies] == [[6]] * 5
+    assert counts(server) == {"executions": 1, "hits": 4, "misses": 1}
+    await found.keeps(1)
+
+
 async def key_of(found):
     reader, writer = await asyncio.open_connection("127.0.0.1", found.port)
     writer.write(b"KEYS *\r\n")

@@ -10,7 +10,7 @@ from core.errors import CoreError, Kind
 def test_settings_of_redis_are_those_of_the_original():
     found = redis_cache_settings(
         {"host": "r", "port": "7", "user": "u", "password": "p", "db": "2", "pool_size": "3",
-         "connect_timeout": "50", "socket_timeout": "60", "wait_timeout": "70", "ttl": "9",
+         "connect_timeout": "50", "socket_timeout": "60", "wait_timeout": "70", "ttl": "9", "largest": "5",
          "lookup_timeout": "80", "tls_enabled": "true", "cacert": "ca.pem"}
     )  # fmt: skip
 
@@ -20,6 +20,7 @@ def test_settings_of_redis_are_those_of_the_original():
         "ssl_ca_certs": "ca.pem",
     }  # fmt: skip
     assert (found.where, found.ttl_s, found.lookup_timeout_s, found.tls) == ("r:7", 9, 0.08, True)
+    assert found.largest == 5
 
 
 def test_user_and_password_may_come_from_the_environment(monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 import core
 from core import plugins
 from core.caches import Cache, open_cache
+from core.caches.local import local_cache
 from core.errors import CoreError
 from core.tensor import Tensor
 
@@ -67,3 +68,11 @@ def test_the_cache_of_the_manual_keeps_its_entries():
     cache.ask(b"other", found.append)
     assert found[0][0].array.tolist() == [0, 1, 2]
     assert found[1] is None
+
+
+def test_more_settings_of_the_local_cache_name_the_extra_that_has_them():
+    hint = r"try --cache-config=local,size=N; try: pip install .* 'core\[response-cache\]'"
+    with pytest.raises(CoreError, match=hint):
+        local_cache({"size": "1", "ttl": "1"})
+    with pytest.raises(CoreError, match=r"size=N$"):
+        local_cache({"size": "x"})
