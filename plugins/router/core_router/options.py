@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.errors import invalid
+from core_router.choice.shares import Shares
 from core_router.servers.addresses import AddressSource, read_servers
 
 
@@ -45,6 +46,7 @@ class RouterOptions:
     resolve_s         seconds between two looks at DNS
     port, grpc_port   for clients over HTTP and gRPC; None for no gRPC
     headers           sent with each check
+    shares            of some servers in the requests
     drain_s           seconds at the end in which requests in flight are answered
     drain_delay_s     seconds at the end in which the router is not ready, but serves
     """
@@ -61,6 +63,7 @@ class RouterOptions:
     check_failures: int = 3
     resolve_s: float = 5.0
     headers: Mapping[str, str] = field(default_factory=dict)
+    shares: Shares = field(default_factory=Shares)
     drain_s: float = 30.0
     drain_delay_s: float = 0.0
     limits: Limits = field(default_factory=Limits)
@@ -81,6 +84,7 @@ class RouterOptions:
             check_failures=given.check_failures,
             resolve_s=given.resolve_secs,
             headers=_headers(given.token_file),
+            shares=Shares.read(given.share),
             drain_s=given.exit_timeout_secs,
             drain_delay_s=given.drain_delay_secs,
             limits=Limits(
@@ -103,8 +107,15 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--servers",
         required=True,
         metavar="LIST",
-        help="servers with commas between them: host:port, host:port:grpc_port, or dns://name:port for all "
-        "addresses of a name",
+        help="servers with commas between them: host:port, host:port:grpc_port, "
+        "host:port:grpc_port:metrics_port, or dns://name:port for all addresses of a name",
+    )
+    parser.add_argument(
+        "--share",
+        action="append",
+        default=[],
+        metavar="[MODEL@]SERVER=PERCENT",
+        help="of the requests for a model, or for all models, that a server gets; may be repeated",
     )
     port = parser.add_argument_group("ports")
     port.add_argument(

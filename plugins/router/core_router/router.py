@@ -70,6 +70,7 @@ class Router:
         self.kept_bytes = 0
         self.is_draining = False
         self.table = ServerTable()
+        self.table.shares = options.shares
         self.budget = RetryBudget()
         self.sequences = Sequences()
         self.metrics = Counts()
@@ -108,6 +109,8 @@ class Router:
             except OSError as error:
                 raise PortInUse("--grpc-port", options.address, wanted, error) from None
         await self.servers.open(options.sources)
+        for name in sorted(options.shares.servers() - self.table.servers.keys()):
+            logger.warning("--share: no server %s; %s", name, self.table.status())
         await self._listener.start_serving()
         if self.grpc is not None:
             await self.grpc.start()

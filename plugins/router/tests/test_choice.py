@@ -6,8 +6,7 @@ from core_router.choice.choose import choose
 from core_router.choice.sequences import Sequences, first_choice
 from core_router.servers.server import Address, Server, State
 from core_router.servers.server_model import EJECTED_S, FAILURES, ServerModel
-from core_router.servers.table import ServerTable
-from core_router.targets import Purpose, Target
+from routing.tables import Table
 
 
 def candidates(count):
@@ -154,25 +153,6 @@ def test_a_sequence_is_forgotten_at_its_end_and_after_a_while():
 
     assert [sequences.find("m", key, 60.0) for key in (1, 2, 3)] == [None, found, None]
     assert sequences.find("other", 2, 60.0) is None
-
-
-class Table:
-    """A table of servers: name → state, and the ready versions of their models."""
-
-    def __init__(self, **servers):
-        self.table = ServerTable()
-        for port, (name, (state, models)) in enumerate(servers.items(), 1):
-            server = Server(Address("h", port))
-            server.name, server.state = name, state
-            server.has_index = models is not None
-            for model, versions in (models or {}).items():
-                found = server.models[model] = ServerModel(server, model)
-                found.versions = frozenset(versions)
-            self.table.servers[name] = server
-
-    def names(self, model="", version=""):
-        route = self.table.route(Target(Purpose.INFERENCE, model, version))
-        return sorted(each.server.name for each in route.candidates), route.is_known
 
 
 READY, NOT_READY, DOWN = State.READY, State.NOT_READY, State.DOWN

@@ -232,7 +232,9 @@ def test_a_request_that_is_not_kept_is_not_sent_again(servers, scripted, route, 
         ends.set()
         codes.append(call.code())
 
-    assert codes.count(grpc.StatusCode.UNAVAILABLE) == bad.refused > 0
+    # The first one may be whole before the connection is open, and is sent again then.
+    assert bad.refused - 1 <= codes.count(grpc.StatusCode.UNAVAILABLE) <= bad.refused
+    assert bad.refused > 1
     assert set(lengths) == {len(large)}
     channel.close()
     found.calls.close()

@@ -5,6 +5,7 @@ import time
 import grpc
 import numpy as np
 import pytest
+from core_router.choice.shares import Shares
 from core_router.grpc.messages import MessageScanner, plain
 from routing.requests import PATIENCE_S, until
 
@@ -65,6 +66,19 @@ def test_one_stream_reaches_models_of_several_servers_in_order(router, stream):
         found.send(f"only_{x % 3}", float(x))
 
     assert [values(found.receive()) for _ in range(30)] == [[x, x % 3] for x in range(30)]
+
+
+def test_a_stream_follows_the_shares_of_a_model(route, three, stream):
+    names = [each.name for each in three]
+    router = route([each.address for each in three], shares=Shares.of({"who": {names[1]: 100}}))
+    found = stream(router)
+    found.send("only_0", 1.0)  # without shares, `who` would stay on this server
+    assert values(found.receive())[1] == 0
+
+    for _ in range(5):
+        found.send("who", 1.0)
+
+    assert [values(found.receive())[1] for _ in range(5)] == [1] * 5
 
 
 def test_sequences_of_a_stream_stay_on_their_servers(router, stream):

@@ -1,4 +1,4 @@
-"""choose: the server for a request.
+"""choose: the server for a request; choose_on: that for a request of a route, by its shares.
 
 candidates ─► without those tried, ejected ─► two at random ─► the one of less cost
 
@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from random import random
 
 from core_router.servers.server_model import ServerModel
+from core_router.servers.table import Route
 
 _EQUAL = 1.5  # below this ratio, the mean durations of two servers say nothing
 
@@ -37,6 +38,13 @@ def choose(
     elif not tried and count == 1:
         return candidates[0]
     return _best_left(candidates, tried, now_s)
+
+
+def choose_on(route: Route, tried: tuple[ServerModel, ...], now_s: float) -> ServerModel | None:
+    """Return one of the candidates of a route that were not tried; None if none is left."""
+    if route.split is None:
+        return choose(route.candidates, tried, now_s)
+    return choose(route.split.draw(random(), tried, now_s), tried, now_s)
 
 
 def _best_left(

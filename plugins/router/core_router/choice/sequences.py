@@ -84,7 +84,10 @@ class Sequences:
         pinned = self.find(name, identifier, now_s)
         if not sequence.is_start and pinned is not None:
             return pinned if pinned not in tried and pinned.server.is_reachable else None
-        found = first_choice(identifier, route.candidates, tried, now_s)
+        candidates = route.candidates
+        if route.split is not None:
+            candidates = route.split.draw(_fraction(name, identifier), tried, now_s)
+        found = first_choice(identifier, candidates, tried, now_s)
         if found is not None:
             self.begin(name, identifier, found, now_s)
         return found
@@ -131,5 +134,14 @@ def first_choice(
 
 
 def _weight(identifier: Identifier, server_model: ServerModel) -> bytes:
-    text = f"{identifier}\0{server_model.name}\0{server_model.server.name}"
+    return _hash(identifier, server_model.name, server_model.server.name)
+
+
+def _fraction(model: str, identifier: Identifier) -> float:
+    """Return where a sequence falls among the shares, uniform in 0 to 1."""
+    return int.from_bytes(_hash(identifier, model), "big") / 2**64
+
+
+def _hash(identifier: Identifier, *names: str) -> bytes:
+    text = "\0".join((str(identifier), *names))
     return hashlib.blake2b(text.encode(), digest_size=8).digest()

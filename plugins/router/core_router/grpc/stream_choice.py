@@ -9,7 +9,7 @@ from collections.abc import Container
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from core_router.choice.choose import choose
+from core_router.choice.choose import choose_on
 from core_router.servers.server import State
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ class StreamChoice:
             for each in route.candidates
             if each.server in servers and each not in tried and _takes_more(each, route.candidates)
         ]
-        chosen = here[0] if here else choose(route.candidates, tried, now_s)
+        if here and route.split is None:
+            chosen: ServerModel | None = here[0]
+        else:
+            chosen = choose_on(route, tried, now_s)
         if chosen is not None:
             self._models[name] = chosen
         return chosen

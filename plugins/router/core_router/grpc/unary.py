@@ -12,7 +12,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from core_router.choice.choose import choose
+from core_router.choice.choose import choose_on
 from core_router.grpc.call import Call
 from core_router.grpc.messages import plain
 from core_router.grpc.native.blocks import field, status_of
@@ -162,7 +162,7 @@ class UnaryCall(Call):
         route = self._route
         assert route is not None
         if self._sequence is None:
-            found = choose(route.candidates, self._tried, now_s)
+            found = choose_on(route, self._tried, now_s)
         else:
             found = self._router.sequences.choose(route, self._sequence, self._tried, now_s)
         if found is None:

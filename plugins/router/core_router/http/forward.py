@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from core_router.choice.choose import choose
+from core_router.choice.choose import choose_on
 
 if TYPE_CHECKING:
     from core_router.choice.sequences import SequenceParameters
@@ -105,7 +105,7 @@ class ForwardedRequest:
         """Send the request to a server, or refuse it if there is none."""
         now_s = monotonic()
         if self._sequence is None:
-            found = choose(self._route.candidates, self._tried, now_s)
+            found = choose_on(self._route, self._tried, now_s)
         else:
             found = self._router.sequences.choose(self._route, self._sequence, self._tried, now_s)
         if found is None:

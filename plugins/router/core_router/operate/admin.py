@@ -1,14 +1,18 @@
 """Admin: the port for operators.
 
-GET /metrics, GET /servers, POST /servers/{name}/drain, POST /servers/{name}/resume ─► [Admin] ─► Server
+GET /metrics, GET /servers, POST /servers/{name}/drain, …/resume ─► [Admin] ─► Server
+GET /shares, PUT /shares ─────────────────────────────────────────┘
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from aiohttp import web
 
+from core.errors import CoreError
+from core_router.choice.shares import Shares
 from core_router.http.responses import error_body, json_body
 from core_router.operate.metrics import metrics_text
 
@@ -33,6 +37,8 @@ class Admin:
                 web.get("/servers", self._servers),
                 web.post("/servers/{name}/drain", self._drain),
                 web.post("/servers/{name}/resume", self._resume),
+                web.get("/shares", self._shares),
+                web.put("/shares", self._set_shares),
             ]
         )
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
@@ -66,15 +72,30 @@ class Admin:
         server = table.servers.get(name)
         if server is None:
             known = ", ".join(table.servers) or "none"
-            return web.Response(
-                status=404,
-                body=error_body(f"no server '{name}'; the servers are: {known}"),
-                content_type="application/json",
-            )
+            return _error(404, f"no server '{name}'; the servers are: {known}")
         if server.is_drained != is_drained:
             server.is_drained = is_drained
             table.changed()
         return _json(self._row(server))
+
+    async def _shares(self, request: web.Request) -> web.Response:
+        return _json(self._router.table.shares.percents)
+
+    async def _set_shares(self, request: web.Request) -> web.Response:
+        """Replace the shares by those of the body; requests from now on follow them."""
+        table = self._router.table
+        try:
+            shares = Shares.of(orjson.loads(await request.read()))
+        except orjson.JSONDecodeError as error:
+            return _error(400, f"the body is not JSON: {error}")
+        except CoreError as error:
+            return _error(400, str(error))
+        if unknown := sorted(shares.servers() - table.servers.keys()):
+            known = ", ".join(table.servers) or "none"
+            return _error(400, f"no server {', '.join(unknown)}; the servers are: {known}")
+        table.shares = shares
+        table.changed()
+        return _json(shares.percents)
 
     def _row(self, server: Server) -> dict[str, Any]:
         """Return what is known of a server."""
@@ -83,6 +104,7 @@ class Admin:
                 "versions": sorted(each.versions),
                 "in_flight": each.in_flight,
                 "mean_ms": round(each.latency_s * 1e3, 3),
+                "wait_ms": round(each.wait_s * 1e3, 3),
                 "ejected": each.ejected_until > self._router.now_s,
             }
             for name, each in sorted(server.models.items())
@@ -94,9 +116,14 @@ class Admin:
             "drained": server.is_drained,
             "in_flight": server.in_flight,
             "sequences": self._router.sequences.count_of(server),
+            "reports": bool(server.metrics),
             "connections": len(server.idle) + len(server.busy),
             "models": models,
         }
+
+
+def _error(status: int, text: str) -> web.Response:
+    return web.Response(status=status, body=error_body(text), content_type="application/json")
 
 
 def _json(value: Any) -> web.Response:

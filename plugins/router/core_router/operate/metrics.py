@@ -54,6 +54,16 @@ def _of_models(models: list[ServerModel]) -> Iterable[str]:
         "Seconds from an attempt to the end of its response, without statuses 5xx",
         [sample for each in models for sample in _histogram(each)],
     )
+    yield _family(
+        "core_router_wait_seconds",
+        "gauge",
+        "Estimated wait for requests of others at a server, by its last load report",
+        [
+            _Sample(_labels(each), each.wait_s)
+            for each in models
+            if each.server.metrics and each.name
+        ],
+    )
     for name, kind, text, values in (
         ("lost", "counter", "Attempts without a complete response", [each.lost for each in models]),
         ("in_flight", "gauge", "Requests without a response", [each.in_flight for each in models]),

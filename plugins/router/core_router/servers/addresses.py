@@ -14,7 +14,7 @@ from typing import Protocol
 from core.errors import invalid
 from core_router.servers.server import Address
 
-_PORT, _GRPC_PORT = 8000, 8001
+_PORT, _GRPC_PORT, _METRICS_PORT = 8000, 8001, 8002
 
 
 class AddressSource(Protocol):
@@ -40,21 +40,22 @@ class FixedAddress:
 class DnsName:
     """The servers at all addresses of a name, such as a headless Service of Kubernetes."""
 
-    def __init__(self, host: str, port: int, grpc_port: int = _GRPC_PORT):
-        self._host, self._port, self._grpc_port = host, port, grpc_port
+    def __init__(self, host: str, port: int, grpc_port: int = _GRPC_PORT, metrics_port: int = 0):
+        self._host, self._port = host, port
+        self._other_ports = grpc_port, metrics_port
 
     async def addresses(self) -> list[Address]:
         found = await asyncio.get_running_loop().getaddrinfo(
             self._host, self._port, type=socket.SOCK_STREAM
         )
-        return sorted({Address(str(each[4][0]), self._port, self._grpc_port) for each in found})
+        return sorted({Address(str(each[4][0]), self._port, *self._other_ports) for each in found})
 
     def __str__(self) -> str:
         return f"dns://{self._host}:{self._port}"
 
 
 _SERVER = re.compile(
-    r"(?:(?P<scheme>http|dns)://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]+)(?::(?P<port>\d{1,5})(?::(?P<grpc>\d{1,5}))?)?/?"
+    r"(?:(?P<scheme>http|dns)://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]+)(?::(?P<port>\d{1,5})(?::(?P<grpc>\d{1,5})(?::(?P<metrics>\d{1,5}))?)?)?/?"
 )
 
 
@@ -68,16 +69,23 @@ def read_servers(text: str) -> Sequence[AddressSource]:
         match = _SERVER.fullmatch(item)
         port = int(match["port"] or _PORT) if match else 0
         grpc_port = int(match["grpc"] or _GRPC_PORT) if match else 0
-        if match is None or not 0 < port < 65536 or not 0 < grpc_port < 65536:
+        # Only beside the other ports of a server that has all of its own: 8002 may be another server's.
+        standard = _METRICS_PORT if (port, grpc_port) == (_PORT, _GRPC_PORT) else 0
+        metrics_port = int(match["metrics"] or standard) if match else 0
+        if (
+            match is None
+            or not all(0 < each < 65536 for each in (port, grpc_port))
+            or metrics_port > 65535
+        ):
             raise invalid(
                 f"--servers: '{item}' is no server; write host:port, host:port:grpc_port, "
-                "http://host:port or dns://name:port"
+                "host:port:grpc_port:metrics_port, http://host:port or dns://name:port"
             )
         host = match["host"].strip("[]")
         found.append(
-            DnsName(host, port, grpc_port)
+            DnsName(host, port, grpc_port, metrics_port)
             if match["scheme"] == "dns"
-            else FixedAddress(Address(host, port, grpc_port))
+            else FixedAddress(Address(host, port, grpc_port, metrics_port))
         )
     if not found:
         raise invalid("--servers names no server; write --servers=host:port,host:port")

@@ -1,6 +1,6 @@
-"""ServerList: the servers of all sources, each with its watch.
+"""ServerList: the servers of all sources, each with its watch and its load reports.
 
-AddressSource ─► [ServerList] ─► Server, Watch ─► ServerTable
+AddressSource ─► [ServerList] ─► Server, Watch, LoadReports ─► ServerTable
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import aiohttp
 
 from core_router.options import RouterOptions
 from core_router.servers.addresses import AddressSource
+from core_router.servers.load_reports import LoadReports
 from core_router.servers.server import Address, Server
 from core_router.servers.table import ServerTable
 from core_router.servers.watch import Watch
@@ -27,7 +28,7 @@ class ServerList:
         self._table = table
         self._options = options
         self._session: aiohttp.ClientSession | None = None
-        self._tasks: dict[Address, asyncio.Task[None]] = {}
+        self._tasks: dict[Address, list[asyncio.Task[None]]] = {}
         self._watches: dict[Address, Watch] = {}
         self._known: dict[str, list[Address]] = {}  # by source, as it has said last
         self._resolving: asyncio.Task[None] | None = None
@@ -56,7 +57,9 @@ class ServerList:
 
     async def close(self) -> None:
         """End the checks, and the connections to the servers."""
-        tasks = [each for each in (self._resolving, *self._tasks.values()) if each is not None]
+        tasks = [task for each in self._tasks.values() for task in each]
+        if self._resolving is not None:
+            tasks.append(self._resolving)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -97,12 +100,19 @@ class ServerList:
             options.headers,
         )
         self._watches[address] = watch
-        self._tasks[address] = asyncio.get_running_loop().create_task(watch.run())
+        works = [watch.run()]
+        if address.metrics_port:
+            reports = LoadReports(
+                server, self.session, options.check_s, options.check_timeout_s, options.headers
+            )
+            works.append(reports.run())
+        self._tasks[address] = [asyncio.get_running_loop().create_task(each) for each in works]
         self._table.changed()
 
     def _remove(self, address: Address) -> None:
         """Take a server out of the list; its requests in flight go on."""
-        self._tasks.pop(address).cancel()
+        for task in self._tasks.pop(address):
+            task.cancel()
         del self._watches[address]
         server = self._table.servers.pop(str(address))
         server.is_removed = True

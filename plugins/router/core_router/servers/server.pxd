@@ -12,6 +12,7 @@ cdef class Server:
     cdef public dict models
     cdef readonly object any_model
     cdef public bint has_index
+    cdef public bytes metrics
     cdef readonly list idle
     cdef readonly set busy
     cdef public Py_ssize_t in_flight

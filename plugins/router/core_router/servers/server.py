@@ -25,11 +25,13 @@ class Address:
     """Where a server listens.
 
     port, grpc_port   for HTTP, which names the server, and for gRPC
+    metrics_port      for its metrics; 0 if it is not known
     """
 
     host: str
     port: int
     grpc_port: int = 8001
+    metrics_port: int = 0
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -54,6 +56,7 @@ class Server:
     models       name → ServerModel, of the models in its index
     any_model    stands for requests without a model, and for models if the index is not known
     has_index    whether it has shown its index
+    metrics      the text of its metrics as read last; b"" without any
     idle         open connections without a request, the last used one last
     busy         connections with a request
     in_flight    requests without a response
@@ -70,6 +73,7 @@ class Server:
         self.models: dict[str, ServerModel] = {}
         self.any_model = ServerModel(self, "")
         self.has_index = False
+        self.metrics = b""
         self.idle: list[ServerConnection] = []
         self.busy: set[ServerConnection] = set()
         self.in_flight = 0

@@ -37,6 +37,7 @@ class ServerModel:
     is_decoupled    whether a request may have any number of responses
     in_flight       requests of this router without a response
     latency_s       mean duration of the last responses
+    wait_s          how long a request waits there for requests of others, by the server's last report
     ejected_until   time of the monotonic clock before which other servers are preferred
     statuses        responses by the first digit of their status
     lost            requests whose connection ended before the response did
@@ -50,6 +51,7 @@ class ServerModel:
         self.is_decoupled = False
         self.in_flight = 0
         self.latency_s = 0.0
+        self.wait_s = 0.0
         self.ejected_until = 0.0
         self.ejections = 0
         self.statuses = [0, 0, 0, 0, 0, 0]
@@ -58,6 +60,7 @@ class ServerModel:
         self.total_s = 0.0
         self._failures = 0
         self._sampled_s = 0.0
+        self._reports_until_s = 0.0
 
     def begin(self) -> None:
         """Count a request that is sent to the server."""
@@ -98,11 +101,25 @@ class ServerModel:
         self._fail(now_s)
 
     def cost(self, now_s: float) -> float:
-        """Return the estimated duration of one more request: the mean, for it and for each in flight."""
+        """Return the estimated duration of one more request: the mean, for it and for each in flight.
+
+        Requests of others that wait at the server come on top.
+        """
         latency_s = self.latency_s or _FIRST_S
         if not self.in_flight and (idle_s := now_s - self._sampled_s) > _MEMORY_S:
             latency_s *= math.exp(-idle_s / _FORGETS_S)
-        return latency_s * (self.in_flight + 1)
+        cost_s = latency_s * (self.in_flight + 1)
+        return cost_s + self.wait_s if now_s < self._reports_until_s else cost_s
+
+    def report(self, wait_s: float, until_s: float) -> None:
+        """Take a report of the server.
+
+        wait_s    how long a new request would wait
+        until_s   time of the monotonic clock from which on the report is too old
+        """
+        # This router's own requests wait there, too.
+        self.wait_s = max(0.0, wait_s - self.latency_s * self.in_flight)
+        self._reports_until_s = until_s
 
     def expect(self, latency_s: float) -> None:
         """Begin with the mean duration of the same model on other servers."""

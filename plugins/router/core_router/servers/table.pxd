@@ -6,6 +6,7 @@ cdef class Route:
     cdef readonly object target
     cdef readonly object purpose
     cdef readonly tuple candidates
+    cdef readonly object split
     cdef readonly bint is_known
     cdef readonly bint is_stateful
     cdef readonly bint is_decoupled
@@ -16,6 +17,7 @@ cdef class Route:
 @cython.final
 cdef class ServerTable:
     cdef readonly dict servers
+    cdef public object shares
     cdef dict _routes
 
     cpdef changed(self)

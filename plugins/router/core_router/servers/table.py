@@ -5,10 +5,16 @@ Watch ─► changed ─► [ServerTable] ─► Candidates ─► choice
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from core_router.choice.shares import Shares
 from core_router.http.targets import target_of
 from core_router.servers.server import Server, State
 from core_router.servers.server_model import ServerModel
 from core_router.targets import Purpose, Target
+
+if TYPE_CHECKING:
+    from core_router.choice.shares import Split
 
 _MOST_ROUTES = 4096  # kept; a client that asks for other paths each time costs their parsing
 
@@ -17,6 +23,7 @@ class Route:
     """What a request asks for, and the servers that can answer. Never changes; a new table has new routes.
 
     candidates    of these, one gets the request
+    split         how they divide the requests; None if their wait alone decides
     is_known      whether a server has the model in its index, or the request needs none
     is_stateful   whether the model has sequences
     is_decoupled  whether the model may answer a request any number of times
@@ -25,11 +32,17 @@ class Route:
     """
 
     def __init__(
-        self, target: Target, candidates: tuple[ServerModel, ...], is_known: bool, repeats: bool
+        self,
+        target: Target,
+        candidates: tuple[ServerModel, ...],
+        is_known: bool,
+        repeats: bool,
+        split: Split | None = None,
     ):
         self.target = target
         self.purpose = target.purpose
         self.candidates = candidates
+        self.split = split
         self.is_known = is_known
         self.is_stateful = any(each.is_stateful for each in candidates)
         self.is_decoupled = any(each.is_decoupled for each in candidates)
@@ -39,10 +52,14 @@ class Route:
 
 
 class ServerTable:
-    """All servers, and the routes to them. Event loop only."""
+    """All servers, and the routes to them. Event loop only.
+
+    shares   of the servers in the requests; call `changed` after a new value
+    """
 
     def __init__(self) -> None:
         self.servers: dict[str, Server] = {}
+        self.shares = Shares()
         self._routes: dict[tuple[object, ...], Route] = {}
 
     def changed(self) -> None:
@@ -92,10 +109,13 @@ class ServerTable:
                     and has(each, target.version)
                 )
                 if found:
-                    return Route(target, found, True, repeats)
+                    split = self.shares.split(target.model, found)
+                    return Route(target, found, True, repeats, split)
         without = [each for each in ready or there if not each.has_index]
         if without:
-            return Route(target, tuple(each.any_model for each in without), True, repeats)
+            unknown = tuple(each.any_model for each in without)
+            split = self.shares.split(target.model, unknown)
+            return Route(target, unknown, True, repeats, split)
         # Any server says best what is wrong with the name.
         return Route(target, self._any(), False, repeats)
 

@@ -110,9 +110,11 @@ class Behaving:
         )
         self.server.bind(f"only_{number}", self._who, **vector)
         self._totals = {}
-        ports = self.server.serve(http_port=0, grpc_port=0)
-        self.name = f"127.0.0.1:{ports['http']}"
+        ports = self.server.serve(http_port=0, grpc_port=0, metrics_port=0)
+        self.port = ports["http"]
+        self.name = f"127.0.0.1:{self.port}"
         self.address = f"{self.name}:{ports['grpc']}"
+        self.reporting = f"{self.address}:{ports['metrics']}"  # with the port of its load reports
 
     def _who(self, x):
         return {"y": np.append(x, np.float32(self.number))}
@@ -146,6 +148,7 @@ class Scripted:
         self.index = INDEX
         self.config = {}
         self.ready = 200
+        self.metrics = b""
         self.is_hung = False  # whether it answers nothing more
         self.early = b""  # sent as soon as the head of a request has come
         self._serving = set()
@@ -192,6 +195,8 @@ class Scripted:
                     writer.write(said(b"", status=self.ready))
                 elif "/v2/repository/index" in line:
                     writer.write(said(json.dumps(self.index).encode()))
+                elif line.startswith("GET /metrics "):
+                    writer.write(said(self.metrics, status=200 if self.metrics else 404))
                 elif line.endswith("/config HTTP/1.1"):
                     writer.write(said(json.dumps(self.config).encode()))
                 else:
