@@ -25,7 +25,7 @@ class LlamaGeneration:
     tokens    in its context: those of the prompt, and the generated ones
     """
 
-    def __init__(self, request: Callable[[], bytes], sampling: Sampling, emit: Emit):
+    def __init__(self, request: Callable[[], dict[str, Any]], sampling: Sampling, emit: Emit):
         self.tokens = 0
         self._request = request
         self._emit = emit
@@ -76,8 +76,10 @@ class LlamaGeneration:
         if progress := chunk.get("prompt_progress"):
             self._cached = progress["cache"]
             return
-        choice, details = chunk["choices"][0], chunk["__verbose"]
-        text, finish = choice["text"], choice["finish_reason"] or ""
+        details = chunk.get("__verbose", chunk)  # it has the form of /completion
+        text, finish = details["content"], ""
+        if details["stop"]:
+            finish = "length" if details["stop_type"] == "limit" else "stop"
         prompt, generated = details["tokens_evaluated"], details["tokens_predicted"]
         count, self._generated = generated - self._generated, generated
         self.tokens = prompt + generated
@@ -88,8 +90,8 @@ class LlamaGeneration:
             elif finish:
                 text += self._stops.end()
         logprobs: tuple[Logprob, ...] = ()
-        if found := choice["logprobs"]:
-            logprobs = tuple([self._logprob(each) for each in found["content"]])
+        if found := details.get("completion_probabilities"):
+            logprobs = tuple([self._logprob(each) for each in found])
         stop = "" if self._stops is None else self._stops.found
         event = Event(text, details["tokens"], logprobs, finish, prompt, self._cached, count, stop)
         if finish:

@@ -23,7 +23,7 @@ from typing import Any
 import orjson
 import xllamacpp
 
-from backend_llamacpp.settings import Settings
+from backend_llamacpp.settings import MARKER, Settings
 from core.errors import CoreError, internal, invalid
 
 _starting = threading.Lock()  # llama.cpp has variables of the process, which a start writes
@@ -31,6 +31,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SIZE = 256  # bytes, at least those of a struct sigaction
 _CHUNK = 2**24
 _TIMEOUT_S = 60.0
+_OK = 200
+_DATA = b"data: "
 
 _PROMPTS_ON_CPU = 128  # tokens of prompts in one batch
 _PROMPTS_ON_GPU = 512
@@ -57,14 +59,31 @@ class Library:
             raise internal(
                 f"llama.cpp cannot load '{file}': {error} It writes the reason to the standard error"
             ) from None
+        self._marker = self._own_marker() if settings.projector else ""
 
-    def complete(self, request: bytes, on_chunk: OnChunk) -> None:
+    def complete(self, request: dict[str, Any], on_chunk: OnChunk) -> None:
         """Generate. Returns at the end; takes long.
 
-        request    a JSON object with the fields of llama.cpp's /v1/completions
+        request    the fields of llama.cpp's /v1/completions, or of /completion if its prompt has images,
+                   which have the text MARKER as their places
         on_chunk   takes each chunk of the stream, a JSON text, on this thread; True ends the generation
         """
-        self._server.handle_completions(request, on_chunk)
+        if isinstance(request["prompt"], dict):
+            self._complete_images(request, on_chunk)
+        else:
+            self._server.handle_completions(orjson.dumps(request), on_chunk)
+
+    def _complete_images(self, request: dict[str, Any], on_chunk: OnChunk) -> None:
+        # llama.cpp's own marker is random, so that no text can contain it by intention.
+        prompt = request["prompt"]
+        prompt["prompt_string"] = prompt["prompt_string"].replace(MARKER, self._marker)
+        with self._post("/completion", request, None) as response:
+            if response.status != _OK:
+                on_chunk(response.read())
+                return
+            for line in response:
+                if line.startswith(_DATA) and on_chunk(line[len(_DATA) :]):
+                    return  # the connection ends, and with it the generation
 
     def embed(self, request: bytes) -> Any:
         """Return the answer to a request for /v1/embeddings, which may be an error."""
@@ -76,16 +95,31 @@ class Library:
 
     def call(self, path: str, document: object) -> Any:
         """POST a document to a path of the socket, and return the answer. Raises CoreError for an error."""
-        connection = _Connection(self._socket)
+        with self._post(path, document, _TIMEOUT_S) as response:
+            answer = orjson.loads(response.read())
+        raise_error(answer)
+        return answer
+
+    @contextlib.contextmanager
+    def _post(
+        self, path: str, document: object, timeout_s: float | None
+    ) -> Iterator[http.client.HTTPResponse]:
+        connection = _Connection(self._socket, timeout_s)
         try:
             connection.request(
                 "POST", path, orjson.dumps(document), {"Content-Type": "application/json"}
             )
-            answer = orjson.loads(connection.getresponse().read())
+            yield connection.getresponse()
         finally:
             connection.close()
-        raise_error(answer)
-        return answer
+
+    def _own_marker(self) -> str:
+        connection = _Connection(self._socket, _TIMEOUT_S)
+        try:
+            connection.request("GET", "/props")
+            return str(orjson.loads(connection.getresponse().read())["media_marker"])
+        finally:
+            connection.close()
 
     def close(self) -> None:
         """End all that runs, and release the memory. No other method may run any more."""
@@ -117,8 +151,8 @@ def error_of(error: Any) -> CoreError:
 class _Connection(http.client.HTTPConnection):
     """A connection to a Unix socket."""
 
-    def __init__(self, path: str):
-        super().__init__("llama", timeout=_TIMEOUT_S)
+    def __init__(self, path: str, timeout_s: float | None):
+        super().__init__("llama", timeout=timeout_s)
         self._path = path
 
     def connect(self) -> None:
@@ -146,6 +180,8 @@ def _parameters(file: Path, settings: Settings, address: str) -> Any:
     found.cache_ram_mib = settings.prompt_cache_mb
     if settings.gpu_layers is not None:
         found.n_gpu_layers = settings.gpu_layers
+    if settings.projector is not None:
+        found.mmproj.path = str(settings.projector)
     kind = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{settings.cache_type.upper()}")
     found.cache_type_k = found.cache_type_v = kind
     found.lora_init_without_apply = True

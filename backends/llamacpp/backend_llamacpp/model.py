@@ -34,12 +34,14 @@ class LlamaModel(EngineModel):
         settings = settings_of(self.config, self.path, metadata)
         engine = LlamaEngine(file, settings)
         cache = metadata.cache_numbers() * CACHE_TYPES[settings.cache_type]
-        used = file.stat().st_size + int(cache * settings.context * settings.slots)
+        files = [file, *([settings.projector] if settings.projector else [])]
+        used = sum(each.stat().st_size for each in files)
+        used += int(cache * settings.context * settings.slots)
         self._memory = (core.MemoryUsage("CPU", 0, used),)
         return engine
 
     def memory_usage(self) -> Iterable[core.MemoryUsage]:
-        """Return the bytes of the file and of the cache of keys and values."""
+        """Return the bytes of the files and of the cache of keys and values."""
         return self._memory
 
 

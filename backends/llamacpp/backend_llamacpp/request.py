@@ -1,29 +1,30 @@
-"""Requests for llama.cpp's /v1/completions.
+"""Requests for llama.cpp's /v1/completions and /completion.
 
-Prompt, Sampling ─► [completion_request] ─► JSON
+Prompt, Sampling ─► [completion_request] ─► document
 """
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
-import orjson
 from core_generate import Prompt, Sampling
 
 from backend_llamacpp.grammar import grammar_of
-from backend_llamacpp.settings import Settings
+from backend_llamacpp.settings import MARKER, Settings
 from core.errors import invalid
 
 _RANDOM_SEED = 2**32 - 1  # for llama.cpp, this seed means that there is none
 
 
-def completion_request(prompt: Prompt, sampling: Sampling, settings: Settings) -> bytes:
-    """Return the JSON of a request. It has no stop strings, because llama.cpp may lose text before them.
+def completion_request(prompt: Prompt, sampling: Sampling, settings: Settings) -> dict[str, Any]:
+    """Return a request. It has no stop strings, because llama.cpp may lose text before them.
 
-    Raises CoreError(INVALID) for a structure that cannot be compiled, and for an unknown adapter.
+    Raises CoreError(INVALID) for a structure that cannot be compiled, an unknown adapter, and an image that
+    cannot be decoded or has no place in the text.
     """
     document: dict[str, Any] = {
-        "prompt": list(prompt.tokens) or _text(prompt, settings),
+        "prompt": _prompt(prompt, settings),
         "stream": True,
         # Both are needed for chunks that have the ids of their tokens.
         "verbose": True,
@@ -54,7 +55,26 @@ def completion_request(prompt: Prompt, sampling: Sampling, settings: Settings) -
         document["grammar"] = grammar_of(sampling.structure)
     if settings.adapters:
         document["lora"] = _adapters(prompt.adapter, settings)
-    return orjson.dumps(document)
+    return document
+
+
+def _prompt(prompt: Prompt, settings: Settings) -> Any:
+    if not prompt.images:
+        return list(prompt.tokens) or _text(prompt, settings)
+    text, count = _text(prompt, settings), len(prompt.images)
+    places = text.count(MARKER)
+    if not places and not prompt.tokens:
+        text, places = MARKER * count + text, count
+    if places != count:
+        has = "tokens, not text" if prompt.tokens else f"{places} of them"
+        raise invalid(
+            f"the request has {count} images, so its prompt needs {count} times the text '{MARKER}' where "
+            f"they belong, or none; it has {has}"
+        )
+    from backend_llamacpp.pictures import bitmap  # it imports PIL, which most models do not need
+
+    files = [base64.b64encode(bitmap(each)).decode() for each in prompt.images]
+    return {"prompt_string": text, "multimodal_data": files}
 
 
 def _text(prompt: Prompt, settings: Settings) -> str:

@@ -19,6 +19,7 @@ from core.model_file import check_readable, not_found
 from core.system.platform import cores
 
 FILE = "model.gguf"
+MARKER = "<__media__>"  # stands for an image in the text of a prompt
 PARAMETERS = (
     "adapters",
     "batch",
@@ -26,6 +27,7 @@ PARAMETERS = (
     "chat_template",
     "context",
     "gpu_layers",
+    "mmproj",
     "pooling",
     "prompt_cache_mb",
     "slots",
@@ -85,6 +87,7 @@ class Settings:
     prompt_cache_mb  main memory for prompts that no slot holds any more
     template         chat template
     adapters         name of a LoRA adapter → its file
+    projector        file that turns images into tokens of the model; None: it takes no images
     infill           texts of the tokens before a prefix, before a suffix and before what is filled in; ()
                      if the model has none
     """
@@ -100,6 +103,7 @@ class Settings:
     prompt_cache_mb: int = 256
     template: str = ""
     adapters: Mapping[str, Path] = field(default_factory=dict)
+    projector: Path | None = None
     infill: tuple[str, ...] = ()
 
     @property
@@ -107,8 +111,8 @@ class Settings:
         """What a model with these settings supports, as the names of Engine.supports; empty for "rank"."""
         if self.task != "generate":
             return EMBEDS if self.task == "embed" else frozenset()
-        more = {"suffix"} if self.infill else set()
-        return GENERATES | more | ({"adapter"} if self.adapters else set())
+        has = {"suffix": self.infill, "adapter": self.adapters, "images": self.projector}
+        return GENERATES | {name for name, value in has.items() if value}
 
 
 def model_file(config: ModelConfig, directory: Path) -> Path:
@@ -132,6 +136,7 @@ def describe(config: ModelConfig, directory: Path) -> Description:
         eos=metadata.token("eos"),
         supports=settings.supports,
         adapters=tuple(settings.adapters),
+        marker=MARKER if settings.projector else "",
     )
 
 
@@ -153,6 +158,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
         prompt_cache_mb=values.number("prompt_cache_mb", 256, 0, 2**31 - 1),
         template=values.text("chat_template") or template,
         adapters=_adapters(values, directory),
+        projector=_projector(values, directory),
         infill=infill if all(infill) else (),
     )
 
@@ -161,7 +167,7 @@ class _Values:
     """Values of the parameters of a model."""
 
     def __init__(self, config: ModelConfig):
-        self._model = config.name
+        self.model = config.name
         self._values = {name: entry.string_value for name, entry in config.parameters.items()}
 
     def __contains__(self, name: str) -> bool:
@@ -197,7 +203,7 @@ class _Values:
     def wrong(self, name: str, expected: str) -> CoreError:
         found = self._values.get(name, "")[:80]
         return invalid(
-            f"model '{self._model}': parameter '{name}' is '{found}', it must be {expected}"
+            f"model '{self.model}': parameter '{name}' is '{found}', it must be {expected}"
         )
 
 
@@ -238,3 +244,24 @@ def _adapters(values: _Values, directory: Path) -> dict[str, Path]:
             raise values.wrong("adapters", f"{expected}: '{directory / file}' is not there")
         found[name] = directory / file
     return found
+
+
+def _projector(values: _Values, directory: Path) -> Path | None:
+    """Return the file that encodes images: that of the parameter `mmproj`, else the only mmproj*.gguf.
+
+    Raises CoreError(INVALID) for a file that is not there or encodes no images, and for several files.
+    """
+    if name := values.text("mmproj"):
+        found = [directory / name] if Path(name).name == name else []
+        if not found or not found[0].is_file():
+            raise values.wrong("mmproj", "the name of a file in the folder of the version")
+    else:
+        found = sorted(directory.glob("mmproj*.gguf"))
+        if len(found) > 1:
+            listed = ", ".join(each.name for each in found)
+            raise values.wrong("mmproj", f"the name of one of the files: {listed}")
+    for file in found:
+        check_readable(file, values.model)
+        if not read_metadata(file).values.get("clip.has_vision_encoder"):
+            raise values.wrong("mmproj", f"a file that encodes images: '{file}' does not")
+    return found[0] if found else None

@@ -22,6 +22,8 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     Raises the CoreError of a load for a missing, damaged or cut off file, and for a wrong parameter.
     """
     file = model_file(config, path)
-    settings_of(config, path, read_metadata(file))
+    settings = settings_of(config, path, read_metadata(file))
     check_weights(file)
+    if settings.projector is not None:
+        check_weights(settings.projector)
     return static_check.check_version(config, path, backend)

@@ -10,6 +10,7 @@ from typing import Any
 
 from core.errors import CoreError, invalid
 from core.tensor import Tensor
+from core_generate.chat.media import check_image
 from core_generate.engine import Prompt, Sampling, Speech
 from core_generate.sampling import INPUT, SamplingRequest, read_sampling, sampling_among
 from core_generate.sound import decode
@@ -59,9 +60,9 @@ def read_generate(
         raise _unsupported("the input 'prompt_token_ids'", "tokens", supports)
     images: tuple[bytes, ...] = ()
     if (image := inputs.get("image")) is not None:
-        images = tuple(map(_image, image.array.ravel().tolist()))
-        if images and "images" not in supports:
+        if image.array.size and "images" not in supports:
             raise _unsupported("the input 'image'", "images", supports)
+        images = tuple(check_image(_image(each), "image") for each in image.array.ravel().tolist())
     stream = flag(inputs, "stream")
     returns = frozenset(output for name, output in RETURNS.items() if flag(inputs, name))
     sampling = asked.sampling

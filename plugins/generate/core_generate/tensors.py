@@ -91,6 +91,7 @@ class Description:
     bos, eos   texts of the tokens that begin and end a text; "" for none
     supports   as Engine.supports
     adapters   names of the LoRA adapters
+    marker     text that stands for an image in the prompt; "": the chat template itself writes one
     """
 
     task: str = "generate"
@@ -100,6 +101,7 @@ class Description:
     eos: str = ""
     supports: frozenset[str] = frozenset()
     adapters: tuple[str, ...] = ()
+    marker: str = ""
 
     def as_json(self) -> str:
         """Return the fields as JSON text, the value of the parameter `engine` of a model's configuration."""
@@ -112,6 +114,7 @@ class Description:
                 "eos": self.eos,
                 "supports": sorted(self.supports),
                 "adapters": list(self.adapters),
+                "marker": self.marker,
             },
             ensure_ascii=False,
         )

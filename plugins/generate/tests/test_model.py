@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import random
+import struct
 import threading
 
 import numpy as np
@@ -167,11 +168,13 @@ def test_a_prompt_may_be_tokens(serve):
     assert text_of(serve().stream(inputs, "m")) == "abcd"
 
 
-@pytest.mark.parametrize("encode", [base64.b64encode, base64.encodebytes, bytes])
-def test_an_image_is_base64_or_the_file(serve, encode):
-    file = b"\x89PNG\r\n" + bytes(range(100))
-    inputs = {**asked(), "image": np.array([encode(file)], object)}
-    seen = []
+def png(width, height):
+    """Return the head of a PNG file."""
+    return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", width, height)
+
+
+def seeing(seen):
+    """Return a class of engines that put their images into a list."""
 
     class Sees(Engine):
         quick = True
@@ -182,9 +185,36 @@ def test_an_image_is_base64_or_the_file(serve, encode):
             emit(Event("x", finish="stop", count=1))
             return Ended()
 
-    serve(backend=backend_of(Sees)).stream(inputs, "m")
+    return Sees
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.encodebytes, bytes])
+def test_an_image_is_base64_or_the_file(serve, encode):
+    file = png(2, 3) + bytes(range(100))
+    inputs = {**asked(), "image": np.array([encode(file)], object)}
+    seen = []
+
+    serve(backend=backend_of(seeing(seen))).stream(inputs, "m")
 
     assert seen == [file]
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (b"no picture", "image: expected an image: PNG, JPEG"),
+        (png(30_000, 30_000), "image: the image has 30000 x 30000 pixels"),
+    ],
+)
+def test_a_wrong_image_is_refused_before_the_engine_is_called(serve, file, message):
+    seen = []
+    served = serve(backend=backend_of(seeing(seen)))
+
+    with pytest.raises(CoreError, match=message) as caught:
+        served.stream({**asked(), "image": np.array([file], object)}, "m")
+
+    assert caught.value.kind is Kind.INVALID
+    assert seen == []
 
 
 class Ended:

@@ -79,7 +79,13 @@ def _prompt_text(
         template = TEMPLATES["plain"]
     functions = tools.functions or None
     return render(
-        template, conversation, functions, bos=info.bos, eos=info.eos, arguments=arguments
+        template,
+        conversation,
+        functions,
+        bos=info.bos,
+        eos=info.eos,
+        arguments=arguments,
+        media_marker=info.marker,
     )
 
 

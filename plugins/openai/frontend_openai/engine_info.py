@@ -26,6 +26,7 @@ class EngineInfo:
     bos, eos    texts of the tokens that begin and end a text
     supports    names of what it can do; None if unknown
     adapters    names of its LoRA adapters; None if unknown
+    marker      text that stands for an image in a prompt; "": the chat template itself writes one
     """
 
     is_engine: bool = False
@@ -36,6 +37,7 @@ class EngineInfo:
     eos: str = ""
     supports: frozenset[str] | None = None
     adapters: tuple[str, ...] | None = None
+    marker: str = ""
 
 
 def info_of(config: ModelConfig) -> EngineInfo:
@@ -77,4 +79,5 @@ def _of_engine(found: dict[str, object], template: str) -> EngineInfo:
         eos=str(found.get("eos") or ""),
         supports=frozenset(texts("supports")),
         adapters=tuple(texts("adapters")),
+        marker=str(found.get("marker") or ""),
     )
