@@ -92,7 +92,7 @@ class Exchange(Protocol):
         """
 
     async def ask(self, operation: str, arguments: tuple[Any, ...]) -> ProcessResults:
-        """Call an operation with these arguments in every process, this one too; return the results."""
+        """Call an operation that changes nothing, in every process. Return the results, also errors."""
 
     async def change(
         self, operation: str, arguments: tuple[Any, ...], subject: str, forgets: bool

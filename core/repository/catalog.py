@@ -111,7 +111,7 @@ class Catalog:
         return names
 
     def _names(self) -> set[str]:
-        """Return the names of all models, also of joined models whose folders have vanished."""
+        """Return the names of all models, also of joined models without a folder. Raises OSError."""
         found = {each.place.name for each in self._repositories if isinstance(each, JoinedFolder)}
         return found.union(*(each.names() for each in self._repositories))
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from core import plugins
 from core.hookspecs import hookimpl
 from core.options import Options
-from core.repository.agents.known import agents_in_use
+from core.repository.agents.known import agents_used
 from core.telemetry import log
 from frontends.terminal.options import NEVER, TerminalOptions
 
@@ -53,7 +53,7 @@ def _show_of(server: InferenceServer, *, with_options: bool) -> None:
             ("server_version", identity["version"]),
             ("server_extensions", " ".join(identity["extensions"])),
         ],
-        agents_in_use(),
+        agents_used(),
         [
             (name, _file_of(plugin, found), {**defaults, **found.config})
             for name, (plugin, found) in sorted(plugins.imported().items())

@@ -263,7 +263,10 @@ class SequenceScheduler(Scheduler):
         self._idle_check_ns = next_ns
 
     def _schedule_idle_check(self, sequence: Sequence) -> None:
-        """If a sequence has no request, have it checked when it will have been idle for too long."""
+        """If no request of a sequence waits, check it when it would have been idle for too long.
+
+        Call `pump` afterwards: it does the check.
+        """
         if not sequence.waiting:
             self._idle_check_ns = min(self._idle_check_ns, sequence.touched_ns + self._idle_ns)
 

@@ -41,7 +41,7 @@ class RepositoryAgent:
         """Handle that the versions of the model serve. Exceptions here and in later actions are logged."""
 
     def load_fail(self, model: AgentModel) -> None:
-        """Handle that the load of this agent, of another agent or of the model has failed."""
+        """Handle that a load has failed after this agent's `load` was called, here or at a later step."""
 
     def unload(self, model: AgentModel) -> None:
         """Handle that no version takes new requests any more; accepted requests still run."""

@@ -31,7 +31,7 @@ def find_agent(name: str, directory: str = "") -> RepositoryAgent:
         return _found[name, directory][0]
 
 
-def agents_in_use() -> list[tuple[str, str]]:
+def agents_used() -> list[tuple[str, str]]:
     """Return name and origin of each agent that a model has used, for the startup table."""
     with _lock:
         return sorted((name, origin) for (name, _), (_, origin) in _found.items())

@@ -36,7 +36,7 @@ class MetricSettings:
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> MetricSettings:
-        """Return the settings in `config`, name → text; an invalid one has no effect but a complaint."""
+        """Return the settings in `config`, name → text; invalid ones become texts in `complaints`."""
         complaints = [
             f"--metrics-config={key} has no effect: there is no such setting"
             for key in sorted(set(config) - set(_KEYS))

@@ -26,7 +26,7 @@ from frontends.commands.check.migration import notes_of
 from frontends.commands.check.parsing import certain, parsed
 from frontends.commands.check.places.paths import place_in
 from frontends.commands.check.places.tree import Tree, tree_of
-from frontends.commands.check.rules import broken_rules, check_rates, without_files
+from frontends.commands.check.rules import broken_rules, check_rates, without_labels_and_states
 from frontends.commands.check.settings import Place, Settings, one_line
 from frontends.commands.check.tree_of_files import files_of, read_text
 from frontends.commands.check.versions import check_of, completed
@@ -291,7 +291,7 @@ def _settle(
     signature = None
     if whole and not broken:
         try:
-            signature = signature_of(without_files(config), model.report.folder)
+            signature = signature_of(without_labels_and_states(config), model.report.folder)
         except CoreError as error:
             place.report.add(place.error(error, "configuration"))
     for each in model.versions if version is None else [version]:

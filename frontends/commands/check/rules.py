@@ -58,8 +58,11 @@ def check_rates(config: ModelConfig, place: Place, settings: Settings) -> None:
                 place.report.add(place.finding("error", "resource", text, where))
 
 
-def without_files(config: ModelConfig) -> ModelConfig:
-    """Return a copy that names no files: a signature reads them, and a check has done that with bounds."""
+def without_labels_and_states(config: ModelConfig) -> ModelConfig:
+    """Return a copy for `signature_of`, without label files and implicit states.
+
+    A signature would read their files without bounds; a check has read them with bounds.
+    """
     copy = deepcopy(config)
     for output in copy.output:
         output.ClearField("label_filename")

@@ -98,7 +98,7 @@ class CallerNames:
         return self._last
 
     def name(self, number: int) -> str:
-        """Return the name of a number; `FORGOTTEN` for a caller that was not seen for long."""
+        """Return the name of a number; `FORGOTTEN` if too many other callers were seen since."""
         return self._names.get(number, FORGOTTEN)
 
     async def close(self) -> None:

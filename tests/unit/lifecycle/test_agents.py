@@ -396,7 +396,7 @@ async def test_an_agent_may_be_a_folder(place, folder, started, config, refusal)
     message = (await refusal(manager.load("m", {}))).message
 
     assert "repository agent 'mine' refuses model 'm': m is not for us" in message
-    assert known.agents_in_use() == [("mine", str(place / "mine" / "agent.py"))]
+    assert known.agents_used() == [("mine", str(place / "mine" / "agent.py"))]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def repository():
 def agent():
     found = known.find_agent("checksum")
     origin = "built in" if type(found) is ChecksumAgent else "plugin"
-    assert known.agents_in_use() == [("checksum", origin)]
+    assert known.agents_used() == [("checksum", origin)]
     return found
 
 
