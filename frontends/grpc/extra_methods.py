@@ -78,9 +78,10 @@ def unary(request_class: type[M], service: Callable[[M], Awaitable[Message]]) ->
 
 
 def _ending(function: StreamFunction, intake: RequestsInFlight) -> StreamFunction:
-    """Return a function whose stream also ends when the server stops, with the error of an idle stream.
+    """Return a function whose stream also ends when `intake` ends all streams, after the server's drain.
 
-    The stream of `function` may then wait for its next response; it is closed.
+    It raises the error for an idle stream (see RequestsInFlight.on_end), also if it is busy. The stream of
+    `function` is closed, even while it waits for its next response.
     """
 
     async def responses(

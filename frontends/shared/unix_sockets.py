@@ -48,7 +48,7 @@ class SocketFile:
             if (found.st_dev, found.st_ino) == self._file:
                 os.unlink(self._path)
         except OSError:
-            pass  # it is removed already
+            pass  # it is removed already, or no longer ours to remove
 
 
 class UnixListener:

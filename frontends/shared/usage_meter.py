@@ -58,7 +58,11 @@ class UsageReport:
         }
 
     def request_outputs(self, request: InferenceRequest) -> frozenset[str]:
-        """Change a request so that its responses have the outputs; return those that it did not ask for."""
+        """Change a request so that its responses have the counts of tokens; return the outputs to remove.
+
+        Inputs `return_<output>` become true, in a new dict. A request that names outputs names these too.
+        Does nothing once `by_cost` is true.
+        """
         if self.by_cost:
             return frozenset()
         added = set()

@@ -168,9 +168,11 @@ def _data(
 ) -> Buffer:
     """Return the bytes of one input: its typed contents, or if it has none, the next of `sources`.
 
+    dtype     None for an unknown datatype, which allows no typed contents
     sources   the raw contents of the message that no input has taken yet
-    any_raw   whether the message has raw contents at all
-    Raises CoreError(INVALID) for an input with both kinds of contents, or with none.
+    any_raw   whether the message has raw contents at all: then no input may have typed ones
+    Raises CoreError(INVALID) for both kinds in one message, for typed contents of another datatype, and for
+    an input without contents when none are left.
     """
     has_contents = entry.HasField("contents")
     if has_contents and any_raw:

@@ -26,7 +26,10 @@ REQUESTS = "requests"  # the keyword argument for the requests of a batch
 
 
 def kind_of(function: Function) -> FunctionKind:
-    """Return the kind of a function or callable object: whether it is async, and whether it yields."""
+    """Return the word for a function or callable object, which is also the name of its backend.
+
+    The words differ by whether it is async, and whether it yields.
+    """
     call = getattr(function, "__call__", None)  # noqa: B004  the method of an object
     for each in (function, call):
         if inspect.isasyncgenfunction(each):

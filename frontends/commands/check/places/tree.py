@@ -143,7 +143,10 @@ class _TextReader:
         return False
 
     def message(self, fields: list[FieldValue], closing: str, depth: int) -> bool:
-        """Read fields up to `closing`, which is not taken; up to the end of the text for ""."""
+        """Append fields up to the sign `closing`, which is not taken, or to the end of the text for "".
+
+        Return False for wrong syntax, and for messages deeper than _DEEPEST; the fields before it stay.
+        """
         if depth > _DEEPEST:
             return False
         while self._next is not None:
