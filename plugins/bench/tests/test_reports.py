@@ -108,7 +108,7 @@ def test_csv_has_the_columns_of_perf_analyzer(compared):
 
     assert plain.splitlines()[0] == f"Concurrency,{PERF_ANALYZER}"
     assert [row["Concurrency"] for row in rows] == ["2", "8"]
-    assert float(rows[0]["Inferences/Second"]) == pytest.approx(100, rel=0.15)
+    assert 70 < float(rows[0]["Inferences/Second"]) < 105  # 100, unless the machine is busy
     assert float(rows[0]["p50 latency"]) == pytest.approx(20_000, rel=0.1)
 
 

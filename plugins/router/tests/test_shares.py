@@ -178,7 +178,12 @@ def test_operators_change_shares_while_requests_come(router, three):
     assert ask(router.admin, "/shares").json == new
 
     ask(router.admin, "/shares", {}, method="PUT")
-    assert {who(router) for _ in range(60)} == {0, 1, 2}
+    seen = set()
+    for _ in range(2000):  # the servers that report a shorter wait come first
+        seen.add(who(router))
+        if len(seen) == 3:
+            break
+    assert seen == {0, 1, 2}
 
 
 def test_shares_that_cannot_be_are_refused_and_change_nothing(router, three):
