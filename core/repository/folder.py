@@ -69,7 +69,7 @@ def stamp_of(folder: Path) -> str:
 def _list(
     folder: Path | str, prefix: str = "", above: tuple[tuple[int, int], ...] = ()
 ) -> dict[str, str]:
-    """Return the listing of `folder`, each path after `prefix`; empty if it is gone or one of `above`."""
+    """Return the Listing below `folder`, with folders; {} if it is gone, or among those `above` it."""
     found: dict[str, str] = {}
     try:
         status = os.stat(folder)

@@ -3,7 +3,7 @@
 head of a call ─► [enter]: authenticate, authorize, count ─► ActiveCall ─► service ─► [end]: log
 
 A frontend creates a CallDescription, calls `enter` with it, and ends the ActiveCall when the call is over. It
-does neither if there is neither an access policy nor an access log.
+does neither if nothing needs it: no access policy, no access log, and no plugin that names callers.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class WaitEstimate:
         return int(ahead * each_ns / max(1, instances))
 
     def _executed(self) -> tuple[int, int]:
-        """Return the nanoseconds that instances were busy, and the number of requests they executed."""
+        """Return, since the load, the nanoseconds of all executions and the number of their requests."""
         found = self._statistics
         requests = found.success.count - found.cache_hit.count + found.failures["BACKEND"]
         busy_ns = sum(

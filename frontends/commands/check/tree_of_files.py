@@ -131,7 +131,7 @@ def _stamp(entry: os.DirEntry[str]) -> str:
 
 
 def regular_size(path: Path) -> int | None:
-    """Return the size of a regular file in bytes; None for anything else, such as a pipe or a device."""
+    """Return the size of a regular file in bytes, links followed; None if it is anything else or missing."""
     try:
         status = path.stat()
     except (OSError, ValueError):

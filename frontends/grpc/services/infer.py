@@ -102,7 +102,10 @@ class InferService:
 
 
 class MeteredInferService(InferService):
-    """InferService of a server with an access log or limits: it counts tokens where a call has a meter."""
+    """InferService for servers whose calls are checked, limited, logged or named (Interceptors.needed).
+
+    The meter of a call names the caller of the request, refuses one without tokens, and counts its tokens.
+    """
 
     def _ask(self, data: bytes, call: GrpcCall, done: Done) -> UnaryResponse:
         meter = None if call.active is None else call.active.meter()

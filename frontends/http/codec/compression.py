@@ -130,7 +130,8 @@ class Unpacking:
 def accepted(header: str | None) -> str:
     """Return the encoding of a response: of gzip, deflate and identity, the one with the highest weight.
 
-    header   Accept-Encoding, None if absent; the first of equal weights wins
+    header   Accept-Encoding; the first of equal weights wins, `*` does not count. "identity" if it is None or
+             gives none of the three a weight above 0
     """
     best, best_weight = IDENTITY, 0.0
     for part in (header or "").split(","):

@@ -120,7 +120,10 @@ class MemoryControl(Area, name="memory"):
         self.regions.unregister(name, LENT)
 
     def _owner_ended(self, name: str) -> None:
-        """Forget a lent region, because the process that held the connection of its client has ended."""
+        """Forget a lent region here at once, and by a task in every process: its own process has ended.
+
+        Its own process held the connection of the client. Event loop only.
+        """
         self.regions.unregister(name, LENT)
         task = asyncio.get_running_loop().create_task(self._forget(name))
         self._tasks.add(task)
