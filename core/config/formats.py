@@ -13,8 +13,6 @@ from core.errors import invalid
 
 TENSORRT_PLAN = "tensorrt_plan"  # a platform; some fields of a configuration are valid only with it
 
-_NEEDS_FILES = "tensorflow"  # in Triton this backend has no default format
-
 
 @dataclass(frozen=True)
 class Format:
@@ -28,6 +26,7 @@ class Format:
     may_be_folder   the model may be a folder of that name
     order           position in the search of a version directory; math.inf: after all formats of Triton
     trust           whether the file can hold code that runs when it is read
+    must_exist      a backend's name alone does not mean this format: the file must be there, or be named
     """
 
     file: str
@@ -38,6 +37,7 @@ class Format:
     may_be_folder: bool = False
     order: float = math.inf
     trust: bool = False
+    must_exist: bool = False
 
     def is_in(self, entries: Collection[str]) -> bool:
         return (self.may_be_file and self.file in entries) or (
@@ -75,7 +75,7 @@ class Formats:
         """Return the format of a model whose configuration names its backend; None if that declares none."""
         known = [each for each in self if each.backend == backend]
         present = [each for each in known if each.is_in(entries)]
-        if backend == _NEEDS_FILES:
+        if any(each.must_exist for each in known):
             named = [each for each in known if each.is_named_by(platform, file)]
             return _first(named if platform or file else present)
         # A .pt2 file may hold TorchScript: only the platform distinguishes the two.

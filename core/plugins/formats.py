@@ -8,6 +8,7 @@ backend, then further words in brackets: `mine:mine_plan [file, folder]`.
     file, folder   form of the model; default: file
     a number       position in Triton's search of a version directory; formats without one come last
     trust          to read the file can mean to run code in it, as with pickles
+    must_exist     the backend has no default format: a file decides, or its name
     other words    synonyms of the platform word
 Nothing is imported.
 """
@@ -25,8 +26,7 @@ from core.plugins.missing import advice
 
 logger = logging.getLogger("core")
 
-_TRUST = "trust"
-_KINDS = ("file", "folder", _TRUST)
+_KINDS = ("file", "folder", "trust", "must_exist")
 _VALUE = re.compile(r"([\w-]+)\s*(?::\s*([\w.-]+))?\s*(?:\[([\w\s,.-]*)\])?")
 
 
@@ -74,5 +74,6 @@ def _format(file: str, value: str) -> Format | None:
         may_be_file="file" in said or "folder" not in said,
         may_be_folder="folder" in said,
         order=places[0] if places else math.inf,
-        trust=_TRUST in said,
+        trust="trust" in said,
+        must_exist="must_exist" in said,
     )

@@ -24,7 +24,6 @@ _UNSUPPORTED = {
     "dali": "do the same work in a Python model",
     "hugectr": _ONNX,
     "paddle": _ONNX,
-    "tensorflow": _ONNX,
     "tensorrtllm": "",
     "tensorrt_llm": "",
 }

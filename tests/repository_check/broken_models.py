@@ -147,7 +147,7 @@ BROKEN = {
     "no_wanted_version": Broken(onnx_model(ONNX + X + Y + "version_policy { specific { versions: 7 } }\n"), "version", "selects none", (5, 1)),
     "unknown_backend": Broken(onnx_model(ONNX.replace("time", "tim") + X + Y), "backend", "no backend named 'onnxruntim'", (1, 1)),
     "unknown_platform": Broken({"config.pbtxt": 'platform: "caffe2_netdef"\n' + X + Y, "1/": ""}, "configuration", "unexpected platform type", (1, 1)),
-    "file_of_no_backend": Broken({"1/model.savedmodel/saved_model.pb": b"x"}, "backend", "no backend named 'tensorflow'"),
+    "damaged_saved_model": Broken({"1/model.savedmodel/saved_model.pb": b"x"}, "file", "damaged, or no SavedModel"),
     # the rules of the configuration
     "negative_batch": Broken(onnx_model('backend: "onnxruntime"\nmax_batch_size: -1\n' + X + Y), "configuration", "must be non-negative", (2, 1)),
     "zero_dim": Broken(identity("").copy() | {"config.pbtxt": IDENTITY + IN.replace("dims: 4", "dims: 0") + OUT}, "configuration", "must be integer >= 1", (3, 45)),

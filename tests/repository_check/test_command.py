@@ -240,10 +240,6 @@ def test_notes_say_what_serves_models_of_other_servers(tmp_path, findings):
         tmp_path,
         {
             "resnet.mar": b"PK",
-            "tf/config.pbtxt": 'platform: "tensorflow_savedmodel"\n',
-            "tf/1/model.savedmodel/saved_model.pb": b"x",
-            "graph/config.pbtxt": 'platform: "tensorflow_graphdef"\n',
-            "graph/1/model.graphdef": b"x",
             "flow/1/MLmodel": "flavors: {}\n",
             "serve/1/handler.mar": b"PK",
             "sk/model-settings.json": "{}",
@@ -254,8 +250,6 @@ def test_notes_say_what_serves_models_of_other_servers(tmp_path, findings):
 
     for part in (
         "core import",
-        "tf2onnx.convert --saved-model",
-        "--graphdef",
         "MLflow",
         "MLServer",
     ):

@@ -33,7 +33,8 @@ def _check_platform(config: ModelConfig, formats: Formats) -> None:
         text = f"must specify 'platform' or 'backend' for '{config.name}'"
         raise invalid(f"{text}: the files of the model do not tell it")
     if not backend and platform != ENSEMBLE:
-        known = ", ".join([*(each.platform for each in formats if each.platform), ENSEMBLE])
+        platforms = dict.fromkeys(each.platform for each in formats if each.platform)
+        known = ", ".join([*platforms, ENSEMBLE])
         raise refused(
             config,
             f"unexpected platform type '{platform}'",

@@ -9,29 +9,16 @@ from core.config import ModelConfig
 from frontends.commands.check.finding import Finding
 from frontends.commands.check.settings import Place
 
-_SAVED_MODEL = (
-    "TensorFlow SavedModel: no backend of core runs TensorFlow. Convert it with `python -m tf2onnx.convert "
-    '--saved-model model.savedmodel --output model.onnx`, or let OpenVINO read it: backend: "openvino" '
-    'with default_model_filename: "model.savedmodel"'
-)
-_GRAPH_DEF = (
-    "TensorFlow GraphDef: no backend of core runs TensorFlow. Convert it with `python -m tf2onnx.convert "
-    "--graphdef model.graphdef --inputs … --outputs … --output model.onnx`"
-)
 _CAFFE2 = (
     "Caffe2, which Triton dropped in 21.08, too: export the model to ONNX where it was trained"
 )
 _MAR = "an archive of TorchServe: `core import FILE.mar REPOSITORY` makes a model of it"
 
 _PLATFORMS = {
-    "tensorflow_savedmodel": _SAVED_MODEL,
-    "tensorflow_graphdef": _GRAPH_DEF,
     "caffe2_netdef": _CAFFE2,
     "custom": "a custom backend of an old Triton: write one for core, see docs/write/write-a-backend.md",
 }
 _FILES = {
-    "model.savedmodel/": _SAVED_MODEL,
-    "model.graphdef": _GRAPH_DEF,
     "model.netdef": _CAFFE2,
     "init_model.netdef": _CAFFE2,
 }
@@ -43,15 +30,9 @@ def notes_of(
     """Yield a note for each sign of another server in a model's folder or configuration."""
     seen = set()
     platform = config.platform if config is not None else ""
-    backend = config.backend if config is not None else ""
     if text := _PLATFORMS.get(platform):
         seen.add(text)
         yield place.finding("note", "migration", text, "platform")
-    elif backend == "tensorflow":
-        saved = any(path.endswith(".savedmodel/") for path in listing)
-        text = _SAVED_MODEL if saved else _GRAPH_DEF
-        seen.add(text)
-        yield place.finding("note", "migration", text, "backend")
     for path in listing:
         last = path.rstrip("/").rpartition("/")[2] + ("/" if path.endswith("/") else "")
         text = _FILES.get(last, "")

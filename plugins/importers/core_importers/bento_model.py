@@ -19,8 +19,8 @@ _REASONS = {
     "pytorch_lightning": "it has neither inputs nor outputs; export it by torch.export",
     "transformers": "it is a pipeline in Python; import the service that calls it",
     "diffusers": "it is a pipeline in Python; import the service that calls it",
-    "tensorflow": "no backend of this server reads SavedModel; convert it by tf2onnx",
-    "keras": "no backend of this server reads Keras files; convert it by tf2onnx",
+    "tensorflow": "its folder is a SavedModel; copy it to NAME/1/model.savedmodel of a repository",
+    "keras": "no backend of this server reads Keras files; export it by model.export, as a SavedModel",
 }
 
 

@@ -26,6 +26,7 @@ PYTHON = ("python", "", "model.py")
     [
         ("model.savedmodel/", ("tensorflow", "tensorflow_savedmodel", "model.savedmodel")),
         ("model.graphdef", ("tensorflow", "tensorflow_graphdef", "model.graphdef")),
+        ("saved_model.pb", ("tensorflow", "tensorflow_savedmodel", "saved_model.pb")),
         ("model.plan", PLAN),
         ("model.onnx", ONNX),
         ("model.onnx/", ONNX),

@@ -81,10 +81,8 @@ def test_an_unknown_backend_lists_the_installed_ones_and_advice(install):
         ("plug_n", "; did you mean 'plug_near'?"),
         ("Python", "; did you mean 'python'? It is in the distribution backend-python"),
         ("pyton", "; did you mean 'python'? It is in the distribution backend-python"),
-        (
-            "tensorflow",
-            "; this project does not support it; convert the model to ONNX",
-        ),
+        ("tensorflow", "; it is in the distribution backend-tensorflow"),
+        ("paddle", "; this project does not support it; convert the model to ONNX"),
         ("tensorrt_llm", "; this project does not support it"),
         ("whatever", ""),
     ],
