@@ -16,7 +16,7 @@ sources = $(addsuffix /pyproject.toml,$1) $(call compiled,$1)
 CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
   $(wildcard $(patsubst %.pxd,%.py,$(shell find core frontends -path '*/native' -prune -o -name '*.pxd' -print)))
 
-PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
+PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
 .PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic wheels sdists models new-backend new-plugin docs docs-site proto clean
 
@@ -44,8 +44,8 @@ test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, i
 test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an environment of its own of 1 GB
 	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
 
-test-formats: .venv-formats/.test  ## the tests of backends whose framework is large, in an environment of its own: JAX
-	.venv-formats/bin/python -m pytest --timeout=600 backends/jax $(ARGS)
+test-formats: .venv-formats/.test  ## the tests of backends whose framework is large, in an environment of its own: JAX, TensorFlow
+	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/jax backends/tensorflow examples/tensorflow plugins/tfserving/tests/test_client.py $(ARGS)
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
 	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
@@ -203,10 +203,11 @@ VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai pl
 	.venv-vllm/bin/python -m pip uninstall --yes --quiet torchaudio torchcodec torchvision triton
 	@touch $@
 
-FORMATS_TESTED := backends/jax plugins/testing
+FORMATS_TESTED := backends/jax backends/tensorflow plugins/testing plugins/tfserving
 .venv-formats/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(FORMATS_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-formats . $(FORMATS_TESTED)
-	.venv-formats/bin/python -m pip install --disable-pip-version-check flatbuffers jax pytest pytest-asyncio pytest-timeout
+	.venv-formats/bin/python -m pip install --disable-pip-version-check flatbuffers jax tensorflow-cpu pytest pytest-asyncio pytest-timeout
+	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps tensorflow-serving-api
 	@touch $@
 
 # Ray, and what its tests serve.

@@ -7,7 +7,7 @@ from saved_models import MAKERS
 
 
 def expected(folder, request):
-    """Return the outputs by name, from the function of TensorFlow 2; components as x, x_1, …."""
+    """Return the outputs by name, from the function of TensorFlow 2. Components have names of their own."""
     function = tf.saved_model.load(str(folder), tags=list(request.tags)).signatures[request.key]
     structure = function.structured_input_signature[1]
     inputs = {}
@@ -19,6 +19,10 @@ def expected(folder, request):
         raise AssertionError(f"the function has other inputs: {sorted(missing)}")
     outputs = {}
     for name, value in function(**inputs).items():
+        if isinstance(value, tf.SparseTensor):
+            for part in ("indices", "values", "dense_shape"):
+                outputs[f"{name}_{part}"] = getattr(value, part).numpy()
+            continue
         parts = tf.nest.flatten(value, expand_composites=True)
         for i, each in enumerate(parts):
             outputs[f"{name}_{i}" if i else name] = each.numpy()

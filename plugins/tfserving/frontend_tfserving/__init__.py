@@ -29,10 +29,13 @@ def core_server_starting(server: InferenceServer) -> None:
     if not TfServingOptions.of(server.options).allow_tfserving:
         return
     # Imported here: a command line needs no server library.
+    from core.governing import KNOWN
     from frontend_tfserving.rest.routes import BELOW, OF_ONE_MODEL
     from frontend_tfserving.rpc.service import methods
+    from frontend_tfserving.signatures import PARAMETERS
     from frontends.grpc.extra_methods import GrpcMethods
     from frontends.http.extra_routes import HttpRoutes
 
+    KNOWN.extend(each for each in PARAMETERS if each not in KNOWN)  # core does not warn of them
     HttpRoutes.of(server).add(OF_ONE_MODEL, BELOW, lambda answer: answer)
     GrpcMethods.of(server).add(methods(server))

@@ -10,66 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.errors import invalid, not_found, unsupported
+from core.errors import invalid, unsupported
 from core.request import NEWEST, InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
+from frontend_tfserving.signatures import as_rows, as_vectors
 
 if TYPE_CHECKING:
-    from core.config import ModelConfig, Signature
-    from core.server import InferenceServer
-
-SIGNATURE = "serving_default"
-"""The only signature that a model has here: its inputs and outputs."""
-
-LABEL = "version_label."
-"""Start of the parameters of a model that give labels to versions: version_label.stable → 3."""
+    from core.config import Signature
 
 MOST_PARTS = 4096
 """Largest number of requests to a model that one call becomes."""
 
 Submit = Callable[[InferenceRequest], Reply]
 Outputs = Mapping[str, Tensor]
-
-
-def version_of(server: InferenceServer, model: str, version: int, label: str) -> int:
-    """Return the number of a version: that of the label, if there is one, else `version`.
-
-    Raises CoreError(NOT_FOUND) for a label that the model does not have.
-    """
-    if not label:
-        return version
-    config = server.models.config(model)
-    found = config.parameters.get(LABEL + label)
-    number = "" if found is None else found.string_value
-    if not number.isdecimal():
-        raise not_found(f"model '{model}' has no version with the label '{label}'{_labels(config)}")
-    return int(number)
-
-
-def _labels(config: ModelConfig) -> str:
-    known = sorted(name.removeprefix(LABEL) for name in config.parameters if name.startswith(LABEL))
-    if known:
-        return f"; it has {', '.join(known)}"
-    return f"; give one with the parameter '{LABEL}<label>' in config.pbtxt"
-
-
-def checked_signature(server: InferenceServer, model: str, version: int, name: str) -> Signature:
-    """Return the signature of a model version.
-
-    name   of the signature in the request; "" for the default
-    Raises CoreError(INVALID) for another signature than SIGNATURE, and CoreError(UNSUPPORTED) for a decoupled
-    model.
-    """
-    found = server.models.signature(model, version)
-    if name not in ("", SIGNATURE):
-        raise invalid(f"model '{model}' has no signature '{name}'; it has {SIGNATURE}")
-    if found.decoupled:
-        raise unsupported(
-            f"model '{model}' is decoupled: it may answer several times, which this API does not know; use "
-            "generate_stream, or a stream of gRPC"
-        )
-    return found
 
 
 def send(
@@ -89,6 +43,7 @@ def send(
             raise invalid(
                 f"model '{signature.name}' has no output '{name}'; it has {', '.join(signature.outputs)}"
             )
+    inputs = as_rows(signature, inputs)
     wanted = tuple(RequestedOutput(name) for name in outputs)
     replies: list[Reply] = []
     try:
@@ -103,7 +58,7 @@ def send(
     return replies
 
 
-async def received(replies: Sequence[Reply]) -> tuple[Outputs, int]:
+async def received(signature: Signature, replies: Sequence[Reply]) -> tuple[Outputs, int]:
     """Return (outputs of all parts by name, version of the model that has answered).
 
     Raises the CoreError of the first part that fails; the others are cancelled.
@@ -113,7 +68,7 @@ async def received(replies: Sequence[Reply]) -> tuple[Outputs, int]:
     except BaseException:
         _cancel(replies)
         raise
-    return _joined(answers), answers[0].model_version
+    return as_vectors(signature, _joined(answers)), answers[0].model_version
 
 
 def _cancel(replies: Sequence[Reply]) -> None:

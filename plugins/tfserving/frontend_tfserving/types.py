@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core import dtypes
 from core.dtypes import DataType
+from frontend_tfserving.signatures import is_vector
 
 if TYPE_CHECKING:
     from core.config import InputSpec, OutputSpec, Signature
@@ -43,4 +44,6 @@ BY_NUMBER = {found.number: (dtype, found) for dtype, found in NUMBERS.items()}
 
 def shape_of(signature: Signature, spec: InputSpec | OutputSpec) -> tuple[int, ...]:
     """Return the dimensions of a tensor in requests and responses; -1 for those of any size."""
+    if is_vector(signature, spec):
+        return (-1,)
     return (-1, *spec.dims) if signature.max_batch_size else tuple(spec.dims)

@@ -45,18 +45,40 @@ def odd(x):
         return {"y": np.log(x)}
 
 
+def parser(inputs):
+    """The serialized example as its class."""
+    return {"classes": inputs}
+
+
 def words(text_input):
     for each in text_input.ravel()[0].split():
         yield {"text_output": np.array([each], object)}
 
 
+VECTOR = """backend: "identity" max_batch_size: 4
+input { name: "INPUT0" data_type: TYPE_FP32 dims: [ 1 ] reshape { } }
+output { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 1 ] reshape { } }"""
+
+
+def parameters(**values):
+    return {"parameters": {name: {"string_value": value} for name, value in values.items()}}
+
+
 @pytest.fixture(scope="session")
-def server():
+def server(tmp_path_factory):
+    models = tmp_path_factory.mktemp("models")
+    (models / "vector" / "1").mkdir(parents=True)
+    (models / "vector" / "config.pbtxt").write_text(VECTOR)
     rows = {"batching": True, "max_batch_size": 4}
     vector = {"inputs": {"x": ("FP32", [-1])}}
-    with core.Server() as found:
-        labels = {"parameters": {"version_label.stable": {"string_value": "1"}}}
-        found.bind("double", double, **vector, outputs={"y": ("FP32", [-1])}, config=labels, **rows)
+    with core.Server(model_repository=str(models)) as found:
+        more = parameters(
+            **{"version_label.stable": "1", "signature.pairs": "mixed", "explainer": "total"}
+        )
+        found.bind("double", double, **vector, outputs={"y": ("FP32", [-1])}, config=more, **rows)
+        text = {"inputs": {"inputs": ("BYTES", [1])}, "outputs": {"classes": ("BYTES", [1])}}
+        named = parameters(TF_SIGNATURE_DEF="classification")
+        found.bind("parser", parser, **text, config=named, **rows)
         found.bind("odd", odd, **vector, outputs={"y": ("FP32", [-1])}, **rows)
         found.bind("whole", double, inputs={"x": ("INT8", [2])}, outputs={"y": ("INT8", [2])})
         found.bind(

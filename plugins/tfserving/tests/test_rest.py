@@ -114,13 +114,54 @@ def test_a_version_has_a_number_or_a_label(rest, path):
     assert found == (200, {"predictions": [[2.0]]})
 
 
+def test_rows_of_one_value_are_a_vector(predict, rest):
+    assert predict("vector", instances=[1, 2, 3, 4, 5]) == (200, {"predictions": [1, 2, 3, 4, 5]})
+    assert predict("vector", inputs=[7]) == (200, {"outputs": [7]})
+    assert predict("vector", instances=[[8]]) == (200, {"predictions": [8]})
+
+    _, answer = rest.get("/v1/models/vector/metadata")
+    (found,) = answer["metadata"]["signature_def"]["signature_def"].values()
+    assert found["inputs"]["INPUT0"]["tensor_shape"]["dim"] == [{"size": "-1", "name": ""}]
+
+
+def test_another_model_answers_for_a_signature(predict, rest):
+    row = {"text": ["a"], "number": [3]}
+    status, answer = predict("double", signature_name="pairs", instances=[row])
+
+    assert (status, answer) == (200, {"predictions": [{"upper": ["A"], "squared": [9]}]})
+    _, answer = rest.get("/v1/models/double/metadata")
+    found = answer["metadata"]["signature_def"]["signature_def"]
+    assert {name: sorted(each["inputs"]) for name, each in found.items()} == {
+        "serving_default": ["x"],
+        "pairs": ["number", "text"],
+    }
+
+
+def test_the_signature_of_a_saved_model_has_its_name(predict):
+    for name in ("classification", "serving_default"):
+        assert predict("parser", signature_name=name, instances=[["a"]])[0] == 200
+
+
+def test_the_explainer_of_a_model_answers_explain(rest):
+    rows = {"instances": [[1, 2], [3, 4]]}
+    assert rest.post("/v1/models/double:explain", rows) == (200, {"explanations": [[3], [7]]})
+    columns = {"inputs": {"x": [[1, 2]]}}
+    assert rest.post("/v1/models/double:explain", columns) == (200, {"explanations": [[3]]})
+
+    status, answer = rest.post("/v1/models/total:explain", rows)
+    assert status == 501
+    assert answer["error"].startswith("model 'total' has no explainer; name a model with")
+
+
 def test_the_signature_is_the_default_one(predict):
     assert predict("double", signature_name="serving_default", instances=[[1]])[0] == 200
 
     status, answer = predict("double", signature_name="other", instances=[[1]])
 
     assert status == 400
-    assert answer["error"] == "model 'double' has no signature 'other'; it has serving_default"
+    assert (
+        answer["error"] == "model 'double' has no signature 'other'; it has serving_default, pairs"
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,6 +250,26 @@ def test_regress_has_a_value_for_each_example(rest):
     document = {"examples": [{"x": [1, 2]}, {"x": [3, 4]}]}
 
     assert rest.post("/v1/models/total:regress", document) == (200, {"results": [3.0, 7.0]})
+
+
+def test_a_model_that_parses_examples_gets_them_serialized(rest):
+    document = {
+        "context": {"mood": "ä"},
+        "examples": [{"age": 3, "size": [1, 2.5]}, {"image": {"b64": "/w=="}, "none": []}],
+    }
+
+    status, answer = rest.post("/v1/models/parser:classify", document)
+
+    first, second = [row[0][0].encode("utf-8", "surrogateescape") for row in answer["results"]]
+    assert status == 200
+    assert b"age" in first and b"size" in first and b"mood" in first
+    assert b"image" in second and b"none" in second
+
+
+def test_a_feature_that_is_no_value_is_an_error(rest):
+    for wrong in (True, [1, "a"], {"b65": "x"}, {"b64": "*"}, [[1]], None):
+        status, answer = rest.post("/v1/models/parser:classify", {"examples": [{"age": wrong}]})
+        assert status == 400 and answer["error"].startswith("the feature 'age' "), wrong
 
 
 def test_the_features_of_the_context_are_those_of_every_example(rest):

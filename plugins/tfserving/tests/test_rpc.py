@@ -103,6 +103,41 @@ def test_the_filter_chooses_outputs(call):
     assert list(answer.outputs["squared"].int64_val) == [9]
 
 
+def test_predict_of_a_vector(call):
+    request = messages.PredictRequest(model_spec=spec("vector"))
+    request.inputs["INPUT0"].CopyFrom(tensor(dtypes.FP32, [6], float_val=range(6)))
+
+    found = call("Predict", request, "PredictResponse").outputs["OUTPUT0"]
+
+    assert [dim.size for dim in found.tensor_shape.dim] == [6]
+    assert list(found.float_val) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_signature_of_another_model_keeps_the_name_of_the_request(call):
+    request = messages.PredictRequest(model_spec=spec("double", signature_name="pairs"))
+    request.inputs["text"].CopyFrom(tensor(dtypes.BYTES, [1, 1], string_val=[b"a"]))
+    request.inputs["number"].CopyFrom(tensor(dtypes.INT64, [1, 1], int64_val=[3]))
+
+    answer = call("Predict", request, "PredictResponse")
+
+    assert list(answer.outputs["upper"].string_val) == [b"A"]
+    assert (answer.model_spec.name, answer.model_spec.signature_name) == ("double", "pairs")
+
+
+def test_a_model_that_parses_examples_gets_them_serialized(call):
+    given = messages.Input()
+    given.example_list_with_context.context.CopyFrom(features(mood=[b"x"]))
+    given.example_list_with_context.examples.append(features(age=[3]))
+    request = messages.ClassificationRequest(model_spec=spec("parser"), input=given)
+
+    answer = call("Classify", request, "ClassificationResponse")
+
+    (found,) = answer.result.classifications[0].classes
+    example = messages.Example.FromString(found.label.encode())
+    assert list(example.features.feature["age"].int64_list.value) == [3]
+    assert list(example.features.feature["mood"].bytes_list.value) == [b"x"]
+
+
 def test_a_version_is_a_number_or_a_label(call):
     for choice in ({"version": messages.Int64Value(value=1)}, {"version_label": "stable"}):
         request = messages.PredictRequest(model_spec=spec("double", **choice))

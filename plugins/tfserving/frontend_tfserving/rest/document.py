@@ -15,6 +15,8 @@ from core.errors import invalid
 from core.similar import did_you_mean
 from core.tensor import Buffer, Tensor
 from frontend_tfserving.rest.values import MOST_VALUES, read_json, tensor_of, values_of
+from frontend_tfserving.serialized import example_of, parsed_by_model
+from frontend_tfserving.serialized import tensor_of as serialized
 
 if TYPE_CHECKING:
     from core.config import Signature
@@ -71,8 +73,8 @@ def read_predict(members: Mapping[str, Any], signature: Signature) -> Asked:
 def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:
     """Return what a document of classify or regress asks for.
 
-    A feature is the input of its name. The features of `context` are those of every example. Raises
-    CoreError(INVALID), which names what is wrong.
+    A feature is the input of its name, unless the model parses examples itself. The features of `context`
+    are those of every example. Raises CoreError(INVALID), which names what is wrong.
     """
     examples, context = members.get("examples"), members.get("context", {})
     if type(examples) is not list or not examples:
@@ -89,6 +91,8 @@ def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:
             "'context' is too large for so many examples; send fewer of them in a request"
         )
     rows = [{**context, **example} for example in examples]
+    if (spec := parsed_by_model(signature, rows[0].keys())) is not None:
+        return Asked({spec.name: serialized(spec, [*map(example_of, rows)])}, True, len(rows))
     return Asked(_inputs(_columns(rows, signature), signature), True, len(rows))
 
 

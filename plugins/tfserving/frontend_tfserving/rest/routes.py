@@ -15,6 +15,7 @@ BELOW = f"{_NAME}(?:{_CHOSEN}|:|/metadata)"
 OF_ONE_MODEL: tuple[Route, ...] = (
     row("POST", f"{_ANY}:predict", "inference", services.predict_service),
     row("POST", f"{_ANY}:classify", "inference", services.classify_service),
+    row("POST", f"{_ANY}:explain", "inference", services.explain_service),
     row("POST", f"{_ANY}:regress", "inference", services.regress_service),
     row("GET", f"{_ANY}/metadata", "metadata", status.model_metadata),
     row("GET", f"{_NAME}{_CHOSEN}", "metadata", status.model_status),

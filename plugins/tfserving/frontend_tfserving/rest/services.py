@@ -9,9 +9,10 @@ from core.errors import invalid
 from core.request import InferenceRequest
 from core.response import Reply
 from frontend_tfserving.classes import classes_of, values_of
-from frontend_tfserving.prediction import checked_signature, received, send, version_of
+from frontend_tfserving.prediction import received, send
 from frontend_tfserving.rest import document
 from frontend_tfserving.rest.values import BYTES_PER_VALUE, write_json
+from frontend_tfserving.signatures import checked_signature, explainer_of, version_of
 from frontends.http.background import LARGE_BYTES, begin, turn
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.native.json_value import count_values
@@ -38,6 +39,18 @@ async def predict_service(server: InferenceServer, call: HttpRequest) -> HttpRes
     return await _answer(server, call, document.read_predict, write)
 
 
+async def explain_service(server: InferenceServer, call: HttpRequest) -> HttpResponse:
+    """Return the outputs of the model that a model's parameter `explainer` names, as KServe has it."""
+
+    def write(signature: Signature, outputs: Outputs, asked: document.Asked) -> Mapping[str, Any]:
+        if asked.in_rows:
+            return {"explanations": document.predictions(outputs, asked.examples)["predictions"]}
+        return {"explanations": document.columns(outputs)["outputs"]}
+
+    model = explainer_of(server, call.model)
+    return await _answer(server, call, document.read_predict, write, model)
+
+
 async def classify_service(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return label and score of each class, for each example."""
 
@@ -57,11 +70,12 @@ async def regress_service(server: InferenceServer, call: HttpRequest) -> HttpRes
 
 
 async def _answer(
-    server: InferenceServer, call: HttpRequest, read: Read, write: Write
+    server: InferenceServer, call: HttpRequest, read: Read, write: Write, model: str = ""
 ) -> HttpResponse:
+    """Return the answer of a model: by default, of the one in the path."""
     if call.headers.get("Content-Encoding", "identity") != "identity":
         raise invalid("Unsupported content-encoding, only 'identity' is supported.")
-    model = call.model
+    model = model or call.model
     version = version_of(server, model, call.version, call.captures.get("label") or "")
     _hold(call)
     members = await _away(call, lambda: document.members_of(call.body))
@@ -77,7 +91,7 @@ async def _answer(
     replies = send(sent, signature, asked.inputs, version=version)
 
     async def response() -> HttpResponse:
-        outputs, _ = await received(replies)
+        outputs, _ = await received(signature, replies)
         size = sum(tensor.byte_size for tensor in outputs.values())
 
         def text() -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import not_found
 from core.request import NEWEST
 from core.similar import did_you_mean
-from frontend_tfserving.prediction import SIGNATURE, version_of
+from frontend_tfserving.signatures import signature_names, version_of
 from frontend_tfserving.types import NUMBERS, shape_of
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
@@ -80,13 +80,12 @@ async def model_status(server: InferenceServer, call: HttpRequest) -> HttpRespon
 
 
 async def model_metadata(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return the signature of a model: its inputs and outputs."""
+    """Return the signatures of a model: their inputs and outputs."""
     version = version_of(server, call.model, call.version, call.captures.get("label") or "")
     signature = server.models.signature(call.model, version)
     described = {
-        "inputs": {each.name: _tensor(signature, each) for each in signature.inputs.values()},
-        "outputs": {each.name: _tensor(signature, each) for each in signature.outputs.values()},
-        "method_name": METHOD,
+        name: _described(server.models.signature(model, version))
+        for name, model in signature_names(server, call.model, version).items()
     }
     return json_answer(
         {
@@ -95,9 +94,17 @@ async def model_metadata(server: InferenceServer, call: HttpRequest) -> HttpResp
                 "signature_name": "",
                 "version": str(signature.version),
             },
-            "metadata": {"signature_def": {"signature_def": {SIGNATURE: described}}},
+            "metadata": {"signature_def": {"signature_def": described}},
         }
     )
+
+
+def _described(signature: Signature) -> dict[str, Any]:
+    return {
+        "inputs": {each.name: _tensor(signature, each) for each in signature.inputs.values()},
+        "outputs": {each.name: _tensor(signature, each) for each in signature.outputs.values()},
+        "method_name": METHOD,
+    }
 
 
 def _tensor(signature: Signature, spec: InputSpec | OutputSpec) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from core.errors import invalid
 from core.request import NEWEST
-from frontend_tfserving.prediction import SIGNATURE, version_of
 from frontend_tfserving.rest.status import METHOD, state_of, versions_of
 from frontend_tfserving.rpc import messages
+from frontend_tfserving.signatures import SIGNATURE, signature_names, version_of
 from frontend_tfserving.types import NUMBERS, shape_of
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ def chosen(server: InferenceServer, spec: messages.ModelSpec) -> tuple[str, int]
     return spec.name, version_of(server, spec.name, version, spec.version_label)
 
 
-def spec_of(model: str, version: int) -> messages.ModelSpec:
-    """Return the ModelSpec of a response."""
+def spec_of(asked: messages.ModelSpec, version: int) -> messages.ModelSpec:
+    """Return the ModelSpec of a response from that of the request."""
     return messages.ModelSpec(
-        name=model, version=messages.Int64Value(value=version), signature_name=SIGNATURE
+        name=asked.name,
+        version=messages.Int64Value(value=version),
+        signature_name=asked.signature_name or SIGNATURE,
     )
 
 
@@ -51,21 +53,28 @@ def status_of(
 def metadata_of(
     server: InferenceServer, request: messages.GetModelMetadataRequest
 ) -> messages.GetModelMetadataResponse:
-    """Return the signature of a model. Raises CoreError(INVALID) for another field of the metadata."""
+    """Return the signatures of a model. Raises CoreError(INVALID) for another field of the metadata."""
     for name in request.metadata_field:
         if name != _FIELD:
             raise invalid(f"the metadata of a model have no field '{name}'; they have {_FIELD}")
-    signature = server.models.signature(*chosen(server, request.model_spec))
-    described = messages.SignatureDef(method_name=METHOD)
-    for spec in signature.inputs.values():
-        described.inputs[spec.name].CopyFrom(_info(signature, spec))
-    for output in signature.outputs.values():
-        described.outputs[output.name].CopyFrom(_info(signature, output))
+    model, version = chosen(server, request.model_spec)
+    answering = server.models.signature(model, version).version
     signatures = messages.SignatureDefMap()
-    signatures.signature_def[SIGNATURE].CopyFrom(described)
-    found = messages.GetModelMetadataResponse(model_spec=spec_of(signature.name, signature.version))
+    for name, other in signature_names(server, model, version).items():
+        described = _described(server.models.signature(other, version))
+        signatures.signature_def[name].CopyFrom(described)
+    found = messages.GetModelMetadataResponse(model_spec=spec_of(request.model_spec, answering))
     found.metadata[_FIELD].type_url = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
     found.metadata[_FIELD].value = signatures.SerializeToString()
+    return found
+
+
+def _described(signature: Signature) -> messages.SignatureDef:
+    found = messages.SignatureDef(method_name=METHOD)
+    for spec in signature.inputs.values():
+        found.inputs[spec.name].CopyFrom(_info(signature, spec))
+    for output in signature.outputs.values():
+        found.outputs[output.name].CopyFrom(_info(signature, output))
     return found
 
 

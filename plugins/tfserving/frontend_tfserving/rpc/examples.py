@@ -1,4 +1,7 @@
-"""The examples of classify and regress → tensors: a feature is the input of its name."""
+"""The examples of classify and regress → tensors.
+
+A feature is the input of its name, unless the model parses examples itself.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from core.errors import invalid
 from core.similar import did_you_mean
 from core.tensor import Tensor
 from frontend_tfserving.rpc import messages
+from frontend_tfserving.serialized import parsed_by_model, tensor_of
 
 if TYPE_CHECKING:
     from core.config import InputSpec, Signature
@@ -31,6 +35,9 @@ def inputs_of(given: messages.Input, signature: Signature) -> dict[str, Tensor]:
     examples, context = _examples(given)
     if not examples:
         raise invalid("the request has no examples")
+    names = {*context, *examples[0].features.feature}
+    if (spec := parsed_by_model(signature, names)) is not None:
+        return {spec.name: tensor_of(spec, [_joined(each, context) for each in examples])}
     rows = [{**context, **each.features.feature} for each in examples]
     for number, row in enumerate(rows):
         if row.keys() != rows[0].keys():
@@ -47,6 +54,16 @@ def _examples(given: messages.Input) -> tuple[Sequence[Any], Mapping[str, Any]]:
             )
         return found.examples, dict(found.context.features.feature)
     return given.example_list.examples, {}
+
+
+def _joined(example: messages.Example, context: Mapping[str, Any]) -> messages.Example:
+    """Return the example with the features of the context."""
+    if not context:
+        return example
+    found = messages.Example()
+    for name, feature in {**context, **example.features.feature}.items():
+        found.features.feature[name].CopyFrom(feature)
+    return found
 
 
 def _tensor(signature: Signature, name: str, features: Sequence[Any]) -> Tensor:

@@ -9,12 +9,15 @@ from core.errors import invalid
 from core.request import InferenceRequest
 from core.response import Reply
 from frontend_tfserving.classes import classes_of, values_of
-from frontend_tfserving.prediction import Submit, checked_signature, received, send
+from frontend_tfserving.prediction import Submit, received, send
 from frontend_tfserving.rpc import messages
 from frontend_tfserving.rpc.described import chosen, metadata_of, spec_of, status_of
 from frontend_tfserving.rpc.examples import inputs_of
+from frontend_tfserving.rpc.reload import reload
 from frontend_tfserving.rpc.tensors import proto_of, tensor_of
+from frontend_tfserving.signatures import checked_signature
 from frontends.grpc.call import GrpcCall
+from frontends.grpc.interceptors import naming_caller
 from frontends.grpc.method import Method, UnaryFunction, UnaryMethod
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.services.metered import asking
@@ -55,8 +58,21 @@ def methods(server: InferenceServer) -> tuple[Method, ...]:
         method(_PREDICTION + "MultiInference", "inference", "MultiInferenceRequest", service.multi_inference),
         method(_PREDICTION + "GetModelMetadata", "metadata", "GetModelMetadataRequest", now(metadata_of)),
         method(_MODELS + "GetModelStatus", "metadata", "GetModelStatusRequest", now(status_of)),
+        _reload_method(server),
     )
     # fmt: on
+
+
+def _reload_method(server: InferenceServer) -> UnaryMethod:
+    async def answer(request: Any, call: GrpcCall) -> Any:
+        return await reload(server, request)
+
+    return UnaryMethod(
+        _MODELS + "HandleReloadConfigRequest",
+        "model-repository",
+        naming_caller(_with_call(messages.ReloadConfigRequest, answer)),
+        operations=("repository.load", "repository.unload"),
+    )
 
 
 def _with_call(request_class: Any, service: Service) -> UnaryFunction:
@@ -85,8 +101,8 @@ class PredictionService:
         signature, version = self._signature(request.model_spec)
         inputs = {name: tensor_of(name, proto) for name, proto in request.inputs.items()}
         replies = send(self._submit(call), signature, inputs, tuple(request.output_filter), version)
-        outputs, answered = await received(replies)
-        found = messages.PredictResponse(model_spec=spec_of(signature.name, answered))
+        outputs, answered = await received(signature, replies)
+        found = messages.PredictResponse(model_spec=spec_of(request.model_spec, answered))
         for name, tensor in outputs.items():
             found.outputs[name].CopyFrom(proto_of(tensor))
         return found
@@ -98,7 +114,8 @@ class PredictionService:
             request.model_spec, request.input, call
         )
         return messages.ClassificationResponse(
-            result=_classification(signature, outputs), model_spec=spec_of(signature.name, version)
+            result=_classification(signature, outputs),
+            model_spec=spec_of(request.model_spec, version),
         )
 
     async def regress(
@@ -108,7 +125,8 @@ class PredictionService:
             request.model_spec, request.input, call
         )
         return messages.RegressionResponse(
-            result=_regression(signature, outputs), model_spec=spec_of(signature.name, version)
+            result=_regression(signature, outputs),
+            model_spec=spec_of(request.model_spec, version),
         )
 
     async def multi_inference(
@@ -124,7 +142,7 @@ class PredictionService:
             signature, outputs, version = await self._of_examples(
                 task.model_spec, request.input, call
             )
-            result = found.results.add(model_spec=spec_of(signature.name, version))
+            result = found.results.add(model_spec=spec_of(task.model_spec, version))
             if _METHODS[task.method_name] == "classify":
                 result.classification_result.CopyFrom(_classification(signature, outputs))
             else:
@@ -137,7 +155,7 @@ class PredictionService:
         signature, version = self._signature(spec)
         inputs = inputs_of(given, signature)
         replies = send(self._submit(call), signature, inputs, version=version)
-        return signature, *(await received(replies))
+        return signature, *(await received(signature, replies))
 
     def _submit(self, call: GrpcCall) -> Submit:
         """Return a function that hands a request of a call to its model, with deadline and limits."""
