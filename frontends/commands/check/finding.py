@@ -71,9 +71,9 @@ class Report:
     """What is found of one model.
 
     name, folder   of the model
-    config_file    its config.pbtxt; None without one
+    config_file    its config.pbtxt, or the file that --model-config-name selects; None if none can be read
     config_text    the content of that file
-    loaded         what --load found of a model that loads, for people
+    loaded         what --load found of a model that loads, for people; else ""
     mended         edits that --write has put into the file
     """
 
