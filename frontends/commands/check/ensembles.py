@@ -116,8 +116,8 @@ def _signature(step: Step, models: Mapping[str, CheckedModel], place: Place) -> 
     """Return the signature of the version that a step calls; None if it is unknown.
 
     It is unknown if there is no such model, if the model's version policy does not select the version, if the
-    model has errors or lies outside of the repository, and if only a load can tell it. All are reported, but
-    for an ensemble with errors that calls itself.
+    model has errors or lies outside of the repository, and if only a load can tell it. Each is reported,
+    except for an ensemble with errors that calls itself.
     """
     where = f"ensemble_scheduling.step[{step.index}].model_name"
     what = f"step {step.index}"
@@ -167,7 +167,8 @@ def _near_tensor(
 ) -> Edit | None:
     """Return the edit for the misspelt name of a model's tensor that `error` is about.
 
-    Return None with several steps, if no single name is near, or if the text has no place for the edit.
+    Return None with several steps, if it is about no such name, if no single name of the model is near, and
+    if config.pbtxt has no place for the edit.
     """
     if len(steps) != 1:
         return None

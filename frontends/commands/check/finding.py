@@ -50,7 +50,7 @@ class Finding:
     """One fault, or a note.
 
     rule           a key of RULES
-    file           the file that is at fault; None for the model as a whole
+    file           the file or folder that is at fault; None if it is unknown
     line, column   place in the file, from 1; 0 if unknown
     end_column     behind the place, on the same line; 0 if unknown
     edit           what mends it; None without one right answer

@@ -257,9 +257,9 @@ def _check_version(model: CheckedModel, version: int, backend: Backend, settings
 def _complete(
     config: ModelConfig, path: Path, backend: Backend, place: Place, settings: Settings
 ) -> bool:
-    """Complete the configuration in place without loading; return whether only a load could tell no more.
+    """Complete the configuration in place without loading; return whether it is then complete.
 
-    With --disable-auto-complete-config, the files are only compared with the configuration.
+    With --disable-auto-complete-config, a copy is completed: the files are only compared with `config`.
     """
     try:
         check = check_of(backend, config.backend)
