@@ -42,7 +42,7 @@ _INSTEAD = {
 
 
 def options_page() -> str:
-    """Return docs/operate/options.md: every flag, in a table for each group."""
+    """Return docs/operate/options.md: every flag of core and of the frontends, in a table for each group."""
     flags = Flags()
     core_add_options(flags)
     parts = [_HEAD]

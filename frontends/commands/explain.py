@@ -49,7 +49,7 @@ _WHERE = {
 
 
 def explain(model: OfflineModel, options: Options) -> str:
-    """Return a line that names the model version, then a line for each stage that its requests pass.
+    """Return a text: a line that names the model version, then one for each stage that its requests pass.
 
     The steps of an ensemble are stages, too. Call it on the main thread, while no event loop runs.
     """
@@ -69,7 +69,10 @@ def explain(model: OfflineModel, options: Options) -> str:
 
 
 def stages(version: ModelVersion, options: Options) -> list[Line]:
-    """Return the stages of a version that serves. Worker thread: it reads files."""
+    """Return (name, file of its code, what it does for the model) of each stage of a loaded version.
+
+    Worker thread: it reads files.
+    """
     if version.model is None:
         return list(_ensemble(version.config, version.signature))
     assert isinstance(version.chain, Chain)
@@ -208,7 +211,10 @@ def _groups(config: ModelConfig) -> set[str]:
 
 
 def _arranged(config: ModelConfig, kind: str, number: int) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of each parameter that a plugin reads for a step or a loop."""
+    """Yield (end of the key, such as "if", value) of each parameter that a plugin reads for a step or a loop.
+
+    kind   "step" or "loop"; its number is `number`
+    """
     order = ("if", "unless", "else", "steps", "while", "max_turns", "at_max_turns", "carry")
     if needs_arranging(config):
         for name in order:

@@ -65,7 +65,8 @@ def make_model(model: ModelFile, folder: Path, *, link: bool) -> Path:
     """Make the folder of a model with its file in version 1; return the file's new path.
 
     The files beside it that belong to it (`_beside`) go there, too. A config.pbtxt is written only if
-    `model.trust` is True, or if another of these files has the name that the format expects.
+    `model.trust` is True, or if another of these files has the name that the format expects; the model's
+    file then keeps its own name.
 
     link   whether to link the files instead of copying them
     Raises OSError, also if the folder has a version 1.
@@ -137,7 +138,7 @@ def _format(path: Path, formats: Formats) -> Format:
 
 
 def _beside(model: ModelFile) -> Iterator[tuple[str, Path]]:
-    """Yield (name for the version's folder, path) of each file that lies beside the model and belongs to it.
+    """Yield (name in the version's folder, path) of each file that lies beside the model and belongs to it.
 
     For a .py file these are the modules and packages that it imports. For another FILE they are FILE.*,
     FILE_* and weights with the same stem; weights are renamed like the model unless FILE contains their

@@ -30,7 +30,10 @@ from frontends.commands.trial import try_ensemble, try_model
 
 @dataclass(frozen=True)
 class OfflineModel:
-    """One model version whose files are read as for a load. The version is not loaded."""
+    """One model version whose files are read as for a load. The version is not loaded, or released again.
+
+    If repository agents have replaced its folder, `version` has the path of theirs, which is removed already.
+    """
 
     version: ModelVersion
     config: ModelConfig  # completed, normalised and validated

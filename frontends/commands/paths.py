@@ -53,7 +53,8 @@ def served(paths: Sequence[str], *, trust: bool = False) -> Iterator[Served]:
     trust   whether the user trusts the code in the files
     Files and folders of models get links in a temporary repository, so that a server that polls follows their
     changes; that repository is removed at the end. Raises CoreError for a missing path, for a file that
-    `model_file` refuses, if two of the files and folders have the same name, and without a place for links.
+    `model_file` refuses, if two models of the files and folders get the same name, and without a place for
+    links.
     """
     repositories: list[str] = []
     models: dict[str, Path | ModelFile] = {}
@@ -101,8 +102,9 @@ def _path(model: Path | ModelFile) -> Path:
 def _what(text: str, trust: bool) -> str | Path | ModelFile:
     """Return what a PATH names: str for a repository, Path for the folder of a model, ModelFile for a file.
 
-    A URL is a repository, and so is a folder that is no model. Raises CoreError if there is nothing at the
-    path, or if `model_file` refuses the file.
+    A URL is a repository, and so is a folder that is no model, unless it has the suffix of a format that may
+    be a folder: then it is a ModelFile. Raises CoreError if there is nothing at the path, or if `model_file`
+    refuses the file.
     """
     path = Path(text)
     if "://" in text:

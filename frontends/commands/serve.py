@@ -67,7 +67,8 @@ _OWN = {flag.name: flag for flag in flags_of(ServeOptions)}
 def main(arguments: Sequence[str]) -> int:
     """Serve until a signal comes, or print help, all flags or the version; return the exit status.
 
-    For a wrong command line, print the reason to stderr and return USAGE.
+    For a wrong command line, print the reason to stderr and return USAGE. Raises CoreError for a PATH that
+    `served` refuses.
     """
     flags = plugins.flags()
     flags.add_section(ServeOptions)
@@ -150,7 +151,10 @@ class _FailedModels:
 
 
 def _advise(files: Sequence[Path]) -> None:
-    """Print to stderr, for each file that was served as a model, the `core init` command to configure it."""
+    """Print to stderr, for each file, the `core init` command that makes a model with a config.pbtxt of it.
+
+    files   those whose model failed to load; the server has ended
+    """
     for file in files:
         print(
             f"'{file}' was served without a config.pbtxt; if the error asks for one: "

@@ -2,8 +2,8 @@
 
 `import aiohttp` also imports the client with its tables. The client makes TLS contexts, which read all
 certificates of the system. A server that sends no requests needs none of it. So this module makes the
-package importable at once, and runs its `__init__` when one of its names is first used. A model that uses
-the client finds the complete package.
+package importable at once, without its `__init__`. Submodules, such as `web`, are imported without it, too.
+It runs when a name that it defines is first used: a model that uses the client finds the complete package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _turn = threading.RLock()
 
 
 class _Package(ModuleType):
-    """Stands for the package aiohttp until a name of it is used, which runs its `__init__`. Thread-safe."""
+    """Stands for the package aiohttp until a name that only its `__init__` can define is used. Thread-safe.
+
+    Such a use runs `__init__`, and makes this object an ordinary package. A submodule is imported without it.
+    """
 
     _running = False  # its __init__ runs, on the thread that holds the lock
 

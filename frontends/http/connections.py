@@ -50,7 +50,8 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class Connections(web.Server):
     """All connections of one port. Cancels a handler when its client has disconnected.
 
-    server          takes the requests; its options set the limits of connections
+    handler         answers the requests that aiohttp reads
+    server          takes the requests of the fast path; its options set the limits of connections
     has_fast_path   whether connections have a fast path for inference requests
     interceptors    the fast path asks them before it takes a request; None: it may take every request
     patience        closes connections whose request does not arrive in time

@@ -60,7 +60,7 @@ def refusal(status: int, text: str) -> HttpResponse:
 
 
 def unexpected(what: str, id: str = "") -> HttpResponse:
-    """Log the exception that is being handled and that no service expected; return one of status 500.
+    """Log the exception that is being handled and that no service expected; return a response, status 500.
 
     what   the request, for the log
     id     the client's id of the request, "" for none

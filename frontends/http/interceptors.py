@@ -88,7 +88,7 @@ class HttpInterceptors(Interceptors):
         """Begin a request and return it: check it and count it as `enter` does.
 
         path   without its query
-        A preflight is not checked if the listener answers preflights; nor is a path without a route.
+        A preflight is not checked if the listener answers preflights; nor is an open or unknown path.
         """
         wanted = None
         if self.policy is not None and not (self._preflights and is_preflight(method, headers)):

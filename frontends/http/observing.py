@@ -22,7 +22,10 @@ Begin = Callable[[ObservedCall], "CallObservation | None"]
 def observe(
     begin: Begin, protocol: str, category: str, request: web.BaseRequest, call: HttpRequest
 ) -> None:
-    """Set `call.observation` for a request on aiohttp whose body has been read, if an observer wants it."""
+    """Set `call.observation` for a request on aiohttp whose body has been read, if an observer wants it.
+
+    The observation gets the body at once.
+    """
     version = request.version
     start = f"{request.method} {request.raw_path} HTTP/{version.major}.{version.minor}"
     lines = [start.encode("utf-8", "surrogateescape")]
@@ -104,7 +107,7 @@ def observe_head(
     active: ActiveCall | None,
     body: Any,
 ) -> CallObservation | None:
-    """Return the observation of an inference request on the fast path; None if no observer wants it.
+    """Return the observation of a fast-path request, which has got `body`; None if no observer wants it.
 
     head      as received, with the empty line at its end
     version   of the model; negative if the path has none
@@ -126,9 +129,10 @@ def observe_head(
 
 
 def end_of_fast(observation: CallObservation, answer: bytes | Sequence[Any] | None) -> None:
-    """End an observation with a response of the fast path: bytes, or buffers of which the first is the head.
+    """Pass the body of a fast-path response to an observation, and end it.
 
-    None: the client has disconnected.
+    answer   bytes, or buffers of which the first begins with the whole head; None if the client has
+             disconnected
     """
     if answer is None:
         observation.end(GONE, b"")

@@ -181,7 +181,7 @@ class Router:
         return requirement(route.category, changes=not route.looks and method != "GET")
 
     def captures(self, method: str, path: str) -> Mapping[str, Any]:
-        """Return name → text of the named parts of a path, such as `model`; {} for a path without a route.
+        """Return name → text, None if absent, of the named parts of a path; {} for a path without a route.
 
         path   without its query
         """

@@ -97,7 +97,10 @@ class AccessLogEntry:
 
 
 class AccessLog:
-    """Writes entries on a thread of its own. Loop thread only, except `_serve` and the methods after it."""
+    """Writes entries on a thread of its own. Loop thread only, but for `close`, which blocks.
+
+    `_serve` and the methods after it run on that thread.
+    """
 
     def __init__(self, path: str, rate: int = 1, most: int = MOST_WAITING):
         """Raises CoreError(UNAVAILABLE) for a file that cannot be opened."""

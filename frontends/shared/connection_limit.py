@@ -21,7 +21,8 @@ _SPARE_FILES = 256  # open files that are reserved for models, logs and the othe
 def most_connections(wanted: int) -> int:
     """Return the largest number of connections of one port.
 
-    It is `wanted`, or if that is 0, the process's limit of open files less a reserve.
+    It is `wanted`, or if that is 0, the process's limit of open files less a reserve; sys.maxsize without
+    such a limit.
     """
     if wanted:
         return wanted

@@ -121,7 +121,8 @@ def _reports_of(server: InferenceServer) -> LoadReports:
 def _named(found: Mapping[str, Family]) -> Numbers:
     """Return the named metrics, first those of Triton: use and size of the memory for contexts.
 
-    They are those of TensorRT-LLM's backend if it reports them, else of the engine whose memory is used most.
+    They are those of TensorRT-LLM's backend if it reports them; else the use is the largest of an engine, and
+    the size is that of all engines together.
     """
     named: Numbers = {}
     blocks = {

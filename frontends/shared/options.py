@@ -74,9 +74,9 @@ class SharedOptions(Section):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> Sequence[str]:
-        """Set the defaults of --secure; return lines for the log."""
+        """If --secure is in `given`, add its defaults for flags that are not; return lines for the log."""
         return secure.harden(given)
 
     def check(self, options: Options) -> None:
-        """Raise CoreError(INVALID) if the options do not meet the demands of --secure."""
+        """Raise CoreError(INVALID) if the options contradict --secure, or need it and it is not set."""
         secure.check(self, options.listeners())

@@ -23,8 +23,8 @@ class RecentGrowth(Generic[K]):
         """Keep the values of now. Return the seconds since an earlier reading, and the growth since then.
 
         The earlier reading is the youngest that is at least `span_s` old, else the oldest one. A counter that
-        begins at 0 again, or that the earlier reading lacks, has grown from 0, or not at all. The first call
-        returns (0, {}).
+        the earlier reading lacks has grown from 0; one that is smaller than before has grown by 0. The first
+        call returns (0, {}).
         """
         past = self._past
         while len(past) > 1 and past[1][0] <= now_s - self._span_s:

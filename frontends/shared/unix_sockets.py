@@ -74,7 +74,7 @@ class UnixListener:
 
 
 def listen(address: str, mode: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> UnixListener:
-    """Listen at `address`, or return the inherited socket that listens there.
+    """Return a listener at `address`: with a new socket, or with the inherited one that listens there.
 
     address   "unix:" and a path
     mode      permissions of the file as octal digits; write permission allows to connect

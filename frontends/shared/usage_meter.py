@@ -126,9 +126,10 @@ class UsageMeter:
         *,
         counts_prompt: bool = True,
     ) -> Reply:
-        """Hand a request to its model; return its reply. Raises Exhausted for a caller without tokens.
+        """Write the caller's number into a request, and hand it to its model; return its reply.
 
-        A model that reports no tokens costs none, and its reply is that of `ask`.
+        A model that reports no tokens costs none, and its reply is that of `ask`. For any other model, raises
+        Exhausted if the caller has no tokens left.
         ask             hands a request to an endpoint
         counts_prompt   False if another request of the call counts the same prompt
         """
@@ -181,7 +182,7 @@ class _Counting:
         watch_cost(request, self._take_cost)
 
     def follow(self, reply: Reply) -> Reply:
-        """Return a reply with the items of `reply`."""
+        """Return a reply with the items of `reply`, without the outputs that only the meter has asked for."""
         self._reply = found = Reply(self._request)
         self._request.on_cancel(self._end)
         reply.listen(self)
@@ -199,7 +200,7 @@ class _Counting:
         self._costs.append(cost)
 
     def _read(self, response: InferenceResponse) -> InferenceResponse:
-        """Count the outputs of a response; return it without those that its client has not asked for."""
+        """Note the tokens in a response; return it without the outputs that its client has not asked for."""
         kept = []
         for tensor in response.outputs:
             if tensor.name == PROMPT:
@@ -237,6 +238,6 @@ def _known(numbers: tuple[int, ...]) -> int:
 
 
 def _sum(tensor: Tensor) -> int:
-    """Return the sum of an output with numbers of tokens; 0 for an output of texts."""
+    """Return the sum of an output with numbers of tokens; 0 for one that holds no integers."""
     array: Any = tensor.array
     return int(array.sum()) if array.dtype.kind in "iu" else 0

@@ -74,7 +74,7 @@ def reserved_parameter(allowed: str = "") -> CoreError:
 
 
 def labelled(id: str, text: str) -> CoreError:
-    """Return CoreError(INVALID) with `text` after the id that the client gave the request; "" for none."""
+    """Return CoreError(INVALID) with `text` after the request's id, which is "" if the client gave none."""
     return invalid(f"[request id: {id or '<id_unknown>'}] {text}")
 
 

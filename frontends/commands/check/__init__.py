@@ -1,4 +1,4 @@
-"""The command `core check`: finds the faults of a model repository without loading a model.
+"""The command `core check`: finds the faults of a model repository; only with --load, it loads models.
 
 repositories ─► survey ─► model_check of each ─► ensembles ─► Findings ─► text, JSON, SARIF; --write
                               │

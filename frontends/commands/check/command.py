@@ -69,7 +69,11 @@ def _count(text: str) -> int:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Check the repositories and print the findings; return 0, 1 or 2."""
+    """Check the repositories, do what --load and --write ask for, and print the findings; return the status.
+
+    It is 0 without errors, or if --write has mended them all; 1 with errors, without models, or if a file
+    cannot be written; 2 for a wrong command line. With --strict, warnings count as errors.
+    """
     # Imported here: the list of commands does not need them.
     from dataclasses import replace
 
@@ -125,7 +129,10 @@ def _resources(given: list[str]) -> dict[str, dict[int, int]]:
 
 
 def _write(survey: Survey, links: dict[str, str]) -> tuple[list[str], bool]:
-    """Write the edits of all models; return the differences, and whether a file could not be written."""
+    """Write the edits of all models; return the differences, and whether a file could not be written.
+
+    Each such failure is printed to stderr.
+    """
     from frontends.commands.check.mending import write
     from frontends.commands.check.output.text import printable
     from frontends.commands.paths import as_written

@@ -1,4 +1,4 @@
-"""Check the files that a configuration names: labels, initial states, warm-up samples, libraries."""
+"""Check the files that a configuration names: labels, initial states and warm-up samples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_SAMPLE_BYTES = 16 << 30
 def check_data_files(config: ModelConfig, place: Place, whole: bool) -> None:
     """Report missing, misplaced and wrong files of a valid configuration.
 
-    whole   whether the configuration is complete; otherwise samples for the warm-up are not compared with it
+    whole   whether the configuration is complete; otherwise samples for the warm-up are not checked
     """
     for found in (*_labels(config, place), *_states(config, place)):
         place.report.add(found)
@@ -126,7 +126,7 @@ def _warmup(config: ModelConfig, place: Place) -> Iterator[Finding]:
 def _fit(
     io: ModelInput, given: ModelWarmup.Input, what: str, place: Place, where: str
 ) -> Iterator[Finding]:
-    """Report datatype and dims of a sample that its input does not take."""
+    """Yield errors for a datatype and for dims of a sample that its input does not take."""
     expected, found = dtypes.BY_NUMBER[io.data_type], dtypes.BY_NUMBER[given.data_type]
     if expected is not found:
         edit = None
@@ -146,7 +146,7 @@ def _fit(
 def _data(
     path: Path, folder: str, what: str, size: int, exact: bool, place: Place, where: str
 ) -> Iterator[Finding]:
-    """Report a data file that is missing, outside of its folder, or of the wrong size.
+    """Yield an error if a data file is missing, outside of its folder, or of the wrong size.
 
     exact   whether more bytes than `size` are wrong, too
     """

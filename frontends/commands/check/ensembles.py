@@ -21,7 +21,10 @@ from frontends.commands.check.settings import Place, one_line
 
 
 def check_ensembles(models: Mapping[str, CheckedModel]) -> None:
-    """Report what is wrong with the steps of all ensembles. Ensembles may call ensembles."""
+    """Report what is wrong with the steps of all ensembles. Ensembles may call ensembles.
+
+    An ensemble that calls a decoupled model becomes decoupled in its `config` and `signatures`.
+    """
     done: set[str] = set()
     for name in sorted(models):
         _check(name, models, done, ())
@@ -30,8 +33,9 @@ def check_ensembles(models: Mapping[str, CheckedModel]) -> None:
 def _check(
     name: str, models: Mapping[str, CheckedModel], done: set[str], above: tuple[str, ...]
 ) -> None:
-    """Check an ensemble after the ensembles that it calls.
+    """Check the model `name` if it is an ensemble, after the ensembles that it calls.
 
+    done    names of the ensembles that are checked already; gets those that are checked now
     above   ensembles that call it, outermost first
     """
     model = models[name]
@@ -109,7 +113,12 @@ def _without_condition(step: Step) -> Step:
 
 
 def _signature(step: Step, models: Mapping[str, CheckedModel], place: Place) -> Signature | None:
-    """Return the signature of the version that a step calls; None if there is none, which is reported."""
+    """Return the signature of the version that a step calls; None if it is unknown.
+
+    It is unknown if there is no such model, if the model's version policy does not select the version, if the
+    model has errors or lies outside of the repository, and if only a load can tell it. Each is reported,
+    except for an ensemble with errors that calls itself.
+    """
     where = f"ensemble_scheduling.step[{step.index}].model_name"
     what = f"step {step.index}"
     if (called := models.get(step.model)) is None:
@@ -156,7 +165,11 @@ def _listed(models: Mapping[str, CheckedModel]) -> str:
 def _near_tensor(
     error: CoreError, steps: Sequence[Step], models: Sequence[Signature], place: Place
 ) -> Edit | None:
-    """Return the edit for a misspelt tensor name of a step's model, if one name is near."""
+    """Return the edit for the misspelt name of a model's tensor that `error` is about.
+
+    Return None with several steps, if it is about no such name, if no single name of the model is near, and
+    if config.pbtxt has no place for the edit.
+    """
     if len(steps) != 1:
         return None
     step, model = steps[0], models[0]

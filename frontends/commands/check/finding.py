@@ -50,7 +50,7 @@ class Finding:
     """One fault, or a note.
 
     rule           a key of RULES
-    file           the file that is at fault; None for the model as a whole
+    file           the file or folder that is at fault; None if it is unknown
     line, column   place in the file, from 1; 0 if unknown
     end_column     behind the place, on the same line; 0 if unknown
     edit           what mends it; None without one right answer
@@ -71,9 +71,9 @@ class Report:
     """What is found of one model.
 
     name, folder   of the model
-    config_file    its config.pbtxt; None without one
+    config_file    its config.pbtxt, or the file that --model-config-name selects; None if none can be read
     config_text    the content of that file
-    loaded         what --load found of a model that loads, for people
+    loaded         what --load found of a model that loads, for people; else ""
     mended         edits that --write has put into the file
     """
 

@@ -14,7 +14,11 @@ from frontends.commands.check.survey import Survey
 
 
 def load_models(survey: Survey, options: Options) -> None:
-    """Load and release the versions of each model without errors, one after the other."""
+    """Load and release the selected versions of each model without errors, one after the other.
+
+    Set `loaded` in the report of a model, or add an error to the report for the first version that fails.
+    Models whose folder is a link out of the repository are left out.
+    """
     for model in survey.models.values():
         if not model.fails and not model.outside:
             place = Place(model.report, model.tree, model.config or ModelConfig())

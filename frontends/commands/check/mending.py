@@ -24,9 +24,11 @@ def replace_value(entry: FieldValue, text: str) -> Edit:
 def replace_list(
     tree: Tree, parent: FieldValue | None, name: str, values: Iterable[object]
 ) -> Edit | None:
-    """Return the edit that replaces all values of a repeated field, or adds the field; None if impossible.
+    """Return the edit that replaces all values of a repeated field, or adds the field to `parent`.
 
-    The values may be one list, or stand one by one beside each other.
+    parent   the message that has the field; None for the outermost one
+    The values may be one list, or stand one by one beside each other. Return None if another field stands
+    between them, or if `insert` returns None.
     """
     fields = (parent.fields or []) if parent is not None else tree.fields
     same = [each for each in fields if each.name == name]
@@ -45,6 +47,7 @@ def replace_list(
 def insert(tree: Tree, parent: FieldValue | None, text: str) -> Edit | None:
     """Return the edit that adds a field at the end of a message; None for a message without fields.
 
+    parent   the message; None for the outermost one
     The field gets a line of its own if the others have one.
     """
     fields = (parent.fields or []) if parent is not None else tree.fields
@@ -78,9 +81,10 @@ def mended(text: str, edits: Sequence[Edit]) -> tuple[str, frozenset[Edit]]:
 
 
 def write(report: Report, shown: str) -> str:
-    """Apply the edits of a report to its config.pbtxt, and note those applied in it; return a unified diff.
+    """Apply the edits of a report to its config.pbtxt, and set `report.mended` to those applied.
 
     shown   how the diff names the file
+    Return a unified diff; "" if nothing is to be changed.
     Raises OSError if the file cannot be written. It is replaced as a whole: a reader never sees half of it.
     """
     edits = [each.edit for each in report.findings if each.edit is not None]
@@ -104,7 +108,10 @@ def write(report: Report, shown: str) -> str:
 
 
 def _replace(file: Path, content: bytes) -> None:
-    """Replace a file by a new one with the same mode. What has the new file's first name is left alone."""
+    """Replace a file by a new one with the same mode, which gets its content under a temporary name.
+
+    Raises OSError, also if another file has that name, which stays.
+    """
     mode = file.stat().st_mode & 0o7777
     new = file.with_name(f".{file.name}.{os.getpid()}")
     descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)

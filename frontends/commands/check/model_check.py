@@ -39,10 +39,10 @@ class CheckedModel:
 
     report       its findings
     tree         of its config.pbtxt
-    source       None if its folder or its config.pbtxt cannot be read
+    source       None if its folder or its config.pbtxt cannot be read, or repository agents may change them
     versions     those that its version policy selects
-    signatures   version → inputs and outputs; None where only a load can tell
-    config       of the newest version, completed; None if unknown
+    signatures   version → inputs and outputs; None with errors, and where only a load can tell
+    config       of the newest version, completed as far as it can be without a load; None if unknown
     outside      whether its folder is a link out of the repository: nothing of it is read
     """
 
@@ -74,7 +74,7 @@ class _Surveyed(FolderRepository):
 
 
 def check_model(folder: Path, root: Path, settings: Settings) -> CheckedModel:
-    """Check a model.
+    """Check a model; return what is known of it. Its `report` gets the findings.
 
     folder   of the model
     root     the repository; links must not leave it
@@ -124,7 +124,10 @@ def check_model(folder: Path, root: Path, settings: Settings) -> CheckedModel:
 
 
 def _config(model: CheckedModel, listing: dict[str, str], settings: Settings) -> ModelConfig | None:
-    """Parse the configuration, and report what is wrong with its text; None if it cannot be read."""
+    """Return the parsed configuration: an empty one without a file, None if the file cannot be read.
+
+    Report what is wrong with its text; set the tree of the model, and the file and text of its report.
+    """
     report, name = model.report, settings.options.model_config_name
     path = f"configs/{name}.pbtxt"
     if not name or path not in listing:
@@ -205,7 +208,7 @@ def _check_source(model: CheckedModel, settings: Settings) -> None:
 
 
 def _name_backend(config: ModelConfig, place: Place, settings: Settings) -> None:
-    """Report a misspelt backend, and go on with the one that the name certainly means."""
+    """Report a misspelt backend, and set `config.backend` to the one that the name certainly means."""
     folder = settings.options.backend_directory
     if not config.backend or plugins.is_there(config.backend, folder):
         return
@@ -254,7 +257,10 @@ def _check_version(model: CheckedModel, version: int, backend: Backend, settings
 def _complete(
     config: ModelConfig, path: Path, backend: Backend, place: Place, settings: Settings
 ) -> bool:
-    """Complete the configuration without loading; return whether that was possible."""
+    """Complete the configuration in place without loading; return whether it is then complete.
+
+    With --disable-auto-complete-config, a copy is completed: the files are only compared with `config`.
+    """
     try:
         check = check_of(backend, config.backend)
     except CoreError as error:
@@ -283,7 +289,10 @@ def _settle(
     version: int | None,
     whole: bool = True,
 ) -> None:
-    """Check the rules of a completed configuration, and the files that it names; set the signature."""
+    """Check the rules of a completed configuration, and the files that it names.
+
+    Set the model's `config`, and its signature of `version`; None stands for all versions.
+    """
     broken = broken_rules(config, place, settings, whole=whole)
     if not broken:
         check_data_files(config, replace(place, config=config), whole)

@@ -16,7 +16,7 @@ from frontends.commands.paths import as_written
 
 
 def name_paths(survey: Survey, links: Mapping[str, str]) -> None:
-    """Put the user's paths, made absolute, in all findings and reports."""
+    """Put the user's paths, made absolute, in the findings and reports of `survey`, which is changed."""
     absolute = {link: os.path.abspath(path) for link, path in links.items()}
     survey.general = [_named(each, absolute) for each in survey.general]
     for report in survey.reports:
@@ -32,7 +32,10 @@ def _named(finding: Finding, links: Mapping[str, str]) -> Finding:
 
 
 def _path(path: Path, links: Mapping[str, str]) -> Path:
-    """Return the user's path; a model that is made of one file has that file for all its paths."""
+    """Return the user's path for one in the temporary repository; any other path is returned unchanged.
+
+    A model that is made of one file has that file for all its paths.
+    """
     for link in sorted(links, key=len, reverse=True):
         if path.is_relative_to(link):
             user = Path(links[link])

@@ -49,7 +49,7 @@ class Parsed:
 
 
 def parsed(text: str, file: Path) -> Parsed:
-    """Parse the text of a config.pbtxt."""
+    """Parse the text of a config.pbtxt. `file` is not read: findings and errors name it."""
     tree = tree_of(text)
     findings: list[Finding] = []
     cuts: list[Edit] = []  # for the reading only
@@ -98,7 +98,7 @@ def _applied(text: str, edits: Sequence[Edit]) -> tuple[str, list[Edit]]:
 
 
 def _before(offset: int, edits: Sequence[Edit]) -> int:
-    """Return the offset in the text before the edits."""
+    """Return where an offset of the text after the edits lies in the text before them."""
     for edit in edits:
         if edit.start >= offset:
             break
@@ -194,7 +194,10 @@ def _wrong_value(entry: FieldValue, enum: Any) -> tuple[str, Edit | None] | None
 
 
 def _wrong_type(entry: FieldValue, field: Any) -> tuple[str, Edit | None] | None:
-    """Return the fault of a scalar whose literal has another type than its field."""
+    """Return (error text, edit) for a scalar whose literal has another type than its field.
+
+    Return None if the type is right, or if no edit is certain: then the parser reports it.
+    """
     quoted = entry.text[:1] in ("'", '"')
     if field.cpp_type == field.CPPTYPE_STRING:
         if quoted or (entry.text[:1] == "-" and " " in entry.text):

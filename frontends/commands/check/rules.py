@@ -37,7 +37,7 @@ def broken_rules(
 
 
 def check_rates(config: ModelConfig, place: Place, settings: Settings) -> None:
-    """Report resources of two kinds, and demands that --rate-limit-resource refuses."""
+    """Report resources that are both global and of a device, and counts above --rate-limit-resource."""
     given = settings.options.rate_limit_resource  # by name in lower case
     kinds: dict[str, bool] = {}
     for index, group in enumerate(config.instance_group):

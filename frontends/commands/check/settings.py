@@ -55,7 +55,11 @@ class Place:
     def finding(
         self, level: Level, rule: str, text: str, path: str = "", edit: Edit | None = None
     ) -> Finding:
-        """Return a finding about the field at a path of config.pbtxt, or about a file that the text names."""
+        """Return a finding about the field at a path of config.pbtxt.
+
+        If config.pbtxt lacks the field, it is about a file of the model that `text` names in quotes; else
+        about the innermost message of the path that is there, or about the folder without a config.pbtxt.
+        """
         file = self.report.config_file
         entry, there = entry_at(self.tree, path) if path else (None, False)
         if not there and (named := self._file_in(text)) is not None:

@@ -40,7 +40,7 @@ class Survey:
 
 
 def check_repositories(repositories: Sequence[str], settings: Settings) -> Survey:
-    """Check all models of the repositories.
+    """Check all models of the repositories. Of models with the same name, only the first is checked.
 
     Raises CoreError for a URL, and for a folder that cannot be listed.
     """

@@ -98,7 +98,12 @@ def _facts(config: ModelConfig, path: Path, backend: Backend, check: CheckVersio
 def _mended(
     config: ModelConfig, facts: ModelConfig, where: str, tree: Tree
 ) -> tuple[Edit | None, bool]:
-    """Change the tensor at a path into what the file says; return the edit, and whether that was possible."""
+    """Change the field at the path `where` in `config` to what the model's file says.
+
+    facts   the configuration that the file gives
+    Only the name, data_type or dims of an input or output is changed. Return (edit, whether `config` is
+    changed). The edit is None if it is not, and if it is but the text of config.pbtxt has no place for it.
+    """
     kind, _, rest = where.partition("[")
     if kind not in ("input", "output") or not rest:
         return None, False

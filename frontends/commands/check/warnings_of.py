@@ -1,4 +1,4 @@
-"""Collects what core and its backends log as warnings while a function runs."""
+"""Collects what core and its backends log as warnings or errors in a `with` block."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class _Collected(logging.Filter):
 
 @contextmanager
 def warnings_of() -> Iterator[list[str]]:
-    """Yield a list that gets the warnings; nothing reaches the log meanwhile.
+    """Yield a list that gets the texts of warnings and errors, each once; no line reaches the log meanwhile.
 
-    That core chose max_batch_size is no warning: the configuration leaves it open.
+    The warning that core chose max_batch_size is left out: the configuration leaves the size open.
     """
     logger, collected = logging.getLogger("core"), _Collected()
     logger.addFilter(collected)

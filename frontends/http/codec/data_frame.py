@@ -24,11 +24,12 @@ SPLIT = "dataframe_split"
 
 
 def fit_frame(request: InferenceRequest, signature: Signature) -> None:
-    """Give the columns of a data frame the shapes of the model's inputs.
+    """Give the columns of a data frame, in `request.inputs`, the shapes of the model's inputs.
 
     If the model has only one input and no column has its name, all columns together become that input, side
     by side in their order; CoreError(INVALID) is raised if they do not fit. Otherwise each column with the
-    name of an input gets the input's shape, if it fits. Columns in shared memory stay as they are.
+    name of an input gets the input's shape, if it fits. Nothing changes if an input or an output of the
+    request is in shared memory.
     """
     columns = list(request.inputs.values())
     if request.shared:  # columns in shared memory stay where they are

@@ -167,7 +167,8 @@ def _members(response: InferenceResponse) -> dict[str, bytes]:
 def around_text(response: InferenceResponse) -> tuple[str, bytes, bytes] | None:
     """Return (name of the only output, what `write` writes before it, and behind it).
 
-    None for other responses than those with one output and no parameters.
+    Return None for a response with parameters, with other than one output, or whose output is named like a
+    member that `write` adds, such as model_name.
     """
     if len(response.outputs) != 1 or response.has_parameters:
         return None

@@ -23,7 +23,7 @@ def read_parameters(parameters: Any, request: InferenceRequest) -> bool:
     """Write the parameters into the request; return binary_data_output, False without it.
 
     That is whether outputs are binary unless they say otherwise. Raises CoreError(INVALID) for a value of the
-    wrong type.
+    wrong type, a reserved name, and too many parameters.
     """
     if type(parameters) is not dict:
         raise invalid("failed to get request params.: attempt to get members for non-object")

@@ -34,8 +34,9 @@ class _Call(Protocol):
 class CallerNames:
     """Gives each caller of one server a number, and knows the name of each number. Loop thread only.
 
-    A caller is the name of its token; else the value of a header; else the address of the client; else
-    `ANONYMOUS`. Numbers begin at 1 and are never used twice. The callers that were seen last have a name.
+    A caller is the name of its token; else, as `identify` says, the value of a header; else the address of
+    the client; else `ANONYMOUS`. Numbers begin at 1 and are never used twice. Only the callers that were seen
+    last keep number and name.
 
     wanted   whether frontends number the callers
     """
@@ -66,7 +67,7 @@ class CallerNames:
     def number_of(self, caller: Caller | None, call: _Call) -> int:
         """Return the number of who sends a call.
 
-        caller   as the access policy identifies it; None without a policy
+        caller   as the access policy identifies it; None without a policy, and for a call that is not checked
         """
         if caller is not None and caller.known:
             return self.number(caller.name)

@@ -37,7 +37,7 @@ class Holder:
     """The holder of a valid token.
 
     name        `<issuer>#<sub>`
-    expires_s   when the token expires, in seconds since 1970
+    expires_s   when the token expires, in seconds since 1970, with --auth-jwt-leeway-secs added
     """
 
     name: str

@@ -50,7 +50,10 @@ class UsageBucket(CallerBucket):
         return min(LONGEST_NS, -(-_MINUTE_NS * tokens // self._tokens))
 
     def _moved(self, interval_ns: int, tolerance_ns: int) -> int:
-        """Take an interval out of the bucket, and return 0; else the nanoseconds until that is tolerated."""
+        """Take an interval out of the bucket, and return 0.
+
+        If the tolerance forbids that, take nothing; return the nanoseconds until it permits it.
+        """
         wait_ns = LOST
         while wait_ns == LOST:
             now_ns = int(self._clock_s() * 1e9)

@@ -11,7 +11,9 @@ from frontends.commands.check.survey import Survey
 
 
 def as_json(survey: Survey, written: bool) -> str:
-    """Return an object with `models`, `findings` of the repositories and `summary`; paths as in the text.
+    """Return the text of a JSON object with `models`, `findings` of the repositories and `summary`.
+
+    Paths of files are relative if they lie in the working folder.
 
     written   whether --write was given
     """

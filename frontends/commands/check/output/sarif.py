@@ -21,7 +21,10 @@ _IDS = list(RULES)
 
 
 def as_sarif(survey: Survey) -> str:
-    """Return a log with one run. Places are relative to the working folder, %SRCROOT%."""
+    """Return the text of a log with one run.
+
+    Paths of files in the working folder, %SRCROOT%, are relative to it; others are absolute.
+    """
     results = [_result(each, "") for each in survey.general]
     for report in survey.reports:
         results += [_result(each, report.config_text) for each in report.findings]

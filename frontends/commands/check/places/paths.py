@@ -111,7 +111,11 @@ def _parameter(text: str, config: ModelConfig) -> str:
 
 
 def _tensor(text: str, config: ModelConfig) -> str:
-    """Return the path of the input, output or state whose name is quoted in an error text."""
+    """Return the path of the field that an error text is about; "" if it quotes no tensor of `config`.
+
+    The field is of the input, output, state or control that the text quotes, such as "input[0].dims"; it is
+    "max_batch_size" if the text says to set that to 0.
+    """
     low = text.lower()
     rest = next(
         (name for words, name in _FIELDS_OF_TENSORS if any(w in low for w in words)), "name"
@@ -149,7 +153,7 @@ def _of_tensor(text: str, config: ModelConfig, rest: str) -> str:
 
 
 def _step(text: str, config: ModelConfig) -> str:
-    """Return the path of the step, or of the ensemble's tensor, that an error text names."""
+    """Return the path of the field of an ensemble's step that an error text is about; "" if it names none."""
     steps = config.ensemble_scheduling.step
     if (match := re.search(r"step (\d+)", text)) and int(match[1]) < len(steps):
         path = f"ensemble_scheduling.step[{int(match[1])}]"

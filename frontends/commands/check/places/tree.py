@@ -110,7 +110,7 @@ def _entry(name: str, start: int) -> FieldValue:
 
 
 class _TextReader:
-    """Reads tokens from left to right. Its methods return whether the grammar was right."""
+    """Reads tokens from left to right. `message`, `_field`, `_value` return whether the grammar is right."""
 
     def __init__(self, text: str):
         self._text = text
@@ -136,7 +136,7 @@ class _TextReader:
         return taken
 
     def _sign(self, signs: str) -> bool:
-        """Take the next token if it is one of these signs."""
+        """Take the next token if it is one of these signs; return whether it is."""
         if self._next is not None and self._next[0] == "sign" and self._next[1] in signs:
             self._take()
             return True
