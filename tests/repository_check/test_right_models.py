@@ -13,7 +13,7 @@ EXAMPLES = sorted(
     {each.parent.parent for each in (ROOT / "examples").rglob("models/*/config.pbtxt")}
 )
 SHARED = os.environ.get("CORE_CONFORMANCE_MODELS", "")
-BUILT_BY_A_SCRIPT = ("chat", "rag")  # links to packages that an example installs
+BUILT_BY_A_SCRIPT = ("chat", "rag", "speech")  # links to packages that an example installs
 
 
 def wrong(found):
