@@ -123,7 +123,7 @@ class InferenceRequest:
         self._when_free: list[Callable[[], None]] | None = None
 
     def copy_with(self, inputs: dict[str, Tensor]) -> InferenceRequest:
-        """Return a request with other inputs and with the fields that the client wrote."""
+        """Return a copy with these inputs. Not copied are caller, deadline_ns, trace, shared and parent."""
         request = new_request(self.model_name, inputs)
         request.model_version = self.model_version
         request.id = self.id
@@ -203,7 +203,7 @@ class InferenceRequest:
         return self.cancelled or self._over
 
     def finish(self) -> None:
-        """Drop the listeners, which keep the request and its inputs, since it has ended. Event loop only."""
+        """Make the request `over`, drop its `on_cancel` listeners, resume it if paused. Event loop only."""
         self._on_cancel = None
         self._over = True
         if self.paused:

@@ -111,9 +111,9 @@ class InferenceServer:
         self._health.loaded = True
 
     async def stop(self, timeout_s: float) -> int:
-        """Refuse new requests, finish the running ones, unload all models.
+        """Finish the running requests, unload all models, then close cache, traces and shared objects.
 
-        Returns the number of model versions that still had running requests after `timeout_s`.
+        Returns the number of model versions and loads that remain after `timeout_s`; 0 if all have ended.
         """
         self._health.exiting = True
         loop = asyncio.get_running_loop()
@@ -149,7 +149,7 @@ class InferenceServer:
             listener()
 
     def shared_table(self, name: str) -> Any:
-        """Return the table of that name that all processes share; None if this is the only process."""
+        """Return the table of that name that all processes share; None if there is none or one process."""
         return None if self._exchange is None else self._exchange.table(name)
 
     def metadata(self) -> dict[str, Any]:

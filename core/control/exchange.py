@@ -106,7 +106,7 @@ class Exchange(Protocol):
         """
 
     async def alone(self, change: Awaitable[None]) -> None:
-        """Await `change`, which changes something in this process only."""
+        """Await `change`, which concerns this process only: within it, `agree` asks no other process."""
 
     def table(self, name: str) -> Any:
         """Return the table of that name that all processes share. Raises KeyError for an unknown name."""
@@ -114,5 +114,5 @@ class Exchange(Protocol):
     async def agree(self, model: str, objection: str) -> str:
         """Return why the processes object to serving what they have just loaded, "" if none does.
 
-        objection   of this process, "" for none
+        objection   of this process, "" for none; returned unchanged if no change of all processes runs
         """

@@ -120,7 +120,7 @@ class Host:
         return statistics_of(self._metrics, config)
 
     async def let_go(self, directory: ModelDirectory) -> None:
-        """Remove one user of a model's directory. After the last, a directory that core made is removed."""
+        """Remove one user of a directory. After the last, remove what core made and one user of `origin`."""
         if directory.let_go():
             if implements(directory, ModelDirectory, "remove"):
                 await self.run(directory.remove)

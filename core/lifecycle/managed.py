@@ -279,7 +279,7 @@ class ManagedModel:
         return self.leaving
 
     def dismiss(self) -> None:
-        """Unload the model and clear `wanted`, `by_name` and `attempt`."""
+        """Call `unload`, without waiting for its tasks, and clear `wanted`, `by_name` and `attempt`."""
         self.unload()
         self.wanted = self.by_name = False
         self.attempt = None

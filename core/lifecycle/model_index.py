@@ -118,7 +118,7 @@ class ModelIndex:
         return any(each.name == name and each.state == "READY" for each in self.versions())
 
     def ready_versions(self, name: str) -> list[int]:
-        """Return the numbers of the READY versions of a model, ascending; empty for an unknown one."""
+        """Return the numbers of the READY versions of a model, by its key, ascending; empty if unknown."""
         model = self._models.get(name)
         versions = model.versions if model is not None else {}
         return sorted(number for number, each in versions.items() if each.state == "READY")

@@ -43,8 +43,7 @@ def settled_config(
     """Return the completed configuration of a version, made from a copy of the source's. Worker thread.
 
     gpus   ids of the GPUs that instances may be placed on
-
-    Raises CoreError, and any error of the backend's complete().
+    Raises CoreError, also in place of an exception of the backend's complete().
     """
     config, path = deepcopy(source.config), source.path(version)
     if (file := plugins.file_of(backend)) is not None and not config.runtime:
