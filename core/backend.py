@@ -124,7 +124,7 @@ class Model:
         return self.path / (self.config.default_model_filename or default)
 
     def parameter(self, name: str, default: str = "") -> str:
-        """Return the string value of an entry of `parameters` in config.pbtxt."""
+        """Return the string value of an entry of `parameters` in config.pbtxt; `default` if none."""
         entries = self.config.parameters
         return entries[name].string_value if name in entries else default
 

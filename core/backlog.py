@@ -80,7 +80,7 @@ class Backlog:
             )
 
     def take(self, size: int) -> None:
-        """Uncount a response of `size` bytes that was sent to the client."""
+        """Uncount a response of `size` bytes that was sent. Resume the requests at half of both limits."""
         self._answers -= 1
         self._bytes -= size
         self._taken += 1

@@ -210,11 +210,11 @@ class InferenceRequest:
             self.resume()
 
     def pause(self) -> None:
-        """Let the model wait until `resume`, unless the request is over. Event loop only."""
+        """Set `paused`: `when_free` waits for `resume`. No effect if the request is over. Event loop only."""
         self.paused = not self._over
 
     def resume(self) -> None:
-        """Let the model continue. Event loop only."""
+        """Clear `paused`; call the listeners of `when_free`, unless the parent is paused. Event loop only."""
         self.paused = False
         waiting, self._when_free = self._when_free, None
         if waiting is not None:

@@ -297,7 +297,7 @@ class _Responses:
         self._request.cancel()
 
     def close(self) -> None:
-        """Drop all items and take no more. The requests continue."""
+        """Drop all items and take no more; end a pause of the request."""
         self._closed = True
         self.items.clear()
         self._backlog.close()

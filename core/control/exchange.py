@@ -34,7 +34,7 @@ class ProcessResults:
     values     process → its result
     errors     process → the error that it raised
     silent     processes that did not answer in time
-    complete   whether every process has been up since the start of the server
+    complete   whether every process has been up at least once; one may have ended since
     restarts   process → how often it has been started again
     """
 
@@ -54,7 +54,7 @@ class ProcessResults:
         return list(self.values.values())
 
     def all_done(self, otherwise: str) -> None:
-        """Raise the first error; its text names the process if others succeeded. UNAVAILABLE without results.
+        """Raise the first error, if any; its text names the process if others succeeded. UNAVAILABLE if none.
 
         otherwise   what the others do then, as the end of the error's text
         """

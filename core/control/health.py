@@ -97,7 +97,7 @@ class HealthControl(Area, name="health"):
 
     @question("health", _all_true)
     async def ready(self) -> bool:
-        """Return whether requests can be served, after the instances of every model have been asked.
+        """Return whether requests can be served; with strict readiness, all instances are asked first.
 
         Raises CoreError(UNAVAILABLE) while the server exits.
         """

@@ -93,7 +93,7 @@ class RepositoryControl(Area, name="repository"):
 
     @change("model-repository", otherwise="the others have looked")
     async def poll(self) -> None:
-        """Look at the repositories now, and load what has changed.
+        """Look at the repositories now; load what has changed, unload what is gone.
 
         Raises CoreError(UNAVAILABLE) outside of control mode poll.
         """

@@ -67,7 +67,7 @@ class SettingsControl(Area, name="settings"):
     def trace_settings(self, model: str = "") -> dict[str, Any]:
         """Return what is traced, of the server or of one model, by the names of the trace extension.
 
-        trace_level is a list, all others are text. Raises CoreError(INVALID) for an unknown model.
+        trace_level is a list, all others are text. Raises CoreError(INVALID) for a model that does not serve.
         """
         self._refuse_unknown(model)
         return self._tracing.settings(model)

@@ -113,7 +113,7 @@ class Host:
         return objection if self._agree is None else await self._agree(model, objection)
 
     def statistics_of(self, config: ModelConfig) -> Statistics:
-        """Return the counters of a version; with metrics, --metrics-config may add latency distributions."""
+        """Return new counters for a version; with metrics, --metrics-config may add latency distributions."""
         if not self.options.allow_metrics:
             return Statistics()
         warn_of_unknown_families(config)

@@ -156,7 +156,7 @@ class ModelIndex:
         """Return the v2 entries of the index, or only those in state READY, sorted by name and version.
 
         A model that came with a load request is listed until all its versions are unloaded. Remote
-        repositories contribute the models that the last look saw.
+        repositories contribute the models that the last look saw. Raises CoreError if one is unreadable.
         """
         try:
             holders = self._catalog.names()

@@ -26,7 +26,7 @@ def settled(
 ) -> tuple[ModelConfig, ModelConfig, Signature]:
     """Return the configuration of a version, the same without an overlay, and its signature. Worker thread.
 
-    Raises the errors of `settled_config` and `signature_of`.
+    Raises the errors of `settled_config`, of `signature_of` and of the overlay.
     """
     plain = settled_config(source, version, backend, host.options, host.gpus)
     signature = configuration.signature_of(plain, source.directory.path, version)
