@@ -62,7 +62,7 @@ _BY_ENTRY_POINT = ("Server",)
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Return a name of __all__, or one of the modules that define these names."""
+        """Import and return the object of a name in __all__, or a module that defines such objects."""
         if name in _HOMES:
             return import_module(f"core.{name}")
         for home, names in _HOMES.items():

@@ -24,7 +24,7 @@ _COMMANDS = {"-h": "help", "--help": "help", "--version": "version"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command of the arguments; return the exit status.
+    """Run the command of the arguments; return the exit status. Raises SystemExit as `run_command` does.
 
     arguments   of the command line, without the program; None for those of this process
     """

@@ -25,7 +25,7 @@ def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str])
 
     path       the version's directory
     settings   what --backend-config says for the backend
-    Raises what its import, open and complete raise.
+    Raises CoreError, also in place of another exception of its import, open or complete.
     """
     backend = _opened(config, settings)
     try:
@@ -45,7 +45,7 @@ class ModelAlone:
     seat        name and device of the instance, from the configuration's groups
     loop        for an instance that uses one; run it while the instance executes
 
-    If the backend raises, what was opened is closed again, and its exception is raised.
+    If a call of the backend raises, what was opened is closed again; then CoreError is raised.
     """
 
     def __init__(

@@ -124,7 +124,7 @@ class Model:
         return self.path / (self.config.default_model_filename or default)
 
     def parameter(self, name: str, default: str = "") -> str:
-        """Return the string value of an entry of `parameters` in config.pbtxt."""
+        """Return the string value of an entry of `parameters` in config.pbtxt; `default` if none."""
         entries = self.config.parameters
         return entries[name].string_value if name in entries else default
 
@@ -246,7 +246,7 @@ class ModelInstance:
 
 
 def implements(found: object, base: type, method: str) -> bool:
-    """Return whether an object or class has a method of its own, not the one of `base` that does nothing."""
+    """Return whether an object or a class has a method of that name that is not the one of `base`."""
     own = getattr(found, method, None)
     return own is not None and getattr(own, "__func__", own) is not getattr(base, method)
 
@@ -267,7 +267,7 @@ class Backend:
     """
 
     def __new__(cls, *args: Any, **given: Any) -> Any:
-        """Refuse arguments that are misspelt, with the nearest name."""
+        """Return a new object. Raises TypeError for a misspelt argument, with the nearest name."""
         check_arguments(cls, given)
         return super().__new__(cls)
 

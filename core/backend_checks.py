@@ -57,7 +57,7 @@ def refuse_misspelt(found: type, base: type) -> None:
 
 
 def _is_near(name: str, known: str) -> bool:
-    """Return whether `name` may be a slip for `known`: the same letters or, in a long name, most of them."""
+    """Return whether `name` may be a slip for `known`: the same letters or, if long, nearly the same."""
     if sorted(name) == sorted(known) or len(known) < 7 or abs(len(name) - len(known)) > 2:
         return sorted(name) == sorted(known)
     from difflib import SequenceMatcher  # slow to import, and few names come here
@@ -69,7 +69,7 @@ def _is_near(name: str, known: str) -> bool:
 
 
 def check_arguments(made: type, given: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument that core.Backend, or the class derived from it, does not have."""
+    """Raise TypeError for an argument that `made` lacks and whose name is nearly one that `made` has."""
     known = inspect.signature(made.__init__).parameters  # type: ignore[misc]  # of this class
     if any(each.kind is each.VAR_KEYWORD for each in known.values()):
         return

@@ -56,7 +56,7 @@ class Backlog:
         return self._timer is not None
 
     def enter(self, request: InferenceRequest) -> None:
-        """Add a request whose responses will be counted here."""
+        """Add a request whose responses will be counted here; pause it if this is full."""
         self._requests.add(request)
         if self.full:
             request.pause()
@@ -80,7 +80,7 @@ class Backlog:
             )
 
     def take(self, size: int) -> None:
-        """Uncount a response of `size` bytes that was sent to the client."""
+        """Uncount a response of `size` bytes that was sent. Resume the requests at half of both limits."""
         self._answers -= 1
         self._bytes -= size
         self._taken += 1
@@ -138,9 +138,8 @@ class Pace:
         self._free: threading.Semaphore | None = None  # released when the last check has succeeded
 
     def gave(self, size: int) -> None:
-        """Count a response of `size` bytes. After EACH_ANSWERS or EACH_BYTES, wait for the client.
-
-        On a thread that runs an event loop, never wait.
+        """Count a response of `size` bytes. After each EACH_ANSWERS or EACH_BYTES, start a check whether the
+        client can take more, and wait for the check before. On a thread that runs an event loop, only count.
         """
         self._answers += 1
         self._bytes += size

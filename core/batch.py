@@ -101,7 +101,7 @@ class Batch:
         return out
 
     def arrays(self) -> list[list[tuple[str, int, np.ndarray]]]:
-        """Return (name, number of the datatype, array) of each input of each request."""
+        """Return a list for each request: (name, number of the datatype, array) of each of its inputs."""
         found = []
         for request in self.requests:
             inputs = []
@@ -167,8 +167,8 @@ class Batch:
     def respond_all(self, answers: list[list[Any]]) -> None:
         """Answer every unanswered request. Call it before execute returns, on its thread.
 
-        answers   for each request a list of Tensor, or of (name, number of the datatype, array) with an array
-                  in C order that is not of BYTES. The batch changes these lists and keeps them
+        answers   for each request, answered or not, a list of Tensor, or of (name, number of the datatype,
+                  array in C order, not of BYTES). The batch changes these lists and keeps them
         """
         for outputs in answers:
             for j in range(len(outputs)):
@@ -179,7 +179,7 @@ class Batch:
         self.delivery.respond_all(answers)
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
-        """Call `listener` for each request that is cancelled before it ends. Event loop only."""
+        """Call `listener` for each request when it is cancelled; at once if it is now. Event loop only."""
         for request in self.requests:
             request.on_cancel(listener)
 
@@ -217,7 +217,7 @@ class Batch:
         self.delivery.defer(i)
 
     def reschedule(self, i: int) -> None:
-        """Put request `i` back into the queue, for another execution. Call it on the thread of execute.
+        """Put request `i` back into the queue after this execution. Call it on the thread of execute.
 
         The request may have got responses with final=False before.
         """

@@ -21,7 +21,7 @@ DEFAULT_MAX_BATCH_SIZE = 4
 
 
 def is_described(config: ModelConfig) -> bool:
-    """Return whether the configuration describes every input and output, so that nothing is filled in."""
+    """Return whether `config` has inputs (or batch inputs) and outputs, each with datatype and dims."""
     inputs = bool(config.input or config.batch_input)
     tensors: list[Any] = [*config.input, *config.output]
     return inputs and bool(config.output) and all(io.data_type and io.dims for io in tensors)

@@ -141,7 +141,7 @@ def call_author(backend: str, step: str, function: Callable[..., T], *args: Any)
 
 
 def raised_at(error: BaseException) -> str:
-    """Return " at FILE:LINE" of an exception, "" if only core and Python were running.
+    """Return " at FILE:LINE" of an exception, "" if only core, frontends, pluggy and Python were running.
 
     That is the innermost line of the outermost package that is not one of theirs: a framework below it only
     says what its author passed. FILE begins with the package.
@@ -159,7 +159,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Return the type and text of an author's exception; its traceback too with CORE_TRACEBACKS=1 (--dev)."""
+    """Return type and text of an exception, a name that may be meant; with CORE_TRACEBACKS=1 a traceback."""
     import difflib  # slow to import, and only errors need it
 
     text, near = f"{type(error).__name__}: {error}", []

@@ -190,10 +190,10 @@ def core_complete_config(config: ModelConfig, path: Path) -> ModelConfig | None:
     config   from config.pbtxt, with name and backend; may be changed and returned
     path     the version's directory
 
-    Called once per load of a version, on a worker thread, before the backend's complete(). Return the
-    completed configuration, or None for a model of another plugin. Core takes over the fields that a backend
-    may complete: inputs, outputs, batching, parameters. Not called for ensembles, and not with
-    --disable-auto-complete-config. An exception fails the load.
+    Called at each load of a version, or change of its instances, on a worker thread, before the backend's
+    complete(). Return the completed configuration, or None for a model of another plugin. Core takes over the
+    fields that a backend may complete: inputs, outputs, batching, parameters. Not called for ensembles, and
+    not with --disable-auto-complete-config. An exception fails the load.
     """
 
 

@@ -31,7 +31,7 @@ def _described(entry: Path) -> str:
 
 
 def check_readable(path: Path, model: str) -> None:
-    """Raise CoreError(INTERNAL) for a file that the server may not read, and for a pointer of Git LFS.
+    """Raise CoreError(INTERNAL) for a file that cannot be opened and read, and for a pointer of Git LFS.
 
     The errors of frameworks do not show these causes.
     """

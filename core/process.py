@@ -92,7 +92,10 @@ def run(options: Options) -> int:
 
 
 async def serve(options: Options, role: OnlyProcess) -> int:
-    """Serve until a signal comes or the role sets `end`; return the exit status."""
+    """Serve until a signal comes or the role sets `end`; return 0, or 1 after a CoreError, which it prints.
+
+    If requests outlast --exit-timeout-secs, end the whole process at once with status 1.
+    """
     _end_on_signals(role)
     try:
         check_server(options)
@@ -132,8 +135,7 @@ async def serve(options: Options, role: OnlyProcess) -> int:
 
 
 def frontends_of(server: InferenceServer) -> list[Frontend]:
-    """Return the frontends that the options enable, not started. Frontends of --allow-NAME=false stay
-    unimported."""
+    """Return the enabled frontends, not started. Do not import a frontend with --allow-NAME=false."""
     wanted = [
         plugin
         for name, plugin in plugins.frontends().items()

@@ -123,7 +123,7 @@ class InferenceRequest:
         self._when_free: list[Callable[[], None]] | None = None
 
     def copy_with(self, inputs: dict[str, Tensor]) -> InferenceRequest:
-        """Return a request with other inputs and with the fields that the client wrote."""
+        """Return a copy with these inputs. Not copied are caller, deadline_ns, trace, shared and parent."""
         request = new_request(self.model_name, inputs)
         request.model_version = self.model_version
         request.id = self.id
@@ -203,18 +203,18 @@ class InferenceRequest:
         return self.cancelled or self._over
 
     def finish(self) -> None:
-        """Drop the listeners, which keep the request and its inputs, since it has ended. Event loop only."""
+        """Make the request `over`, drop its `on_cancel` listeners, resume it if paused. Event loop only."""
         self._on_cancel = None
         self._over = True
         if self.paused:
             self.resume()
 
     def pause(self) -> None:
-        """Let the model wait until `resume`, unless the request is over. Event loop only."""
+        """Set `paused`: `when_free` waits for `resume`. No effect if the request is over. Event loop only."""
         self.paused = not self._over
 
     def resume(self) -> None:
-        """Let the model continue. Event loop only."""
+        """Clear `paused`; call the listeners of `when_free`, unless the parent is paused. Event loop only."""
         self.paused = False
         waiting, self._when_free = self._when_free, None
         if waiting is not None:

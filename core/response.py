@@ -115,7 +115,7 @@ class Reply:
 
     `await reply` returns the only response of an ordinary model, or raises its error.
     `async for response in reply` yields each response of a decoupled model; it yields an error as a
-    CoreError, since more responses may follow.
+    CoreError, since more responses may follow. Leaving either before the end cancels the request.
     `listen` calls a function for each item, without a coroutine.
 
     An item is (InferenceResponse | CoreError | None, final). None with final ends the responses.
@@ -138,7 +138,7 @@ class Reply:
         return self._finished
 
     def send(self, item: InferenceResponse | CoreError | None, final: bool = True) -> None:
-        """Send a response, an error, or None to end the responses.
+        """Send a response, an error, or None to end the responses. A final item finishes the request.
 
         Items after the final one are dropped, for example responses of a model to a cancelled request.
         """
@@ -166,7 +166,7 @@ class Reply:
         self.send(error, True)
 
     def listen(self, listener: Listening) -> None:
-        """Call `listener(item, final)` for each item, first for those that wait. Only one listener."""
+        """Call `listener(item, final)` for each item, waiting ones first. RuntimeError if called twice."""
         if self._heard:
             raise RuntimeError("a Reply has one listener")
         # A compiled caller's only reference may be an attribute that the listener clears.
@@ -191,7 +191,7 @@ class Reply:
     def end(self, error: CoreError) -> None:
         """Cancel the request, and let the iterator over the responses yield `error` last.
 
-        It first yields the responses that have arrived. No effect without an iterator.
+        It first yields what has arrived. No effect without an iterator, or after the final item.
         """
         if isinstance(self._listener, _Responses):
             self._listener.end(error)
@@ -297,7 +297,7 @@ class _Responses:
         self._request.cancel()
 
     def close(self) -> None:
-        """Drop all items, because the iterator has ended."""
+        """Drop all items and take no more; end a pause of the request."""
         self._closed = True
         self.items.clear()
         self._backlog.close()

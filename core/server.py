@@ -103,7 +103,7 @@ class InferenceServer:
         )
 
     async def start(self) -> None:
-        """Load the models that the control mode selects; start to poll in mode poll. Frontends may be open.
+        """Load the models of the control mode; poll in mode poll, except as a worker. Frontends may be open.
 
         Raises CoreError if a repository cannot be read, or a model fails and options.exit_on_error is set.
         """
@@ -111,9 +111,9 @@ class InferenceServer:
         self._health.loaded = True
 
     async def stop(self, timeout_s: float) -> int:
-        """Refuse new requests, finish the running ones, unload all models.
+        """Finish the running requests, unload all models, then close cache, traces and shared objects.
 
-        Returns the number of model versions that still had running requests after `timeout_s`.
+        Returns the number of model versions and loads that remain after `timeout_s`; 0 if all have ended.
         """
         self._health.exiting = True
         loop = asyncio.get_running_loop()
@@ -149,7 +149,7 @@ class InferenceServer:
             listener()
 
     def shared_table(self, name: str) -> Any:
-        """Return the table of that name that all processes share; None if this is the only process."""
+        """Return the table `name` that all processes share; None without any table. KeyError if unknown."""
         return None if self._exchange is None else self._exchange.table(name)
 
     def metadata(self) -> dict[str, Any]:

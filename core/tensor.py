@@ -266,7 +266,7 @@ def array_tensor(name: str, number: int, array: np.ndarray) -> Tensor:
 
 
 def _bytes_only(array: np.ndarray) -> np.ndarray:
-    """Return an array of strings as an object array of `bytes`."""
+    """Return an array of strings as an object array of `bytes`; the same array if it already is one."""
     items = array.ravel().tolist()
     if array.dtype == object and all(type(item) is bytes for item in items):
         return array

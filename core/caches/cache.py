@@ -33,7 +33,7 @@ class Counters:
 class Cache:
     """Stores responses by key. Not thread-safe: call from the event loop only. No method may block.
 
-    A cache never fails a request: a failed lookup is a miss, a failed insertion is dropped.
+    A failure of the cache fails no request: a failed lookup is a miss, a failed insertion is dropped.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Cache:
 
         key     32 bytes
         found   takes the outputs under the key, in their order, only to read them; or None if there are none;
-                or the error with which the request fails
+                or an error with which the request fails, such as that of an equal one
         """
         raise NotImplementedError
 
@@ -61,7 +61,7 @@ class Cache:
         self.insert(key, outputs)
 
     def lost(self, request: InferenceRequest, key: bytes, error: CoreError | None) -> None:
-        """Take note that a request found None and has no response to insert: `error`, or it is too large."""
+        """Take note that a request inserts no response: it failed with `error`; None: no copy can be kept."""
 
     def may_hold(self, size: int) -> bool:
         """Return whether a response with `size` bytes of tensors may be stored. False avoids a copy."""

@@ -36,10 +36,10 @@ def needs_arranging(config: ModelConfig) -> bool:
 
 
 def conditions_of(config: ModelConfig) -> dict[int, Condition]:
-    """Return the conditions of an ensemble's steps, by index of the step; none if a plugin arranges these.
+    """Return index of a step → its condition, if it has one; {} if a plugin arranges the steps.
 
     Raises CoreError(INVALID) if a key begins with "step[" and is no condition, if the step does not exist,
-    if a step has two conditions, or if a condition names no tensor.
+    if a step has two conditions, or if a condition is empty.
     """
     found: dict[int, Condition] = {}
     count = len(config.ensemble_scheduling.step)

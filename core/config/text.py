@@ -20,8 +20,8 @@ def parse_text(text: str, origin: str) -> ModelConfig:
     """Parse protobuf text format into a ModelConfig.
 
     origin   how errors name the text, usually the path of the file
-    Raises CoreError(INVALID) with a text that begins "failed to read text proto from
-    <origin>:<line>:<column>", quotes the unknown field or value and names the nearest one.
+    Raises CoreError(INVALID) with a text that begins "failed to read text proto from <origin>", mostly with
+    ":<line>:<column>". For an unknown field or enum value, it names the nearest one, if any.
     """
     config = ModelConfig()
     try:

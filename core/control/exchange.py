@@ -34,7 +34,7 @@ class ProcessResults:
     values     process → its result
     errors     process → the error that it raised
     silent     processes that did not answer in time
-    complete   whether every process has been up since the start of the server
+    complete   whether every process has been up at least once; one may have ended since
     restarts   process → how often it has been started again
     """
 
@@ -54,7 +54,7 @@ class ProcessResults:
         return list(self.values.values())
 
     def all_done(self, otherwise: str) -> None:
-        """Raise the first error; its text names the process if others succeeded. UNAVAILABLE without results.
+        """Raise the first error, if any; its text names the process if others succeeded. UNAVAILABLE if none.
 
         otherwise   what the others do then, as the end of the error's text
         """
@@ -106,7 +106,7 @@ class Exchange(Protocol):
         """
 
     async def alone(self, change: Awaitable[None]) -> None:
-        """Await `change`, which changes something in this process only."""
+        """Await `change`, which concerns this process only: within it, `agree` asks no other process."""
 
     def table(self, name: str) -> Any:
         """Return the table of that name that all processes share. Raises KeyError for an unknown name."""
@@ -114,5 +114,5 @@ class Exchange(Protocol):
     async def agree(self, model: str, objection: str) -> str:
         """Return why the processes object to serving what they have just loaded, "" if none does.
 
-        objection   of this process, "" for none
+        objection   of this process, "" for none; returned unchanged if no change of all processes runs
         """

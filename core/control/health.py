@@ -97,7 +97,7 @@ class HealthControl(Area, name="health"):
 
     @question("health", _all_true)
     async def ready(self) -> bool:
-        """Return whether requests can be served, after the instances of every model have been asked.
+        """Return whether requests can be served; with strict readiness, all instances are asked first.
 
         Raises CoreError(UNAVAILABLE) while the server exits.
         """
@@ -109,7 +109,7 @@ class HealthControl(Area, name="health"):
     async def model_ready(self, name: str, version: int = NEWEST) -> bool:
         """Return whether that version, or the newest, can serve, after its instances have been asked.
 
-        Raises CoreError for an unknown model.
+        Raises CoreError for an unknown model or version, and for one that does not serve: see Models.
         """
         return await self._models.check(name, version)
 
@@ -125,8 +125,8 @@ class HealthControl(Area, name="health"):
     def statistics_here(self, name: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
         """Return what this process has counted, an entry for each ready version.
 
-        Raises CoreError(INVALID) for an unknown model: statistics answer 400, not 404, in Triton; and
-        CoreError(UNAVAILABLE) for a model that is being loaded.
+        Raises CoreError(UNAVAILABLE) for a model that is being loaded, and CoreError(INVALID) for another
+        model or version that is not READY: statistics answer 400, not 404, in Triton.
         """
         ready = [each for each in self._manager.versions() if each.state == "READY"]
         of_model = [each for each in ready if not name or name in (each.name, each.key)]
@@ -154,5 +154,5 @@ class HealthControl(Area, name="health"):
 
     @here("metrics", internal=True)
     def metrics_here(self) -> list[Family]:
-        """Return what this process has to show."""
+        """Return every metric family of this process only."""
         return self._collect()

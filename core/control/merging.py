@@ -64,7 +64,7 @@ def _sums(one: Mapping[str, Any], other: Mapping[str, Any]) -> Entry:
 def _rows(
     one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> list[Entry]:
-    """Merge the rows that have the same values of `names`; return them in the order of these values."""
+    """Add up the rows that have the same values of `names`; return them in the order of these values."""
     found: dict[tuple[Any, ...], Entry] = {}
     for row in (*one, *other):
         key = tuple(row[name] for name in names)
@@ -174,7 +174,7 @@ def _merged(
 
 
 def index(answers: Mapping[int, Sequence[Mapping[str, Any]]], ready_only: bool) -> list[Entry]:
-    """Return one entry of the index for each version, in its worst state; with `ready_only` only READY ones.
+    """Return an entry for each version and each model without any, in its worst state; or only READY ones.
 
     answers   worker → all entries that it has
     A version that one worker does not have is UNAVAILABLE, because a client may reach that worker.

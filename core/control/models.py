@@ -97,7 +97,7 @@ class Models:
         return await self._manager.resolve(name, version).chain.check()
 
     def metadata(self, name: str, version: int = NEWEST) -> dict[str, Any]:
-        """Return the v2 metadata: inputs, outputs, versions. Shapes begin with -1 if the model batches."""
+        """Return the v2 metadata, with all ready versions for NEWEST. Shapes begin with -1 if it batches."""
         found = self._manager.resolve(name, version)
         config, signature = found.config, found.signature
         versions = self._manager.ready_versions(found.key) if version == NEWEST else []
@@ -125,7 +125,7 @@ class Models:
         return configuration.to_json(self.config(name, version))
 
     def knows(self, name: str) -> bool:
-        """Return whether a client or an ensemble has asked for a model."""
+        """Return whether a model was requested, also by the start, and is not forgotten. It may not serve."""
         return self._manager.knows(name)
 
     def versions(self) -> Iterable[ModelVersion]:

@@ -93,7 +93,7 @@ class RepositoryControl(Area, name="repository"):
 
     @change("model-repository", otherwise="the others have looked")
     async def poll(self) -> None:
-        """Look at the repositories now, and load what has changed.
+        """Look at the repositories now; load what has changed, unload what is gone.
 
         Raises CoreError(UNAVAILABLE) outside of control mode poll.
         """
@@ -104,7 +104,7 @@ class RepositoryControl(Area, name="repository"):
         await self._manager.poll()
 
     async def load_for_model(self, name: str, parameters: Mapping[str, Any]) -> None:
-        """Load a model because another model asks for it. Raises what `load` raises."""
+        """Load a model for another model. Raises what `load` and `_refuse_waiting_for_itself` raise."""
         if self.exchange is not None and asked_in_a_load():
             # The same model asks in every process, each for its own.
             await self.exchange.alone(self._manager.load(name, parameters))
@@ -114,7 +114,7 @@ class RepositoryControl(Area, name="repository"):
                 await self.load(name, parameters)
 
     async def unload_for_model(self, name: str, unload_dependents: bool) -> None:
-        """Unload a model because another model asks for it. Raises what `unload` raises."""
+        """Unload a model for another model. Raises what `unload` and `_refuse_waiting_for_itself` raise."""
         if self.exchange is not None and asked_in_a_load():
             await self.exchange.alone(self._manager.unload(name, unload_dependents))
         else:
@@ -123,7 +123,7 @@ class RepositoryControl(Area, name="repository"):
                 await self.unload(name, unload_dependents)
 
     def _refuse_waiting_for_itself(self, name: str) -> None:
-        """With workers, raise CoreError(UNAVAILABLE) during a change: it must not wait for what it causes."""
+        """With workers, raise CoreError(UNAVAILABLE) during a change: a change must not wait for another."""
         if self.exchange is not None and self.exchange.changing:
             raise unavailable(
                 f"a model cannot load or unload '{name}' while models are being loaded: with "

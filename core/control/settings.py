@@ -55,7 +55,7 @@ class SettingsControl(Area, name="settings"):
     async def change_log_settings(self, changes: Mapping[str, Any]) -> Changed:
         """Change settings of the log, None for no change; return all settings.
 
-        Raises CoreError and changes nothing if one is wrong.
+        Raises CoreError and changes nothing if one is wrong, or without --allow-remote-settings.
         """
         self._refuse_changes(changes)
         before = log.current()
@@ -67,7 +67,7 @@ class SettingsControl(Area, name="settings"):
     def trace_settings(self, model: str = "") -> dict[str, Any]:
         """Return what is traced, of the server or of one model, by the names of the trace extension.
 
-        trace_level is a list, all others are text. Raises CoreError(INVALID) for an unknown model.
+        trace_level is a list, all others are text. Raises CoreError(INVALID) for a model that does not serve.
         """
         self._refuse_unknown(model)
         return self._tracing.settings(model)
@@ -76,7 +76,7 @@ class SettingsControl(Area, name="settings"):
     async def change_trace_settings(self, changes: Mapping[str, Any], model: str = "") -> Changed:
         """Change settings of traces, None clears one; return all settings.
 
-        Raises CoreError and changes nothing if one is wrong.
+        Raises CoreError and changes nothing if one is wrong, or without --allow-remote-settings.
         """
         self._refuse_changes(changes)
         self._refuse_unknown(model)

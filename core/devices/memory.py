@@ -33,7 +33,7 @@ class DeviceMemory:
         self._copying = threading.Lock()  # several threads may need the copy
 
     def part(self, first: int, rows: int, shape: tuple[int, ...]) -> Any:
-        """Return `rows` rows from row `first` on (all if it is -1) as an array of `shape` on the device."""
+        """Return `rows` rows from row `first` on (-1: all) as an array of `shape` on the device."""
         found, have = self.array, self.shape
         if first >= 0:
             have = (rows, *self.shape[1:])

@@ -52,7 +52,7 @@ class BackendPool:
 
         isolated   return one that runs the models of this backend in other processes, if it does not already
 
-        Raises CoreError if no such backend is installed, and any error of its import or open().
+        Raises CoreError if no such backend is installed, or if its import or open() raises.
         """
         backend = await self._found(name)
         if isolated and not isinstance(backend, plugins.HostedBackend):

@@ -113,14 +113,14 @@ class Host:
         return objection if self._agree is None else await self._agree(model, objection)
 
     def statistics_of(self, config: ModelConfig) -> Statistics:
-        """Return the counters of a version; with metrics, --metrics-config may add latency distributions."""
+        """Return new counters for a version; with metrics, --metrics-config may add latency distributions."""
         if not self.options.allow_metrics:
             return Statistics()
         warn_of_unknown_families(config)
         return statistics_of(self._metrics, config)
 
     async def let_go(self, directory: ModelDirectory) -> None:
-        """Remove one user of a model's directory. After the last, a directory that core made is removed."""
+        """Remove one user of a directory. After the last, remove what core made and one user of `origin`."""
         if directory.let_go():
             if implements(directory, ModelDirectory, "remove"):
                 await self.run(directory.remove)

@@ -71,7 +71,7 @@ class Joining:
                 await self._take_out(place)
 
     def is_empty(self, name: str) -> bool:
-        """Return whether all requests of a removed model have finished."""
+        """Return False while a model that has left finishes its requests; True at any other time."""
         return name not in self._last
 
     def turn(self, name: str) -> AbstractAsyncContextManager[object]:

@@ -43,7 +43,7 @@ class ManagedModel:
     wanted     whether it was requested, by name or through an ensemble, and not unloaded since
     by_name    whether it was requested by its own name
     users      operations that hold `turn` or wait for it
-    results    ("loads" or "unloads", "success" or "failure") → number of versions with that outcome
+    results    ("loads" or "unloads", "success" or "failure") → versions; 1 for a failure before any version
     """
 
     def __init__(self, name: str, host: Host):
@@ -279,7 +279,7 @@ class ManagedModel:
         return self.leaving
 
     def dismiss(self) -> None:
-        """Unload the model and clear `wanted`, `by_name` and `attempt`."""
+        """Call `unload`, without waiting for its tasks, and clear `wanted`, `by_name` and `attempt`."""
         self.unload()
         self.wanted = self.by_name = False
         self.attempt = None

@@ -115,7 +115,6 @@ class ModelManager(ModelIndex):
         """Load the models that the control mode selects. In mode poll, start to poll.
 
         With several workers none starts to poll: the supervisor starts each look in all of them.
-
         Raises CoreError if a repository cannot be read, or if a model fails and options.exit_on_error is set.
         """
         self._looking = True
@@ -204,7 +203,7 @@ class ModelManager(ModelIndex):
         """Unload a model and the ensembles that need it until `bring`, in every control mode.
 
         name, reason   key of a model; "unloaded: <why>", for the index
-        Returns True when they are unloaded, False if another operation uses one of them.
+        Returns True when they are unloaded, False if one is in use by another operation or unknown.
         """
         self._refuse_stopping()
         return await self._operations.run(self._registry.rest(name, reason))

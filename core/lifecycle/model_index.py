@@ -118,7 +118,7 @@ class ModelIndex:
         return any(each.name == name and each.state == "READY" for each in self.versions())
 
     def ready_versions(self, name: str) -> list[int]:
-        """Return the numbers of the READY versions of a model, ascending; empty for an unknown one."""
+        """Return the numbers of the READY versions of a model, by its key, ascending; empty if unknown."""
         model = self._models.get(name)
         versions = model.versions if model is not None else {}
         return sorted(number for number, each in versions.items() if each.state == "READY")
@@ -156,7 +156,7 @@ class ModelIndex:
         """Return the v2 entries of the index, or only those in state READY, sorted by name and version.
 
         A model that came with a load request is listed until all its versions are unloaded. Remote
-        repositories contribute the models that the last look saw.
+        repositories contribute the models that the last look saw. Raises CoreError if one is unreadable.
         """
         try:
             holders = self._catalog.names()

@@ -26,7 +26,7 @@ def settled(
 ) -> tuple[ModelConfig, ModelConfig, Signature]:
     """Return the configuration of a version, the same without an overlay, and its signature. Worker thread.
 
-    Raises the errors of `settled_config` and `signature_of`.
+    Raises the errors of `settled_config`, of `signature_of` and of the overlay.
     """
     plain = settled_config(source, version, backend, host.options, host.gpus)
     signature = configuration.signature_of(plain, source.directory.path, version)
@@ -43,8 +43,7 @@ def settled_config(
     """Return the completed configuration of a version, made from a copy of the source's. Worker thread.
 
     gpus   ids of the GPUs that instances may be placed on
-
-    Raises CoreError, and any error of the backend's complete().
+    Raises CoreError, also in place of an exception of the backend's complete().
     """
     config, path = deepcopy(source.config), source.path(version)
     if (file := plugins.file_of(backend)) is not None and not config.runtime:

@@ -28,7 +28,7 @@ def parse(
     flags: Flags | None = None,
     warn: Callable[[str], None] = _print_warning,
 ) -> Options:
-    """Return the options that a command line sets.
+    """Return the options of a command line; environment variables set some flags that it does not set.
 
     flags   the permitted flags; default: the flags of core
     warn    called with the warning for each deprecated flag

@@ -44,7 +44,7 @@ class Flags:
         self._taken = {*own, *DEPRECATED, *ALIASES, "help"}
 
     def add_section(self, section: type[Section]) -> None:
-        """Add the flags of a section. Raises CoreError(INVALID) if a flag of that name exists."""
+        """Add a section's flags. Raises CoreError(INVALID) if one exists already and has an effect."""
         for flag in flags_of(section):
             self._take(flag.name, flag.idle)
         self._sections.append(section)

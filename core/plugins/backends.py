@@ -19,8 +19,8 @@ def backend(name: str, directory: str = "") -> Backend:
     """Return the backend of that name, imported on first use. Any thread; one call at a time.
 
     directory   parent of the folders with backends, "" for none; installed backends take precedence
-    Raises CoreError(INVALID) if there is none, the errors of Plugin.load, and CoreError(INTERNAL) if the
-    object is no Backend.
+    Its hooks are active from then on. Raises CoreError: INVALID if there is none, INTERNAL if the object is
+    no Backend; and the errors of Plugin.load and `check_hooks`.
     """
     installed = available_backends()
     if name not in installed:
@@ -95,5 +95,5 @@ def _host(name: str, method: str) -> ProcessHost:
 
 
 def imported() -> dict[str, tuple[Plugin, Backend]]:
-    """Return the backends that models have requested, by the name that they used."""
+    """Return name → (plugin, backend) for each name that `backend` has found so far."""
     return dict(_imported)

@@ -105,7 +105,7 @@ def listens(hook: str) -> bool:
 
 
 def ask(hook: str, **arguments: Any) -> Any:
-    """Call a hook and return pluggy's result: a list, or the first result.
+    """Call a hook; return its results without None. With `firstresult`, return the first one, or None.
 
     Raises the CoreError of a plugin unchanged, and CoreError(INTERNAL) with its name for other exceptions.
     """
@@ -142,7 +142,7 @@ def tell(hook: str, **arguments: Any) -> None:
 
 
 def teller_of(hook: str) -> Callable[..., None] | None:
-    """Return a fast form of `tell` for frequent calls; None if no plugin implements the hook."""
+    """Return a fast `tell` that calls the plugins registered now; None if none implements the hook."""
     callers = _callers(hook)
     if not callers:
         return None
@@ -184,7 +184,7 @@ def _culprit(caller: pluggy.HookCaller, error: Exception) -> str:
 
 
 class _Failures(logging.Handler):
-    """Log handler that passes records with an exception to the hook core_failed. Any thread."""
+    """Log handler that passes error records with an exception to the hook core_failed. Any thread."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None

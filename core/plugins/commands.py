@@ -46,8 +46,8 @@ class Program(Protocol):
 def run_command(name: str, arguments: Sequence[str]) -> int:
     """Run the command of that name; return its exit status.
 
-    If no distribution brings it, runs `help` for it, which says so. Prints an error and returns 1 if it
-    cannot be imported. Raises SystemExit for arguments that do not fit, and after --help.
+    If no distribution brings it, runs `help` for it, which says so. Prints a CoreError, also of its import,
+    and returns 1. A Command raises SystemExit for arguments that do not fit, and after --help.
     """
     installed = available_commands()
     if name not in installed:

@@ -18,7 +18,7 @@ _REQUIREMENT = re.compile(r"""([\w-]+).*\bextra == ["']([\w-]+)["']""")
 
 @cache
 def extras() -> Mapping[str, list[str]]:
-    """Return the distributions that each extra of core requires; empty if core is not installed."""
+    """Return extra of core → names of the distributions that it requires; empty if core is not installed."""
     try:
         requirements = metadata.requires("core") or []
     except metadata.PackageNotFoundError:

@@ -144,7 +144,7 @@ class Catalog:
         return dict(sorted(found.items()))
 
     def keys_of(self, name: str, override: Override | None = None) -> list[str]:
-        """Return the keys for a load of `name`: the name; with namespaces, one for each repository with it.
+        """Return the keys for a load: [name]; with namespaces one for each repository with it, else [name].
 
         An override with files gets its own key. Raises CoreError(INTERNAL) if a repository cannot be listed.
         """
@@ -161,8 +161,8 @@ class Catalog:
     def survey(self, key: str, override: Override | None = None) -> ModelSource:
         """Return the source that can be loaded under a key now.
 
-        Raises CoreError(INVALID) if the name, the override or the configuration's name is wrong. Raises
-        CoreError(INTERNAL) if the repositories hold no such model or an unreadable one.
+        Raises CoreError: INVALID if the name or the override is wrong; UNAVAILABLE if its files go
+        over the limit; INTERNAL if the repositories hold no such model, several, or a wrong one.
         The caller of an override with files owns the source's directory.
         """
         name = name_of(key)

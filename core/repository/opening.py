@@ -12,10 +12,8 @@ from core.repository.source import Repository
 def open_repositories(options: Options) -> list[Repository]:
     """Return a Repository for each location of --model-repository, in alphabetical order, without duplicates.
 
-    Call it on the loop thread.
-
-    Raises CoreError(UNSUPPORTED) for a URL without a plugin, and the errors of the plugin.
-    It does not check that the location can be read: see Repository.check.
+    Loop thread. Raises CoreError: UNSUPPORTED for a URL without a plugin, INTERNAL for what is no Repository;
+    and the errors of the plugin. It does not check that the location can be read: see Repository.check.
     """
     return [_open(location, options) for location in sorted(set(options.model_repository))]
 

@@ -46,7 +46,7 @@ class Override:
         """Return the override that the parameters of a load request describe; None for a plain load.
 
         Raises CoreError(INVALID) for an unknown parameter, a wrong type, a path that leaves the model or
-        that no model can have, and for too many files or bytes.
+        that no model can have, for files without `config`, and for too many files or bytes.
         """
         config: str | None = None
         files: dict[str, bytes] = {}

@@ -141,7 +141,7 @@ def _sweep(where: Path) -> None:
 
 
 def leave_nothing() -> None:
-    """Remove the folders of this process, if it ends without atexit. Signal handlers may call it."""
+    """Remove the folders of this process: at exit, or called before os._exit, also in a signal handler."""
     # Without the lock: its holder may never run again.
     for root, each in list(_kept.items()):
         if each.process == os.getpid():  # not in a forked child, which inherits the object

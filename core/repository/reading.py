@@ -34,7 +34,7 @@ def read_folder(
 ) -> ModelSource:
     """Return the ModelSource of a folder; `config_name` and `needs_config` are those of Catalog.
 
-    Raises CoreError(INTERNAL) for a missing or wrong configuration.
+    Raises CoreError(INTERNAL) for a wrong configuration, a needed one that is missing, and unknown files.
     """
     path = f"configs/{config_name}.pbtxt"
     if not config_name or path not in listing:
@@ -71,7 +71,7 @@ def read_config_override(
 def read_files_override(name: str, override: Override) -> ModelSource:
     """Return the ModelSource of a load request with files: they are in a new directory that the caller owns.
 
-    Raises CoreError(INVALID) for a wrong configuration, and for files that cannot be written.
+    Raises CoreError: INVALID for a wrong configuration or files that cannot be written, or as Override.write.
     """
     config = _parse_override(name, override)
     try:
@@ -121,7 +121,7 @@ def _source(
     overridden: bool,
     folder: str = "",
 ) -> ModelSource:
-    """Return a ModelSource; without agents, fill in `config`. Raises CoreError if that has another name.
+    """Return a ModelSource. Fill in `config`; with agents only its name. Raises CoreError if it has another.
 
     folder   folder name that may determine its backend, if it is not the model's name
     """

@@ -165,7 +165,7 @@ class ModelSource:
 
 
 def version_number(folder: str) -> int | None:
-    """Return the version number of a folder name: digits, no leading 0, below 2**63. None for other names."""
+    """Return the version number of a folder name: digits, first not 0, below 2**63. None for other names."""
     if folder.isascii() and folder.isdigit() and not folder.startswith("0"):
         number = int(folder)
         return number if number < 2**63 else None

@@ -53,7 +53,7 @@ class Trimmer:
         self._waits = False
 
     def freed(self, size: int) -> None:
-        """Count `size` bytes that requests or answers have freed. Plan a trim if they are WORTH_A_TRIM."""
+        """Count `size` freed bytes. Plan a trim once WORTH_A_TRIM were counted since the last began."""
         self._freed += size
         if self._freed < WORTH_A_TRIM or self._waits or self._trim is None:
             return

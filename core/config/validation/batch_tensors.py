@@ -9,7 +9,7 @@ from core.config.validation.refusal import refused
 
 
 def check_batch_tensors(config: ModelConfig) -> None:
-    """Raise CoreError(INVALID) for an unknown kind, source input or target output, or a wrong datatype."""
+    """Raise CoreError(INVALID) for a wrong kind, source input, target output or datatype of an input."""
     for index, batch_input in enumerate(config.batch_input):
         place = f"batch_input[{index}]"
         what = f"batch input kind '{_kind(config, batch_input, 'input', place)}'"

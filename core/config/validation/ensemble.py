@@ -13,7 +13,8 @@ from core.errors import CoreError, invalid
 def check_ensemble(config: ModelConfig) -> None:
     """Raise CoreError(INVALID) for an ensemble with a wrong field, step or condition, or an unused tensor.
 
-    Also raise it if platform is "ensemble" without ensemble_scheduling, or the reverse.
+    Also if only one of platform "ensemble" and ensemble_scheduling is there. If a plugin arranges the steps,
+    conditions and tensors are not checked here.
     """
     if not config.HasField("ensemble_scheduling"):
         if config.platform == ENSEMBLE:

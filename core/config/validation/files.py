@@ -29,7 +29,7 @@ def check_files(config: ModelConfig) -> None:
 
 
 def _files(config: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield (field, path) for each file that is named; a path is relative to a folder of the model."""
+    """Yield (field, path in a folder of the model or ""); of label files only those with a zero byte."""
     yield "default_model_filename", config.default_model_filename
     for capability, path in sorted(config.cc_model_filenames.items()):
         yield f"cc_model_filenames['{capability}']", path

@@ -87,7 +87,7 @@ def batch_sizes(labelled: Labelled) -> Family:
 
 
 def wait_estimate_s(version: ModelVersion) -> float:
-    """Estimate the seconds that the instances need for the pending requests, by past ones; 0 without any."""
+    """Estimate the seconds that instances need for pending requests, by past ones; 0 if either is missing."""
     chain, statistics = version.chain, version.statistics
     requests = (
         statistics.success.count - statistics.cache_hit.count + statistics.failures["BACKEND"]

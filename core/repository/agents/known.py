@@ -32,7 +32,7 @@ def find_agent(name: str, directory: str = "") -> RepositoryAgent:
 
 
 def agents_used() -> list[tuple[str, str]]:
-    """Return name and origin of each agent that a model has used, for the startup table."""
+    """Return (name, "built in", "plugin" or its file) of each agent created so far, for the startup table."""
     with _lock:
         return sorted((name, origin) for (name, _), (_, origin) in _found.items())
 
