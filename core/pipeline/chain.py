@@ -236,7 +236,7 @@ class Chain:
         """Serve by another configuration. Requests that wait follow it at once; running batches go on.
 
         old   the configuration until now. The new one may differ in response_cache, dynamic_batching, delays,
-              sizes and idle time of sequence_batching (neither comes or goes), and rate_limiter of groups
+              sizes and idle time of sequence_batching (no batching comes or goes), and rate_limiter of groups
         Raises CoreError(INVALID) for resources that the rate limiter refuses; then nothing has changed.
         """
         policies, runners = self._services.policies or HostPolicies({}), self._serving()

@@ -75,7 +75,7 @@ class CallQueue:
 
 
 class LoopThread(CallQueue):
-    """An event loop on its own thread, until `end`. Call the methods from any other thread."""
+    """An event loop on its own thread, until `end`. Any thread may call `add`, `is_current` and `start`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(_new_loop())
