@@ -89,7 +89,7 @@ cpdef tuple shape_of(object array):
 
 
 cpdef object flat(object array, object dtype):
-    """Return an array, converted to `dtype`, as row-major bytes: a small copy, else a read-only view."""
+    """Return the row-major bytes of an array converted to `dtype`: `bytes` if few, else a read-only view."""
     cdef np.ndarray source
     cdef np.npy_intp size
     cdef np.ndarray octets

@@ -49,7 +49,7 @@ cdef const char* NAME = "dltensor"  # of a capsule that is not consumed
 
 
 def array_info(capsule):
-    """Return (kind, shape, strides, address, device) of the array in a capsule, without consuming it."""
+    """Return ((code, bits, lanes), shape, strides or None, address, device) of a capsule; it stays usable."""
     if not PyCapsule_IsValid(<PyObject*>capsule, NAME):
         raise ValueError("not a DLPack capsule, or one that was taken before")
     cdef Tensor* tensor = &(<Managed*>PyCapsule_GetPointer(<PyObject*>capsule, NAME)).tensor
@@ -66,7 +66,7 @@ def array_info(capsule):
 
 
 def lend(uintptr_t address, kind, tuple shape, device, owner):
-    """Return a DLPack capsule for an array in C order, whose memory `owner` keeps alive."""
+    """Return a DLPack capsule for a C-order array of `kind` (code, bits); `owner` keeps its memory."""
     cdef Py_ssize_t n = len(shape), i
     cdef int64_t step = 1
     if n > MOST_DIMENSIONS:

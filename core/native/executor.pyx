@@ -37,7 +37,7 @@ cdef core_calls* table() noexcept:
 
 @cython.final
 cdef class NativeExecutor:
-    """Callable that executes batches on a native instance. Call it on the thread of the instance."""
+    """Callable that executes and answers batches on a native instance. Call it on the instance's thread."""
 
     def __init__(self, capsule):
         self._capsule = capsule

@@ -99,7 +99,7 @@ cdef class Reader:
         PyMem_RawFree(self._buffer)
 
     def receive(self):
-        """Receive bytes once. Return False if the other side has closed the connection."""
+        """Wait for bytes and keep them for `next`. Return False if the other side has disconnected."""
         cdef Py_ssize_t count
         cdef char* to
         if self._start == self._end:

@@ -43,7 +43,7 @@ cdef class _Sources:
 
 
 def gather(list parts, out, Py_ssize_t offset=0, Py_ssize_t alignment=1):
-    """Copy `parts` into `out` from byte `offset` on, each aligned. Raise ValueError if they do not fit."""
+    """Copy `parts` into `out`, aligned from `offset` on; return the size. ValueError if they do not fit."""
     cdef _Sources sources = _Sources.__new__(_Sources)
     cdef Py_buffer target
     cdef Py_ssize_t total

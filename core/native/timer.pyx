@@ -15,7 +15,7 @@ cdef extern from "system/timer.h":
 
 @cython.final
 cdef class LoopTimer:
-    """Timer that calls `callback` on the event loop once per `set`. Call from the event loop only."""
+    """Timer that calls `callback` once at the time (ns) of the last `set`, never for 0. Event loop only."""
 
     def __init__(self, loop, Clock clock, callback):
         self._loop = loop

@@ -54,13 +54,13 @@ class Admission:
         self.check(request)
 
     def check(self, request: InferenceRequest) -> None:
-        """Set `rows` and `arrival_ns` of a request, reshape its inputs; raise CoreError if it is invalid."""
+        """Set `rows` and `arrival_ns`, replace inputs that have a `reshape`; raise CoreError if invalid."""
         if not self._is_right(request):
             self._complete(request)
         request.arrival_ns = self._clock.now_ns()
 
     def _is_right(self, request: InferenceRequest) -> bool:
-        """Return True and set `rows` if a request is certainly valid and needs no reshape; else False."""
+        """Return True and set `rows` if a request is certainly valid; False if `_complete` must check it."""
         inputs = request.inputs
         if not self._plain or len(inputs) != len(self._expected) or not inputs:
             return False
@@ -183,7 +183,7 @@ def _listed(names: list[str] | dict[str, Tensor]) -> str:
 
 
 def _rows(request: InferenceRequest, signature: Signature) -> int:
-    """Return the batch size of the inputs, 1 without one. Raise CoreError(INVALID) for a wrong one."""
+    """Return the batch size of the inputs; 1 if none has one. Raise CoreError(INVALID) for a wrong one."""
     if not signature.max_batch_size:
         return 1
     rows = -1
@@ -256,7 +256,7 @@ def _check(tensor: Tensor, spec: InputSpec, signature: Signature) -> None:
 
 
 def _check_size(tensor: Tensor, count: int, signature: Signature) -> None:
-    """Raise CoreError(INVALID) unless the tensor has as many bytes as its shape says."""
+    """Raise CoreError(INVALID) unless the bytes fit the shape; elements of BYTES are counted."""
     name, model = tensor.name, signature.name
     got = memoryview(tensor.raw).nbytes
     if tensor.dtype is not dtypes.BYTES:

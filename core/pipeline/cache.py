@@ -177,7 +177,7 @@ class _Lookup:
     """A lookup in the cache, and the request that waits for it.
 
     key       b"" until it is computed
-    outputs   what was found, or the error with which the request fails
+    outputs   what was found, None for nothing, or the error with which the request fails
     reply     None until the handler has returned
     """
 
@@ -191,7 +191,7 @@ class _Lookup:
         self._cached = cached
 
     def found(self, outputs: list[Tensor] | CoreError | None) -> None:
-        """Take the result of the lookup."""
+        """Take the result of the lookup. If `__call__` has returned, go on with the request."""
         self.outputs = outputs
         self.answered = True
         if self.reply is not None:

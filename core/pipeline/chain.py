@@ -157,17 +157,17 @@ class Chain:
 
     @property
     def pending(self) -> int:
-        """Requests that wait for an instance."""
+        """Number of requests that wait for an instance."""
         return self._scheduler.pending
 
     @property
     def pending_by_priority(self) -> dict[int, int]:
-        """Requests that wait for an instance, by priority level; empty without priorities."""
+        """Priority level → number of requests that wait for an instance; empty without priorities."""
         return self._scheduler.pending_by_priority()
 
     @property
     def instances(self) -> int:
-        """Number of instances that serve."""
+        """Number of instances in service, broken ones included."""
         return len(self._pool.runners)
 
     @property
@@ -177,12 +177,12 @@ class Chain:
 
     @property
     def executing(self) -> dict[str, int]:
-        """Name of each instance that serves → its batches that have not ended."""
+        """Name of each instance in service → number of its batches that have not ended."""
         return {each.instance.name: each.outstanding.count for each in self._pool.runners}
 
     @property
     def in_flight(self) -> int:
-        """Accepted requests that have not ended, waiting or running."""
+        """Number of accepted requests that have not ended, waiting or running."""
         return self._in_flight.count
 
     @property
@@ -207,8 +207,8 @@ class Chain:
     async def prepare(self, model: Model) -> Change:
         """Open the instances that the model's configuration asks for and that do not exist yet.
 
-        Each new instance executes its warmup samples. Nothing else changes before the commit.
-        If an instance's open() raises, close the others and raise the same exception.
+        Each new instance that is not passive runs the warmup samples. Nothing else changes before the commit.
+        Raise what `Pool.open` or `warmup_batches` raises; then the new instances are closed.
         """
         self._context.checks_outputs = model.checks_outputs
         self._context.output_hint = model.output_hint
@@ -236,7 +236,7 @@ class Chain:
         """Serve by another configuration. Requests that wait follow it at once; running batches go on.
 
         old   the configuration until now. The new one may differ in response_cache, dynamic_batching, delays,
-              sizes and idle time of sequence_batching (neither comes or goes), and rate_limiter of groups
+              sizes and idle time of sequence_batching (no batching comes or goes), and rate_limiter of groups
         Raises CoreError(INVALID) for resources that the rate limiter refuses; then nothing has changed.
         """
         policies, runners = self._services.policies or HostPolicies({}), self._serving()
@@ -256,14 +256,14 @@ class Chain:
         self._scheduler.pump()
 
     def _serving(self) -> list[InstanceRunner]:
-        """Return the runners of the instances that the configuration has, passive ones included."""
+        """Return the runners that are neither broken nor marked to leave, passive ones included."""
         runners = self._pool.runners + self._pool.passive
         return [each for each in runners if each.broken is None and not each.leaves]
 
     async def _warm_up(
         self, runner: InstanceRunner, batches: list[tuple[str, list[InferenceRequest]]]
     ) -> None:
-        """Execute every sample on one instance. A sample that fails is only logged, as in Triton."""
+        """Execute samples on one instance until it breaks. One that fails is only logged, as in Triton."""
         for name, requests in batches:
             if runner.broken is not None:
                 return
@@ -279,7 +279,7 @@ class Chain:
                         logger.warning(text, name, runner.instance.name, answer.message)
 
     async def drain(self) -> None:
-        """Refuse new requests, and wait until all accepted requests have ended."""
+        """Refuse new requests, end sequences that wait for requests, and wait until accepted requests end."""
         self._in_flight.close()
         self._scheduler.end_waiting_sequences()
         await self._in_flight.drain()
@@ -289,7 +289,7 @@ class Chain:
         self._scheduler.end_waiting_sequences()
 
     async def close(self) -> None:
-        """Close the instances. A second call does nothing."""
+        """Refuse new requests and close the instances. A second call does nothing."""
         self._in_flight.close()
         self._scheduler.close()
         await self._pool.close()
@@ -307,8 +307,7 @@ async def open_chain(
 
     content      digest of the version's files: versions with other files share no cache entries
     statistics   counters to use; None for new ones
-    Raise what an instance's open() raises, after the other instances have closed; and what a plugin's
-    core_layers raises, before any instance opens.
+    Raise what `hooks_of` raises, before any instance opens, or what `Chain.prepare` raises.
     """
     chain = Chain(model.config, signature, services, hooks_of(model), content, statistics)
     (await chain.prepare(model)).commit()

@@ -33,13 +33,13 @@ class EndpointTable:
         self._numbers: dict[str, tuple[int, ...]] = {}  # the versions of each model in _numbered
 
     def find(self, name: str, version: int) -> ModelEndpoint:
-        """Return the endpoint of a version; NEWEST selects the newest one. Raise what `missing` raises."""
+        """Return the endpoint of a version; `put` chose that of NEWEST. Without one, call `missing`."""
         newest = version == NEWEST
         endpoint = self._newest.get(name) if newest else self._numbered.get((name, version))
         return endpoint if endpoint is not None else self._missing(name, version)
 
     def put(self, name: str, endpoints: dict[int, ModelEndpoint]) -> None:
-        """Replace all versions of a model by `endpoints`; an empty dict removes the model."""
+        """Replace all versions of a model; {} removes it. NEWEST becomes that of `front`, or the highest."""
         for number in self._numbers.pop(name, ()):
             del self._numbered[name, number]
         self._newest.pop(name, None)

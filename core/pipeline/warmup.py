@@ -28,8 +28,8 @@ def warmup_batches(
 ) -> list[tuple[str, list[InferenceRequest]]]:
     """Return (sample name, its requests) in the order in which they run; a sample occurs `count` times.
 
-    A batch size of n gives n requests of one row; without a batch dimension, it gives one. Reads files: use
-    a worker thread. Raise CoreError: INVALID if a sample does not fit the model, INTERNAL for a read error.
+    A batch size of n gives n requests of one row, 0 none; without a batch dimension, one. Reads files: use a
+    worker thread. Raise CoreError: INVALID if a sample does not fit the model, INTERNAL for a read error.
     """
     found = []
     for sample in config.model_warmup:
@@ -89,7 +89,7 @@ def _tensor(name: str, sample: ModelWarmup.Input, config: ModelConfig, directory
 
 
 def _file(file_name: str, directory: Path, size: int, label: str) -> bytes:
-    """Return the content of a file with the data of an input, which must have at least `size` bytes."""
+    """Return an input's data file. Raise CoreError if outside FOLDER, unreadable or under `size` bytes."""
     folder = (directory / FOLDER).resolve()
     path = (folder / file_name).resolve()
     if not path.is_relative_to(folder):

@@ -102,8 +102,8 @@ class Family:
     name       the whole name; the suffix `_total` is not added to counters
     together   how workers combine their samples with the same labels
     summaries  the data that samples of a summary are made of; empty for other kinds
-    changed    time of each sample's last change by time.monotonic_ns(), 0 for never; set if `together` is
-               "latest" or "latest or sum", which is the sum if all times are 0
+    changed    by time.monotonic_ns(), 0 for never: each sample's last change for "latest", its last `set` for
+               "latest or sum" (which is the sum if all are 0); empty for other values of `together`
     """
 
     name: str

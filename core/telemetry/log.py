@@ -40,7 +40,7 @@ def configure(
 
     stream    instead of stderr; --log-file takes precedence
     console   shows the log instead of lines on stderr, and beside a log file
-    A log file that cannot be opened is an error in the log, which then goes to the stream.
+    A log file that cannot be opened is an error in the log, which then goes to console or stream.
     """
     global _handlers
     settings = LogSettings.of(options)
@@ -139,7 +139,7 @@ class LineFormatter(logging.Formatter):
 
 
 def escaped(text: str) -> str:
-    """Return the text with control characters replaced by escapes such as \\n and \\u001b."""
+    """Return the text with unprintable characters replaced by escapes such as \\n and \\u001b."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

@@ -42,7 +42,7 @@ class Losses:
             self.flush()
 
     def flush(self) -> None:
-        """Report the reason and the losses added since the last report; do nothing if none was added."""
+        """Report the reason and the losses since the last report; do nothing if `add` was not called."""
         if not self._is_said:
             lost = f"; {self._unsaid} {self._what} lost" if self._unsaid else ""
             self._say(self._reason + lost)

@@ -50,7 +50,7 @@ class Metric:
         self._counts = [0] * (len(self.buckets) + 1)
 
     def increment(self, value: float) -> None:
-        """Add `value` to a counter or gauge. Raises CoreError(INVALID) if a counter would decrease."""
+        """Add `value`. Raises CoreError: INVALID if a counter would decrease, UNSUPPORTED for a histogram."""
         self._require("increment", "counter", "gauge")
         if self.kind == "counter" and not value >= 0:
             raise invalid(f"counter can only be incremented by values of 0 and more, got {value:g}")
@@ -110,7 +110,7 @@ class MetricFamily:
     ) -> Metric:
         """Return the metric with these labels, one object for equal labels; the caller must `remove` it.
 
-        buckets   upper bounds, ascending; required for a histogram, invalid for other kinds
+        buckets   upper bounds, ascending; only for a histogram. A metric that is there keeps its own
         Raises CoreError(INVALID) for invalid labels or buckets.
         """
         key = tuple(sorted((labels or {}).items()))

@@ -91,7 +91,7 @@ class Statistics:
         self.compute_output.add(output_ns)
 
     def failed(self, reason: str, total_ns: int) -> None:
-        """Count an accepted request that has failed; `reason` is one of REASONS."""
+        """Count an admitted request that has failed; `reason` is one of REASONS."""
         self.failures[reason] += 1
         self.fail.add(total_ns)
 

@@ -130,7 +130,7 @@ class _Run:
                 await context.write(response)
 
     def _noted(self, requests: AsyncIterator[bytes], call: GrpcCall) -> AsyncIterator[bytes]:
-        """Return an iterator over the requests of a stream.
+        """Begin the observation of a stream, if an observer wants it; return an iterator over its requests.
 
         `Method.received`, if it is set, and an observation get each request before the iterator yields it.
         """

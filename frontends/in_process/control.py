@@ -19,8 +19,8 @@ T = TypeVar("T")
 class ControlMethods:
     """The control operations; Server inherits them.
 
-    Call `load`, `unload` and `index` from any thread except the server's, all others from any thread.
-    All raise CoreError(UNAVAILABLE) before the start and after the end of the server.
+    Call `load` and `unload` from any thread except the server's, all others from any thread. All except
+    `ready` raise CoreError(UNAVAILABLE) before the start and after the end of the server.
     """
 
     _thread: LoopThread | None
@@ -28,14 +28,16 @@ class ControlMethods:
     _lifetime: ServerLifetime
 
     def load(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
-        """Load or reload a model of a repository; needs model_control_mode="explicit".
+        """Load or reload a model of a repository, and return when it is ready. Raises CoreError if it fails.
+
+        Needs model_control_mode="explicit".
 
         parameters   `config` (JSON text) and `file:<path>` (bytes) replace the repository's
         """
         self._run(lambda: self._inner.models.load(name, dict(parameters or {})))
 
     def unload(self, name: str, *, unload_dependents: bool = False) -> None:
-        """Unload a model of a repository; needs model_control_mode="explicit"."""
+        """Unload a model of a repository; needs model_control_mode="explicit". Unknown names are no error."""
         self._run(lambda: self._inner.models.unload(name, unload_dependents))
 
     async def load_async(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -86,7 +88,7 @@ class ControlMethods:
         return self._call(lambda: self._inner.models.config_json(model, version))
 
     def statistics(self, model: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
-        """Return counts and times of each ready version, of one model or of all."""
+        """Return counts and times of each ready version, of all models or of one, which must be ready."""
         return self._call(lambda: self._inner.control.health.statistics_here(model, version))
 
     def metrics(self) -> list[Family]:

@@ -100,8 +100,8 @@ class ServerLifetime:
         """Open frontends and return the port of each.
 
         ports   frontend → port, 0 for any free port, None for the port of the options
-        Raises CoreError if one is not installed, is already open, or cannot listen; then all of them
-        are closed.
+        Raises CoreError if one is not installed, is already open, or cannot listen; then this call leaves
+        none open.
         """
         installed = plugins.frontends()
         for name in ports:

@@ -75,7 +75,7 @@ class CallQueue:
 
 
 class LoopThread(CallQueue):
-    """An event loop on its own thread, until `end`. Call the methods from any other thread."""
+    """An event loop on its own thread, until `end`. Any thread may call `add`, `is_current` and `start`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(_new_loop())
@@ -101,8 +101,8 @@ class LoopThread(CallQueue):
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop, wait for it, and return its result.
 
-        Raises what the coroutine raises, and CoreError(INVALID) on the loop's own thread. An exception
-        that interrupts the wait (KeyboardInterrupt) cancels the coroutine.
+        Raises what the coroutine and `start` raise, and CoreError(INVALID) on the loop's own thread. An
+        exception that interrupts the wait (KeyboardInterrupt) cancels the coroutine.
         """
         if self.is_current:
             coroutine.close()

@@ -34,8 +34,8 @@ class DeliveryContext:
     loop             the server's event loop; `call_on_loop` calls a function on it. Any thread
     in_flight        counter of the accepted requests
     put_back         called with a request that asks for another execution; set by the scheduler
-    batch_done       called with a batch and its error after each execution, on the thread of the instance; or
-                     None
+    batch_done       called with (batch, error or None) after each execution, on the thread where it ended;
+                     None if no plugin wants the call
     checks_outputs, output_hint   of core.Model
     clock            time.monotonic_ns, or the clock of a test
     """
@@ -70,7 +70,7 @@ class DeliveryContext:
     def count(self, queued: QueuedRequest, batch: Batch, failure: bool) -> None:
         """Count a request whose final item is there: as cancelled, failed or successful.
 
-        failure   whether the execution has failed
+        failure   whether the execution has failed; an error that it gave one request counts as success
         """
         request = queued.request
         now = self.clock.now_ns()
@@ -144,7 +144,7 @@ class OutstandingBatches:
         self.on_empty: Callable[[], None] | None = None
 
     def finished(self) -> None:
-        """Count one batch less: it has run, and all of its requests have their final items."""
+        """Count one batch less, which has run and has no open request. After the last, call `on_empty`."""
         self.count -= 1
         if not self.count and self.on_empty is not None:
             callback, self.on_empty = self.on_empty, None

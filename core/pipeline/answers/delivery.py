@@ -45,8 +45,8 @@ class BatchDelivery:
        all. Responses of a decoupled model leave at once.
     3. The methods below "event loop" run there only.
 
-    The responses that execute returns wait in `_outcomes`, one for each request, until `release` sends them.
-    All other items go through `_items`.
+    The responses that execute of an ordinary model returns wait in `_outcomes`, one for each request, until
+    `release` sends them. All other items go through `_items`.
     """
 
     def _begin(
@@ -115,7 +115,7 @@ class BatchDelivery:
                 self._answer(i, tensors)
 
     def _refuse(self, i: int, tensors: list[Tensor], final: bool) -> None:
-        """Answer request `i` with an error, because the tensors do not fit the model's configuration."""
+        """Send request `i` an error, because the tensors do not fit; it ends the request only if `final`."""
         error = misfit(tensors, self._request(i), self.context.signature)
         self._put(i, CoreError(error.kind, error.message + self.context.output_hint), final, final)
 
@@ -288,7 +288,7 @@ class BatchDelivery:
     def _send(
         self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
     ) -> None:
-        """Send one item. Count and trace it first, unless its row only fills the batch."""
+        """Send one item. First trace it and, if final, count its request, unless it only fills the batch."""
         waiting = self._waiting[i]
         counts = waiting.counts
         if counts:
@@ -306,7 +306,7 @@ class BatchDelivery:
                     waiting.ended()
 
     def _release_batch(self) -> None:
-        """After `release` and all final items, drop the batch: it and the delivery refer to each other."""
+        """If released and without open requests, drop the batch (a reference cycle), and count its end."""
         if self._released and not self._left:
             self._left = -1
             self.batch = None  # type: ignore[assignment]
@@ -316,7 +316,7 @@ class BatchDelivery:
 def new_delivery(
     waiting: list[QueuedRequest], context: DeliveryContext, outstanding: OutstandingBatches
 ) -> BatchDelivery:
-    """Return the delivery of one execution."""
+    """Return the delivery of one batch, and count the batch in `outstanding`."""
     delivery: BatchDelivery = BatchDelivery.__new__(BatchDelivery)
     delivery._begin(waiting, context, outstanding)
     return delivery

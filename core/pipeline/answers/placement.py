@@ -15,8 +15,8 @@ from core.tensor import Tensor
 def place(tensor: Tensor, memory: memoryview | DevicePlace) -> None:
     """Copy the wire bytes of `tensor` to the beginning of `memory`. Bytes behind them keep their value.
 
-    memory   writable and flat, or a DevicePlace; the tensor may be a view of it. Its owner may have `lost`:
-             whether the memory has been removed
+    memory   writable and flat, or a DevicePlace; the tensor may be a view of it. `memory.obj` may have an
+             attribute `lost`: whether the memory has been removed
     Thread-safe; large copies run without the GIL. Raise CoreError(INTERNAL) if the memory is too small, or is
     removed during the copy.
     """

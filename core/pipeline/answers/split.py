@@ -76,7 +76,7 @@ def whole_tensors(outputs: Mapping[str, Any], batch: Batch) -> list[Tensor]:
 
 
 def _whole(name: str, value: Any, signature: Signature) -> Tensor:
-    """Return one output of an execution as a tensor with the rows of all requests."""
+    """Return one output as a tensor with all rows. Raise CoreError(INTERNAL) for a wrong name or datatype."""
     spec = signature.outputs.get(name)
     dtype = spec.dtype if spec is not None else _state_dtype(signature, name)
     if has_dtype(value, dtype.numpy) and dtype is not BYTES:
@@ -145,7 +145,7 @@ def plain(tensors: list[Tensor]) -> bool:
 
 
 def misfit(tensors: list[Tensor], request: InferenceRequest, signature: Signature) -> CoreError:
-    """Return a CoreError(INTERNAL) about the first tensor that does not fit the configuration."""
+    """Return a CoreError(INTERNAL) about the first tensor that does not fit. Raise ValueError if all fit."""
     for tensor in tensors:
         if tensors_fit([tensor], request, signature):
             continue
@@ -239,7 +239,8 @@ def _plain(tensors: list[Tensor], signature: Signature) -> bool:
 def _on_host_if_wanted(tensor: Tensor, wanted: RequestedOutput | None) -> Tensor:
     """Return a copy in host memory, or the tensor itself if it may stay on the device or `place` copied it.
 
-    If it may stay and `wanted.host` is set, also make the copy. Raise CoreError(INTERNAL) if that fails.
+    A tensor that may stay also gets a copy in its `memory` if `wanted.host` is set. Raise CoreError(INTERNAL)
+    if a copy fails.
     """
     assert isinstance(tensor, DeviceTensor)
     if wanted is not None and wanted.memory is not None:
@@ -272,7 +273,7 @@ def _unexpected(signature: Signature, name: str) -> CoreError:
 
 
 def _state_dtype(signature: Signature, name: str) -> DataType:
-    """Return the datatype of a state. Raise CoreError(INTERNAL) for an unknown output."""
+    """Return the datatype of the state or output `name`. Raise CoreError(INTERNAL) if there is neither."""
     if (state := signature.states.get(name)) is None:
         return _spec(signature, name).dtype
     return state.dtype

@@ -59,7 +59,7 @@ def choose(
     """Choose how many requests from the front run now, or when to choose again.
 
     waiting   in the order in which they run, at least one
-    fits      the model's own rule for this batch; or None
+    fits      the rule of the model or a plugin for this batch; or None
     Return (count, 0) to run `count` requests, or (0, time) to wait until `time` (ns, monotonic).
     """
     if limits.alone:
@@ -104,7 +104,7 @@ class Batcher(Scheduler):
     Not thread-safe: call from the event loop only.
 
     key     function of a request: only requests with equal keys share a batch; None if all may
-    rules   returns the model's own rule for the next batch; or None
+    rules   returns the rule of the model or a plugin for the next batch; or None
     early   whether a request is refused on arrival if its estimated wait clearly exceeds the time left
     """
 
@@ -155,7 +155,8 @@ class Batcher(Scheduler):
     def _refuse_late(self, request: InferenceRequest, estimate: WaitEstimate) -> None:
         """Raise DeadlineExceeded if the estimated wait clearly exceeds the time left.
 
-        Do nothing if an instance is idle, or if the queue has timeouts: requests ahead may then leave unrun.
+        Do nothing if no request is ahead, if an instance is idle, or if the queue has timeouts: requests
+        ahead may then leave unrun.
         """
         ahead = self._queue.ahead_of(request)
         if not ahead or self._queue.timed or self._pool.has_idle:
@@ -188,7 +189,7 @@ class Batcher(Scheduler):
             self._refuse(waiting, error, "OTHER")
 
     def cancelled(self, waiting: QueuedRequest) -> bool:
-        """Remove a cancelled request from the queue. Return whether it was in the queue."""
+        """Take a cancelled request out of the queue and refuse it. Return False if it is not in the queue."""
         if not self._queue.remove(waiting):
             return False
         self._refuse(waiting, cancelled(), "CANCELED")
@@ -214,7 +215,7 @@ class SingleBatcher(Batcher):
         return reply
 
     def _runs_at_once(self, waiting: QueuedRequest) -> bool:
-        """Run a request if none waits and an instance is idle. Return whether it ran; it is not queued."""
+        """Start a request and return True if none waits and an instance is idle; else return False."""
         if self._pumping or self._queue.waits() or (runner := self._pool.claim()) is None:
             return False
         waiting.taken = True
@@ -242,10 +243,7 @@ class GroupingBatcher(Batcher):
     """Scheduler that gives requests to instances in batches (dynamic_batching)."""
 
     def submit(self, request: InferenceRequest) -> Reply:
-        """Queue an admitted request.
-
-        Raise CoreError(UNAVAILABLE) if the queue is full, or DeadlineExceeded.
-        """
+        """Queue an admitted request. Raise CoreError(UNAVAILABLE) for a full queue, or DeadlineExceeded."""
         reply = new_reply(request)
         key = self._key.of(request) if self._key is not None else None
         waiting = new_queued_request(request, reply, key)
@@ -287,7 +285,7 @@ class GroupingBatcher(Batcher):
         self.pump()
 
     def cancelled(self, waiting: QueuedRequest) -> bool:
-        """Remove a cancelled request from the queue. Return whether it was in the queue."""
+        """Take a cancelled request out of the queue and refuse it. Return False if it is not in the queue."""
         removed = Batcher.cancelled(self, waiting)
         if removed:
             self._pump_later()  # the remaining requests may have a preferred size

@@ -22,7 +22,7 @@ STRATEGY_PATH = "TRITON_BATCH_STRATEGY_PATH"
 
 
 def rules_of(model: Model) -> Callable[[], BatchRule] | None:
-    """Return a function that returns the rule for a model's next batch; None if the model has no rule.
+    """Return a function that returns the rule for the next batch; None if neither model nor plugin has one.
 
     The model's own rule takes precedence over a plugin's. Raise what a plugin's core_batch_rule raises.
     """
@@ -41,9 +41,9 @@ def rules_of(model: Model) -> Callable[[], BatchRule] | None:
 
 
 def warn_of_library(config: ModelConfig, path: Path) -> None:
-    """Log a warning if a model has a C library with Triton's custom batching, which core cannot load.
+    """Log a warning if a model with dynamic_batching has or names a C library of Triton's custom batching.
 
-    Reads files: call it on a worker thread.
+    core cannot load it. Reads files: call it on a worker thread.
 
     path   the version's directory
     """
@@ -64,7 +64,7 @@ def warn_of_library(config: ModelConfig, path: Path) -> None:
 
 
 class _SafeRules:
-    """Rules whose exceptions only end the current batch; other requests still need the scheduler."""
+    """Rules whose exceptions are logged and only keep the request out of the batch: the scheduler goes on."""
 
     def __init__(self, make: Callable[[], BatchRule], model: str):
         self._make = make

@@ -79,7 +79,7 @@ class Scheduler(RequestHandler):
         self._timer.close()
 
     def pump(self) -> None:
-        """Start the batches that can start now."""
+        """Start the batches that can start now. If no instance is left, refuse all requests that wait."""
         if self._pumping:  # an inline instance has become idle within `run`: the outer call goes on
             return
         if self._pool.broken is not None:

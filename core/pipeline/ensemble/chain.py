@@ -97,7 +97,7 @@ class EnsembleChain:
 
     @property
     def in_flight(self) -> int:
-        """Accepted requests that have not ended."""
+        """Number of accepted requests that have not ended."""
         return self._in_flight.count
 
     @property

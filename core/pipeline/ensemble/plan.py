@@ -95,7 +95,7 @@ class Branch:
         self.absent.update(step.outputs.values())
 
     def new_child(self, step: Step, rest: list[Step]) -> Branch:
-        """Return a new child for one response of `step`, with the steps of `rest` that depend on it."""
+        """Add and return a child for a response of `step`, with the steps of `rest` that depend on `step`."""
         made, dependent = set(step.outputs.values()), []
         found = True
         while found:
@@ -118,7 +118,7 @@ class Branch:
             self.parent.add(self)
 
     def drop_if_done(self) -> None:
-        """Remove this branch from its parent once it has answered and has no steps left.
+        """Remove this branch from its parent if it has answered and has neither steps nor children left.
 
         A stream has thousands of branches, and each keeps its tensors.
         """

@@ -48,7 +48,7 @@ class Run:
             self._request.on_cancel(self._cancel_steps)
 
     def advance(self, branch: Branch) -> None:
-        """Start those steps, of a branch and of its children, whose inputs exist or are absent."""
+        """Start the steps of a branch and its children whose inputs exist or are absent; send responses."""
         started = True
         while started and branch.waiting and not self.reply.finished:
             started = False
@@ -93,7 +93,7 @@ class Run:
             self._start(branch, step)
 
     def _runs(self, branch: Branch, step: Step) -> bool:
-        """Return whether the condition of a step holds and its required inputs exist."""
+        """Return False if the condition is not `runs_if`, or a required input, or all inputs, are absent."""
         if step.condition is not None:
             tensor = branch.find(step.condition)
             if (tensor is not None and holds(tensor)) is not step.runs_if:
@@ -302,7 +302,7 @@ def of_rank(tensor: Tensor, rank: int) -> Tensor:
 
 
 def holds(condition: Tensor) -> bool:
-    """Return whether all elements of a BOOL tensor are true. Raise CoreError(INVALID) if they differ."""
+    """Return the one value of a BOOL tensor's elements. Raise CoreError(INVALID) if both or none occur."""
     values = condition.array
     true = bool(values.all())
     if not values.size or true is not bool(values.any()):

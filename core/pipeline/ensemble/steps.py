@@ -59,7 +59,7 @@ class Step:
 
 
 def steps_of(config: ModelConfig) -> list[Step]:
-    """Return the steps in the order of the configuration. A version of 0 or -1 means the newest.
+    """Return the steps in the order of the configuration. A version of 0 or less becomes -1, the newest.
 
     With namespaces, a step's model is `<namespace>::<name>`.
     Raise CoreError(INVALID) for an invalid condition.

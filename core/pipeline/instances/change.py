@@ -18,7 +18,7 @@ class Change:
 
     opened   instances that are open and do not serve yet
     kept     instances that serve and stay
-    leaving  instances that serve and are not needed any more
+    leaving  instances that are open and not needed any more, or broken
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class Pool(RunnerOwner):
 
     context    shared state of the deliveries
     limiter    of the server; None without a rate limit
-    runners    instances that serve
+    runners    instances in service, broken ones included
     passive    instances that are open and do not serve
     broken     why no instance can serve; None while one can
     """
@@ -247,7 +247,7 @@ class Pool(RunnerOwner):
             self._limiter.grant()
 
     def _remove_broken(self, runner: InstanceRunner) -> None:
-        """Take a broken runner out of service.
+        """Give a broken runner no more batches; it stays in `runners`.
 
         It may be idle: another of its batches may have ended before.
         """

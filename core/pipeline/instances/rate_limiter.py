@@ -163,7 +163,7 @@ class RateLimiter:
         self.grant()
 
     def acquire(self, runner: Any) -> bool:
-        """Return whether the instance may execute now. If not, `wake` is called when it may."""
+        """Take the resources of one execution. Return False if it must wait until `wake` is called."""
         limited = self._limited[runner]
         if limited.granted:
             return True
@@ -193,7 +193,7 @@ class RateLimiter:
             self.grant()
 
     def grant(self, asking: LimitedInstance | None = None) -> None:
-        """Wake the instances that may execute now, in the order of their ranks.
+        """Give waiting instances their resources and wake them, in the order of their ranks.
 
         Stop at the first that must wait; otherwise small demands could overtake a large one forever.
 
@@ -229,7 +229,7 @@ class RateLimiter:
         return max(self._largest.get(key, [0]), default=0) if limit is None else limit
 
     def _explicit(self, name: str, device: int) -> int | None:
-        """Return the units that the options give; None without --rate-limit-resource."""
+        """Return the units that --rate-limit-resource gives, 0 if it omits them; None without that option."""
         if not self._given:
             return None
         counts = self._given.get(name, {})

@@ -76,7 +76,7 @@ class InstanceRunner:
         raise NotImplementedError
 
     def execute(self, delivery: BatchDelivery) -> BaseException | None:
-        """Execute a batch on the current thread, and return the error that it raised; or None."""
+        """Execute and answer a batch on the current thread. Return what the instance raised, or None."""
         if self.on_device:
             on_device(delivery, self.instance)
         batch = delivery.batch
@@ -157,7 +157,7 @@ class ThreadRunner(InstanceRunner):
 
 
 class InlineRunner(InstanceRunner):
-    """Runner that executes on the event loop: for work shorter than a switch to another thread."""
+    """Runner that executes on the event loop: for work shorter than a thread switch. `open` uses a thread."""
 
     async def open(self) -> None:
         await self._call(self._open)

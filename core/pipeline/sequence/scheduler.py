@@ -30,11 +30,11 @@ from core.telemetry.statistics import Statistics
 
 
 class SequenceScheduler(Scheduler):
-    """The scheduler of one version of a stateful model. Not thread-safe: call from the event loop only.
+    """The scheduler of one version of a stateful model. Event loop only. Invariants:
 
-    Invariants:
     1. `_sequences` has the sequences that accept requests, by id.
-    2. A sequence is in `_backlog` until it has a slot. It leaves that when its END runs or it is abandoned.
+    2. A sequence is in `_backlog` until it has a slot. It keeps the slot until its END runs, or it is
+       idle for too long or abandoned.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class SequenceScheduler(Scheduler):
         self._retire_empty()
 
     def end_waiting_sequences(self) -> None:
-        """End the sequences that have no request, since others wait for their slots."""
+        """From now on, end sequences that have a slot and no request, since others wait for their slots."""
         if not self._closing:
             self._closing = True
             self.pump()
 
     def submit(self, request: InferenceRequest) -> Reply:
-        """Queue an admitted request. Raise CoreError(INVALID) without a sequence, or for several rows."""
+        """Queue an admitted request. Raise CoreError(INVALID) if id, START or rows do not fit a sequence."""
         sequence = self._sequence_of(request)
         self._controls(request, True)
         waiting = QueuedRequest(request, Reply(request), self._key(request) if self._key else None)
@@ -138,7 +138,7 @@ class SequenceScheduler(Scheduler):
         return sequence
 
     def _iteration_of(self, request: InferenceRequest) -> Sequence:
-        """Return a new sequence for a request that runs until it asks for no further execution."""
+        """Make a request a new sequence: set id and flags. Raise CoreError(INVALID) if it has an id."""
         if request.correlation_id:
             raise invalid(
                 f"{request_label(request)} inference request to model '{self._name}' must not specify "
@@ -153,7 +153,7 @@ class SequenceScheduler(Scheduler):
         return sequence
 
     def put_back(self, waiting: QueuedRequest) -> None:
-        """Queue a request again that asks for another execution, as the next of its sequence."""
+        """Queue a request again, as next of its sequence. If cancelled, refuse it and end the sequence."""
         self._pending += 1
         sequence = self._sequence_with_slot(waiting)
         sequence.running = False
@@ -271,7 +271,7 @@ class SequenceScheduler(Scheduler):
             self._idle_check_ns = min(self._idle_check_ns, sequence.touched_ns + self._idle_ns)
 
     def _end_broken(self) -> None:
-        """End the sequences of broken instances, whose state is lost."""
+        """End the sequences of broken instances, whose state is lost, and refuse their requests."""
         for slots in self._slots:
             if slots.runner.broken is None:
                 continue

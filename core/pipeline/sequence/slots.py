@@ -82,7 +82,7 @@ class InstanceSlots:
         return all(sequence is None for sequence in self.sequences)
 
     def ready(self) -> list[Sequence]:
-        """Return the sequences whose next request may run, in the order in which they became ready."""
+        """Return the sequences whose next request may run, first ready first. With states, set its `key`."""
         ready = [sequence for sequence in self._with_requests if not sequence.running]
         if self._states is not None:
             for sequence in ready:
@@ -115,7 +115,7 @@ class InstanceSlots:
         sequence.slots = None
 
     def next_batch(self, now_ns: int) -> tuple[list[QueuedRequest], int]:
-        """Return the requests that run now, and when to call again if there are none (ns, 0: never)."""
+        """Take and return the requests to run now, and when to call again if there are none (ns; 0 never)."""
         raise NotImplementedError
 
     def take(self, sequence: Sequence, now_ns: int) -> QueuedRequest:

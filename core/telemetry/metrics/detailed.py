@@ -62,7 +62,7 @@ class DetailedStatistics(Statistics):
     spread     whether to keep quantile sketches of the last minute
     histogram  name of a latency → its bounds in microseconds; None for no histograms
     first      bounds of the time to the first response in milliseconds; None for no histogram
-    streams    the caller observes first responses in `first_response`; `succeeded` does not
+    streams    whether the caller, and not `succeeded`, observes first responses in `first_response`
     clock_ns   time.monotonic_ns, or the clock of a test
     """
 

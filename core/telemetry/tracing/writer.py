@@ -54,7 +54,7 @@ class TraceFiles:
         self._put(_Job(path + self._suffix, traces, None))
 
     def save_numbered(self, path: str, traces: list[Trace]) -> None:
-        """Write traces to a new file: `path`.0, `path`.1 and so on."""
+        """Write traces to a file of their own, `path`.0 first, then `path`.1; replace an existing file."""
         path += self._suffix
         number = self._next_number.get(path, 0)
         self._next_number[path] = number + 1

@@ -132,7 +132,7 @@ cdef class RequestReader(MessageReader):
         return request
 
     cdef list _starts(self, bytes data):
-        """Return the position in `data` of the bytes of each input; None if it is empty or not raw."""
+        """Return the position in `data` of each input's bytes; None for an input that is empty or not raw."""
         cdef list starts = []
         cdef Input* entry
         cdef size_t i

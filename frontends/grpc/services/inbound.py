@@ -50,7 +50,7 @@ class Inbound:
     def endpoint(self, asked: Asked) -> ModelEndpoint:
         """Return the endpoint of the model version that the message names.
 
-        Raises CoreError for an invalid version and for an unknown model or version.
+        Raises CoreError for an invalid version, and for a model or version that is unknown or not ready.
         """
         if isinstance(asked, InferenceRequest):
             request: InferenceRequest = asked

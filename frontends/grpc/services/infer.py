@@ -104,7 +104,8 @@ class InferService:
 class MeteredInferService(InferService):
     """InferService for servers whose calls are checked, limited, logged or named (Interceptors.needed).
 
-    The meter of a call names the caller of the request, refuses one without tokens, and counts its tokens.
+    The meter of a call names the caller of each request, refuses the request if that caller has no tokens
+    left, and counts the tokens that a language model reports.
     """
 
     def _ask(self, data: bytes, call: GrpcCall, done: Done) -> UnaryResponse:

@@ -42,7 +42,10 @@ def kind_of(function: Function) -> FunctionKind:
 
 
 class FunctionParameters:
-    """The parameters of a function. If Python cannot inspect them, inputs are passed by position."""
+    """The parameters of a function.
+
+    Inputs are passed by position if Python cannot inspect them, or if one of them takes no keyword.
+    """
 
     def __init__(self, function: Function):
         # Whether it takes no keywords (ufuncs of numpy, some compiled functions).

@@ -35,7 +35,7 @@ _ENTRIES = {
 
 
 class Process(MetricSource):
-    """The gauges of this process.
+    """The metrics of this process.
 
     interval_s   shortest time between two readings
     labels       of every sample
@@ -60,7 +60,7 @@ class Process(MetricSource):
         self._values: dict[str, float] = {}
 
     def families(self) -> list[Family]:
-        """Return the gauges that are known, read again if the last reading is older than the interval."""
+        """Return the metrics that are known, read again if the last reading is older than the interval."""
         now = self._clock()
         if now - self._looked >= self._interval_s:
             self._looked = now
