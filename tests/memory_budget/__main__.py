@@ -16,6 +16,7 @@ def main() -> int:
     parser.add_argument("--least-mb", type=float, default=20.0)
     parser.add_argument("--most-mb", type=float, default=200.0)
     parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--minutes", type=float, default=0.0, help="instead of --requests")
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--python", type=int, default=4, help="models in child processes")
     parser.add_argument("--seed", type=int, default=1)

@@ -23,10 +23,12 @@ SHORT_S = 0.02  # of requests whose deadline may pass while their model loads
 class Clients:
     """`threads` clients that send one trace together; the n-th request is for the n-th model of it.
 
+    seconds   after which no further request begins; 0 for the whole trace
     dies      whether the process of a model may be killed meanwhile
     first     model → the value that it has to answer
     results   what happened → how often; every entry of `failures` is a request without a right answer
     latencies seconds of each answered request of the model `pinned`
+    sent      number of the requests that have begun
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Clients:
         threads: int,
         seed: int,
         dies: Callable[[str], bool] = lambda model: False,
+        seconds: float = 0,
     ):
         self.results: Counter[str] = Counter()
         self.failures: list[str] = []
@@ -47,13 +50,17 @@ class Clients:
         self._grpc = triton.InferenceServerClient(f"localhost:{grpc_port}")
         self._next = itertools.count()
         self.begun = 0  # number of the latest request, about
+        self.sent = 0
+        self._seconds, self._end_s = seconds, float("inf")
         self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=self._run, args=(seed + number,)) for number in range(threads)
         ]
 
     def run(self) -> None:
-        """Send the whole trace."""
+        """Send the trace, or as much of it as the time allows."""
+        if self._seconds:
+            self._end_s = time.monotonic() + self._seconds
         for each in self._threads:
             each.start()
         for each in self._threads:
@@ -65,8 +72,10 @@ class Clients:
         connection = http.client.HTTPConnection("localhost", self._http_port, timeout=DEADLINE_S)
         while (number := next(self._next)) < len(self._trace):
             model, chance = self._trace[number], draw.random()
-            self.begun = number
             begun = time.monotonic()
+            if begun >= self._end_s:
+                return
+            self.begun = number
             try:
                 if chance < 0.02:
                     what = self._leave(model)
@@ -80,6 +89,7 @@ class Clients:
             if what.startswith("failed") and DEAD in what and self._dies(model):
                 what = "with a killed process"
             with self._lock:
+                self.sent = max(self.sent, number + 1)
                 if what.startswith("failed"):
                     self.failures.append(f"{model}: {what}")
                     what = "failed"

@@ -28,6 +28,7 @@ TOLERANCE = 0.05  # of the budget; and these bytes: heaps of the server itself, 
 TOLERANCE_BYTES = 16 << 20
 HIT_RATE_TOLERANCE = 0.05
 ZIPF = 1.1
+_MOST_A_MINUTE = 120_000  # requests: more than any server of this soak answers
 PART = 4  # the budget is this part of what all models take
 
 
@@ -49,13 +50,17 @@ def soak(
     threads: int = 8,
     seed: int = 1,
     python: int = 4,
+    minutes: float = 0,
 ) -> Found:
-    """Run a soak in an empty folder, and return what was found."""
+    """Run a soak in an empty folder, and return what was found.
+
+    minutes   for which requests are sent; 0 to send `requests` of them, however long that takes
+    """
     (folder / "models").mkdir()
     sizes = write_models(folder / "models", models, least_mb, most_mb, seed, python)
     budget = sum(sizes.values()) // PART
     python_models = {each.parent.parent.name for each in folder.glob("models/*/1/model.py")}
-    trace = zipf_trace(models, requests, seed)
+    trace = zipf_trace(models, int(minutes * _MOST_A_MINUTE) or requests, seed)
     server = Server(
         folder,
         "--model-control-mode=explicit",
@@ -77,6 +82,7 @@ def soak(
             threads,
             seed,
             lambda name: name in python_models,
+            minutes * 60,
         )
         disturber = Disturber(server, clients, models, bool(python_models), seed)
         disturber.start()
@@ -86,13 +92,12 @@ def soak(
         disturber.stop()
         time.sleep(0.2)
         sampler.stop()
+        trace = trace[: clients.sent]
         _judge(found, server, disturber.merged(trace), sizes, budget, sampler, clients)
         found.facts["requests"] = f"{len(trace)} in {seconds:.1f} s"
         found.facts["disturbances"] = ", ".join(f"{n} {what}" for what, n in disturber.done.items())
         if clients.latencies:
-            found.facts["p99 of the pinned model under loads"] = (
-                f"{np.percentile(clients.latencies, 99) * 1e3:.1f} ms"
-            )
+            found.facts["the pinned model under loads"] = _latencies(clients)
         server.signal()
         if server.process.wait(60) != 0:
             found.problems.append(f"the server ended with status {server.process.returncode}")
@@ -189,9 +194,12 @@ def _quiet(server: Server, found: Found, models: int, seed: int) -> None:
     )
     quiet.run()
     found.problems += quiet.failures[:5]
-    found.facts["p99 of the pinned model alone"] = (
-        f"{np.percentile(quiet.latencies, 99) * 1e3:.1f} ms"
-    )
+    found.facts["the pinned model alone"] = _latencies(quiet)
+
+
+def _latencies(clients: Clients) -> str:
+    median, p99 = np.percentile(clients.latencies, [50, 99]) * 1e3
+    return f"median {median:.1f} ms, p99 {p99:.1f} ms in {len(clients.latencies)} requests"
 
 
 def _judge(

@@ -65,7 +65,8 @@ def core_arrange_ensemble(
     rules = rules_of(config)
     forms = forms_of(signature, steps, models)
     check_tensors(config, rules, steps, forms)
-    plan = arranged(rules, steps, models, signature.outputs, forms)
+    optional = frozenset(name for name, each in signature.inputs.items() if each.optional)
+    plan = arranged(rules, steps, models, signature.outputs, forms, optional)
     return Arrangement(plan.steps, partial(_connected, plan, signature, forms))
 
 

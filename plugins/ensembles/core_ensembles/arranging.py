@@ -84,15 +84,17 @@ def arranged(
     models: Sequence[Signature | None],
     outputs: Iterable[str],
     forms: Mapping[str, Form | None],
+    optional: frozenset[str] = frozenset(),
 ) -> Plan:
     """Return the plan of an ensemble whose tensors are checked.
 
     outputs   of the ensemble
     forms     of all tensors
+    optional  inputs of the ensemble that a client may omit
     Raises CoreError(INVALID) for a loop that needs what comes after it, and for a decoupled model or one with
     sequences within a loop.
     """
-    return _Arranging(rules, steps, models, forms).plan(set(outputs))
+    return _Arranging(rules, steps, models, forms, optional).plan(set(outputs))
 
 
 class _Arranging:
@@ -102,11 +104,13 @@ class _Arranging:
         steps: Sequence[Step],
         models: Sequence[Signature | None],
         forms: Mapping[str, Form | None],
+        optional: frozenset[str],
     ):
         self._rules = rules
         self._steps = steps
         self._models = models
         self._forms = forms
+        self._optional = optional
         self._count = len(steps)
         self._plan = Plan()
 
@@ -233,7 +237,9 @@ class _Arranging:
         needs.update(dict.fromkeys(loop.carry.values()))
         outside = [name for name in needs if name not in made]
         given = [name for name in made if name in wanted]
-        unsure = _skippable(inside).intersection(given)
+        required = {name for step in inside for name in _required(step)}
+        absent = {name for name in outside if name in self._optional or name not in required}
+        unsure = _skippable(inside, absent).intersection(given)
         model = f"\0{loop.key}"
         self._plan.loops[model] = LoopSteps(loop, inside, outside, again, given, unsure)
         condition = yield from self._condition_of(loop.choice)
@@ -247,12 +253,7 @@ class _Arranging:
             outputs[presence(name)] = f"{model}.{presence(name)}"
         step = self._added(model, dict(zip(outside, outside, strict=True)), outputs, condition)
         step.label = loop.key
-        step.optional -= {
-            ours
-            for each in inside
-            for theirs, ours in each.inputs.items()
-            if theirs not in each.optional
-        }
+        step.optional -= required
         readers = [each for each in inside if not each.needs.isdisjoint(outside)]
         step.takes_device = all(each.takes_device for each in readers)
         yield step
@@ -287,13 +288,16 @@ def presence(name: str) -> str:
     return f"\0{name}"
 
 
-def _skippable(steps: Sequence[Step]) -> frozenset[str]:
-    """Return the tensors that some steps may not make, because one of them is skipped."""
+def _skippable(steps: Sequence[Step], absent: set[str]) -> frozenset[str]:
+    """Return the tensors that some steps may not make, because one of them is skipped.
+
+    absent   tensors from elsewhere that may not exist
+    """
     found = set[str]()
     while new := {
         name
         for step in steps
-        if step.condition is not None or _lacks(step, found)
+        if step.condition is not None or _lacks(step, found | absent)
         for name in step.outputs.values()
         if name not in found
     }:
@@ -303,8 +307,14 @@ def _skippable(steps: Sequence[Step]) -> frozenset[str]:
 
 def _lacks(step: Step, absent: set[str]) -> bool:
     """Return whether a step is skipped if all these tensors do not exist."""
-    needed = {ours for theirs, ours in step.inputs.items() if theirs not in step.optional}
-    return not needed.isdisjoint(absent) or (bool(step.inputs) and absent.issuperset(step.needs))
+    return not absent.isdisjoint(_required(step)) or (
+        bool(step.inputs) and absent.issuperset(step.needs)
+    )
+
+
+def _required(step: Step) -> set[str]:
+    """Return the tensors without which a step is skipped."""
+    return {ours for theirs, ours in step.inputs.items() if theirs not in step.optional}
 
 
 def _check_order(

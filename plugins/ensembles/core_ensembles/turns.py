@@ -6,9 +6,9 @@ tensors from outside, its outputs those that the next turn and others read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from core.config import InputSpec, OutputSpec, Signature
 from core.dtypes import BOOL
@@ -19,6 +19,7 @@ from core.governing import (
     Infer,
     Run,
     ServedModels,
+    Step,
     of_rank,
     outputs_asked,
 )
@@ -29,13 +30,18 @@ from core_ensembles.arranging import LoopSteps, presence
 from core_ensembles.conditions import FLAGS
 from core_ensembles.language.kinds import Form
 
+_HIDDEN = Form(BOOL, (1,), False)  # of the tensors of conditions
+_MOST_PLANS = 64  # of one loop
+_NEVER = "\0never"
+"""An input of a turn, which is false; and the step that it skips."""
+
 
 @dataclass(frozen=True)
 class Turns:
     """What the runs of one loop share.
 
     inverse   whether the tensor `again` is true where the condition is false
-    plan      of a turn
+    plan_of   returns the plan of a turn, by the tensors from outside that do not exist
     asked     the outputs that a turn returns; empty for all, in host memory
     ranks     tensor → number of its dimensions, if it is carried from a tensor with another number of them
     ended     called with the number of turns, and whether the condition still held after the last
@@ -44,7 +50,7 @@ class Turns:
     name: str
     steps: LoopSteps
     inverse: bool
-    plan: EnsemblePlan
+    plan_of: Callable[[frozenset[str]], EnsemblePlan]
     asked: tuple[RequestedOutput, ...]
     ranks: dict[str, int]
     models: ServedModels
@@ -72,21 +78,12 @@ def turns_of(
     forms       of all tensors of the ensemble
     """
     loop = steps.loop
-    hidden = Form(BOOL, (1,), False)
     made = dict.fromkeys([*loop.carry, *steps.made, *([steps.again] if steps.again else [])])
     # A turn answers with the tensors from outside, too: it may skip all of its steps.
     names = [*made, *steps.outside]
-    own = Signature(
-        signature.name,
-        signature.version,
-        {name: _input(name, forms.get(name, hidden)) for name in steps.outside},
-        {name: _output(name, forms.get(name, hidden)) for name in names},
-        signature.max_batch_size,
-        False,
-    )
     wanted = [_wanted(name, steps) for name in made]
     requested = outputs_asked(steps.steps, wanted)
-    plan = EnsemblePlan(own, steps.steps, names, infer, _ended, 0, None, requested)
+    plans = _Plans(signature, steps, names, forms, infer, requested)
     ranks = {
         old: len(forms[old].shape)
         for new, old in loop.carry.items()
@@ -94,19 +91,71 @@ def turns_of(
     }
     wanted += [DeviceOutput(name) for name in steps.outside]
     asked = () if requested is None else tuple(wanted)
-    return Turns(loop.key, steps, inverse, plan, asked, ranks, models, services, ended)
+    plan_of = lru_cache(_MOST_PLANS)(plans.without)
+    return Turns(loop.key, steps, inverse, plan_of, asked, ranks, models, services, ended)
+
+
+class _Plans:
+    """Makes the plans of a turn.
+
+    signature   of the ensemble
+    names       of the tensors with which a turn answers
+    requested   see EnsemblePlan
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        steps: LoopSteps,
+        names: list[str],
+        forms: Mapping[str, Form],
+        infer: Infer,
+        requested: dict[int, tuple[RequestedOutput, ...]] | None,
+    ):
+        self._signature = signature
+        self._steps = steps
+        self._names = names
+        self._forms = forms
+        self._infer = infer
+        self._requested = requested
+
+    def without(self, missing: frozenset[str]) -> EnsemblePlan:
+        """Return the plan of a turn without some tensors from outside.
+
+        A client may have omitted them, as inputs of the ensemble. The others are those of skipped steps: one
+        more step stands for these, which is always skipped.
+        """
+        omitted = missing.intersection(self._signature.inputs)
+        lost = missing - omitted
+        inputs = {name: self._input(name) for name in self._steps.outside if name not in lost}
+        names = [name for name in self._names if name not in omitted]
+        steps = list(self._steps.steps)
+        if missing:  # one tensor that exists, since a turn may make none
+            inputs[_NEVER] = self._input(_NEVER)
+            names.append(_NEVER)
+        if lost:
+            steps.append(Step(-1, _NEVER, -1, {}, {name: name for name in lost}, _NEVER))
+        own = Signature(
+            self._signature.name,
+            self._signature.version,
+            inputs,
+            {name: self._output(name) for name in names},
+            self._signature.max_batch_size,
+            False,
+        )
+        return EnsemblePlan(own, steps, names, self._infer, _ended, 0, None, self._requested)
+
+    def _input(self, name: str) -> InputSpec:
+        form = self._forms.get(name, _HIDDEN)
+        return InputSpec(name, form.dtype, form.dims)
+
+    def _output(self, name: str) -> OutputSpec:
+        form = self._forms.get(name, _HIDDEN)
+        return OutputSpec(name, form.dtype, form.dims)
 
 
 def _ended(request: InferenceRequest, error: CoreError | None) -> None:
     """Do nothing at the end of a turn: the ensemble counts its requests, and no turns."""
-
-
-def _input(name: str, form: Form) -> InputSpec:
-    return InputSpec(name, form.dtype, form.dims)
-
-
-def _output(name: str, form: Form) -> OutputSpec:
-    return OutputSpec(name, form.dtype, form.dims)
 
 
 def _wanted(name: str, steps: LoopSteps) -> RequestedOutput:
@@ -145,23 +194,34 @@ class LoopRun:
             self._reply.fail(DeadlineExceeded(text))
             return
         self._number += 1
-        current = self._current = request.copy_with(dict(self._tensors))
+        plan = turns.plan_of(self._missing())
+        inputs = dict(self._tensors)
+        if _NEVER in plan.signature.inputs:
+            inputs[_NEVER] = FLAGS[False].renamed(_NEVER)
+        current = self._current = request.copy_with(inputs)
         current.outputs = turns.asked
         # Each turn would begin or end the client's sequence anew.
         current.correlation_id = current.flags = 0
         current.deadline_ns = request.deadline_ns
         current.trace, current.shared, current.parent = request.trace, request.shared, request
         name = f"{turns.name} turn {self._number}"
-        signature = turns.plan.signature
-        reply = turns.models.traced(current, name, signature.version, partial(_begun, turns.plan))
+        begin = partial(_begun, plan)
+        reply = turns.models.traced(current, name, plan.signature.version, begin)
         reply.listen(self._arrived)
+
+    def _missing(self) -> frozenset[str]:
+        """Return the tensors from outside that do not exist."""
+        outside = self._turns.steps.outside
+        if len(self._tensors) == len(outside):
+            return frozenset()
+        return frozenset(outside).difference(self._tensors)
 
     def _arrived(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
         self._current = None
         if isinstance(item, InferenceResponse):
             self._take({tensor.name: tensor for tensor in item.outputs})
         elif item is not None:
-            name = self._turns.plan.signature.name
+            name = self._turns.plan_of(frozenset()).signature.name
             text = item.message.removeprefix(f"in ensemble '{name}', ")
             self._reply.fail(CoreError(item.kind, f"turn {self._number}, {text}"))
 

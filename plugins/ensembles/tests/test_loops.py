@@ -493,3 +493,52 @@ async def test_the_steps_of_a_loop_are_no_requests_of_the_sequence(opened, model
 
     assert await answer(chain, 4, correlation_id=7, flags=SEQUENCE_START) == {"z": [1]}
     assert [(each.correlation_id, each.flags) for each in models.asked] == [(0, 0)] * 2
+
+
+async def test_a_loop_may_read_what_a_skipped_step_has_not_made(opened):
+    text = ensemble(
+        "x FP32[-1] -> y FP32[-1], z FP32[-1]",
+        "halve x=x -> y=y",
+        "halve x=x -> y=z",
+        step0_if="max(x) > 100",
+        loop0_steps="1",
+        loop0_while="not any(y > 0)",
+        loop0_max_turns="3",
+        loop0_at_max_turns="last",
+        loop0_carry="z -> x",
+    )
+    chain = await opened(text)
+
+    assert await answer(chain, 8) == {"z": [1]}
+    assert await answer(chain, 200) == {"y": [100], "z": [100]}
+
+
+async def test_a_step_of_a_loop_is_skipped_if_none_of_its_inputs_was_made_outside(opened, models):
+    text = ensemble(
+        "x FP32[-1] -> z FP32[-1], v FP32[-1]",
+        "halve x=x -> y=a",
+        "either a=a, b=a -> y=z",
+        "halve x=x -> y=v",
+        step0_if="max(x) > 100",
+        loop0_steps="1-2",
+        loop0_max_turns="2",
+    )
+    chain = await opened(text)
+
+    assert await answer(chain, 8) == {"v": [4]}
+    assert models.calls("either") == 0
+
+
+async def test_a_loop_may_read_an_input_that_the_client_omits(opened):
+    text = ensemble(
+        "x FP32[-1], w FP32[-1]? -> z FP32[-1], v FP32[-1]",
+        "halve x=x -> y=z",
+        "either a=z, b=w -> y=v",
+        loop0_steps="0-1",
+        loop0_while="not any(w > 0) and max(z) > 1",
+        loop0_max_turns="9",
+        loop0_carry="z -> x",
+    )
+    chain = await opened(text)
+
+    assert await answer(chain, 8) == {"z": [1], "v": [1]}

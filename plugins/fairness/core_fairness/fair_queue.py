@@ -16,7 +16,6 @@ from core.config import Signature
 from core.errors import (
     CoreError,
     DeadlineExceeded,
-    Exhausted,
     cancelled,
     described,
     internal,
@@ -29,9 +28,11 @@ from core_fairness.callers import Callers
 from core_fairness.clients import Clients, client_of
 from core_fairness.cost import Rows, Tokens, counts_tokens
 from core_fairness.flow import CallerFlow, Waiting
+from core_fairness.max_waiting import MaxWaiting
 from core_fairness.policies import QueuePolicies
 from core_fairness.round_robin import RoundRobin
 from core_fairness.settings import Fairness
+from core_fairness.waiting_table import WaitingTable
 from core_fairness.window import Window
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class FairQueue:
     model      about to be loaded
     name_of    number of a caller → its name
     by_caller  whether callers take turns; else only the models of a group do
+    table      counts the requests that wait in all workers; None without other workers
     used       what the requests inside take of the window
     waiting    number of requests that wait
     straight   number of requests that have passed without a turn
@@ -66,6 +68,7 @@ class FairQueue:
         loop: asyncio.AbstractEventLoop,
         *,
         by_caller: bool = True,
+        table: WaitingTable | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ):
         config = model.config
@@ -77,6 +80,7 @@ class FairQueue:
         self.straight = 0
         self.member: Member | None = None
         self.cost: Rows = Rows()
+        self._most = MaxWaiting(model, self.callers, table)
         self._loop = loop
         self._now_ns = clock_ns
         self._model = model
@@ -131,6 +135,10 @@ class FairQueue:
         entry = self._entry(request, flow)
         self._queue(entry, sequence)
         self.pump()
+        if not entry.sent and (error := self._most.enter(entry)) is not None:
+            self._leave(entry)
+            self._count_failure("REJECTED", request, flow)
+            raise error
         return entry.reply
 
     def _pass(self, request: InferenceRequest, client: InferenceRequest) -> Reply:
@@ -150,15 +158,9 @@ class FairQueue:
 
         If the level has, the caller with the most of them in proportion to its weight loses its last one.
         """
-        most = self.callers.shares.max_waiting
-        if most and flow.waiting >= most and request.parent is None:
-            flow.counts.refused += 1
-            self._count_failure("REJECTED", request)
-            raise Exhausted(
-                f"caller '{flow.name}' has {flow.waiting} requests waiting for model '{self.name}', its "
-                f"limit is {most} (max_waiting)",
-                1.0,
-            )
+        if (exhausted := self._most.error(request, flow)) is not None:
+            self._count_failure("REJECTED", request, flow)
+            raise exhausted
         if self._model.config is not self._config:  # changed while it serves
             self._config = self._model.config
             self._policies = QueuePolicies.of(self._config)
@@ -173,8 +175,7 @@ class FairQueue:
         longest = self.callers.longest(level)
         error = unavailable("Exceeds maximum queue size")
         if longest.count(level) / longest.weight <= (flow.count(level) + 1) / flow.weight:
-            flow.counts.refused += 1
-            self._count_failure("REJECTED", request)
+            self._count_failure("REJECTED", request, flow)
             raise error
         longest.counts.refused += 1
         self._refuse(longest.last(level), error, "REJECTED")
@@ -202,6 +203,7 @@ class FairQueue:
         self.waiting -= 1
         self._by_level[entry.level] -= 1
         entry.sent = True
+        self._most.leave(entry)
         if (line := self._sequences.get(request.correlation_id)) is not None:
             line.pop(entry, None)
             if not line:
@@ -228,7 +230,11 @@ class FairQueue:
             entry.flow.counts.left += 1
             self._refuse(entry, unavailable("Request timeout expired"), "REJECTED")
 
-    def _count_failure(self, reason: str, request: InferenceRequest) -> None:
+    def _count_failure(
+        self, reason: str, request: InferenceRequest, refused: CallerFlow | None = None
+    ) -> None:
+        if refused is not None:  # the caller of a request that never waits
+            refused.counts.refused += 1
         if (chain := self.window.chain) is not None:
             chain.statistics.failed(reason, self._now_ns() - request.arrival_ns)
 

@@ -17,6 +17,7 @@ from core_fairness.round_robin import Flow
 
 if TYPE_CHECKING:
     from core_fairness.group import Turn
+    from frontends.shared.access.bucket_table import BucketRange
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class Waiting:
     cost     what its caller is charged: first an estimate, for models with tokens
     reply    of the caller
     inside   counts it, if it is a step of an ensemble that was let through
+    slot     of WaitingTable, which counts it; -1 if it does not
     """
 
     __slots__ = (
@@ -65,6 +67,7 @@ class Waiting:
         "request",
         "sent",
         "size",
+        "slot",
         "timer",
         "turn",
         "usage",
@@ -85,6 +88,7 @@ class Waiting:
         self.level = 0
         self.reply = Reply(request)
         self.sent = False
+        self.slot = -1
         self.inside: Clients | None = None
         self.turn: Turn | None = None  # of its model in a group
         self.usage: Usage | None = None  # counts its tokens, if these are what it costs
@@ -113,9 +117,10 @@ class CallerFlow(Flow):
     in_flight  number of its requests that were let through and have not ended
     counts     what it has got
     labelled   whether it has a label of its own in metrics
+    place      where all workers count its requests that wait; None as long as none was counted
     """
 
-    __slots__ = ("_levels", "counts", "in_flight", "labelled", "name", "number", "waiting")
+    __slots__ = ("_levels", "counts", "in_flight", "labelled", "name", "number", "place", "waiting")
 
     def __init__(self, number: int, name: str, weight: float, *, labelled: bool = True):
         super().__init__(weight)
@@ -125,6 +130,7 @@ class CallerFlow(Flow):
         self.waiting = 0
         self.in_flight = 0
         self.counts = Counts()
+        self.place: BucketRange | None = None
         # Priority level → its requests, the oldest first. Most flows have one level.
         self._levels: dict[int, OrderedDict[Waiting, None]] = {}
 

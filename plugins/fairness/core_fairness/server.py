@@ -20,6 +20,7 @@ from core_fairness.fair_queue import FairQueue
 from core_fairness.group import Group
 from core_fairness.options import FairOptions
 from core_fairness.settings import Fairness
+from core_fairness.waiting_table import WaitingTable
 from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.context import context_of
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("core")
 
 Source = Literal["flags", "file", "control"]
+TABLE = "fair-waiting"  # of the entry points `core.worker_tables`
 _FLAG = "--fair-settings"
 
 
@@ -50,6 +52,7 @@ class ServerFairness:
         self._configured = self.options.fairness()
         self.fairness = self._configured
         self.source: Source = "flags"
+        self._table: WaitingTable | None = server.shared_table(TABLE)
         self._names = CallerNames.of(server)
         self._names.identify(self.options.fair_header, addresses=self.options.fair_addresses)
         if path := self.options.fair_settings:
@@ -80,7 +83,7 @@ class ServerFairness:
         if not by_caller and group is None:
             return None
         loop = asyncio.get_running_loop()
-        queue = FairQueue(model, self._names.name, loop, by_caller=by_caller)
+        queue = FairQueue(model, self._names.name, loop, by_caller=by_caller, table=self._table)
         if group is not None:
             self._group(group).add(queue)
         self._made[model] = queue

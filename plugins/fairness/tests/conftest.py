@@ -53,7 +53,16 @@ class Served:
     """A model with a fair queue. `batches` has the first value of each request of each execution."""
 
     def __init__(
-        self, loop, text, *, name="m", batch_s=0.02, row_s=0.0, instance=Sleeper, by_caller=True
+        self,
+        loop,
+        text,
+        *,
+        name="m",
+        batch_s=0.02,
+        row_s=0.0,
+        instance=Sleeper,
+        by_caller=True,
+        table=None,
     ):
         self.loop = loop
         self.name = name
@@ -70,6 +79,7 @@ class Served:
             lambda number: self.names.get(number, f"caller{number}"),
             loop,
             by_caller=by_caller,
+            table=table,
             clock_ns=loop.time_ns,
         )
 

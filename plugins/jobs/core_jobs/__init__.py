@@ -61,10 +61,12 @@ def core_server_starting(server: InferenceServer) -> None:
     metrics = _metrics.pop(id(server.options), None)
     if not JobsOptions.of(server.options).jobs_folder:
         return
+    from core_jobs.control import JobsControl
     from core_jobs.http import routes
     from core_jobs.jobs import Jobs
 
     jobs = Jobs.of(server)
     if metrics is not None:
         metrics.jobs = jobs
+    server.control.add(JobsControl(jobs))
     routes.add_to(server, jobs)

@@ -1,5 +1,6 @@
 """Several processes answer for the same jobs; each job has one owner."""
 
+import json
 import os
 import signal
 import time
@@ -26,7 +27,8 @@ def test_jobs_of_several_workers(tmp_path):
         _kill_a_worker(server.process.pid)
 
         begun = time.monotonic()
-        found = client.call("POST", f"/v2/jobs/{ids[2]}/cancel").json
+        body = json.dumps({"job": ids[2]}).encode()
+        found = client.call("POST", "/control/jobs.cancel", body).json["result"]
         assert found["state"] == "cancelled"
         assert time.monotonic() - begun < 4
         for id in ids[:2]:

@@ -14,6 +14,13 @@ def test_200_models_are_served_on_a_quarter_of_their_memory(tmp_path):
     assert found.results["answered"] > 500
 
 
+def test_a_soak_may_take_a_time_instead_of_a_number_of_requests(tmp_path):
+    found = soak(tmp_path, 12, least_mb=0.5, most_mb=2, python=0, minutes=0.02)
+
+    assert found.problems == []
+    assert 10 < found.results["answered"] < 2000
+
+
 @pytest.mark.parametrize("python", [0, 1, 4, 10])
 def test_as_many_models_are_python_models_as_are_asked_for(tmp_path, python):
     write_models(tmp_path, 10, 0.001, 0.002, 1, python)

@@ -79,7 +79,7 @@ async def listing(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         if last is None:
             raise unknown(after)
         before = last.key
-    found = await jobs.disk.run(rows.listed, caller, wanted, before, most + 1)
+    found = await jobs.disk.run(rows.listed, rows.Wanted(caller, state=wanted), before, most + 1)
     page = found[:most]
     more = page[-1].id if len(found) > most else None
     return json_answer({"jobs": [job.document() for job in page], "after": more})

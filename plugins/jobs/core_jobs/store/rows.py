@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import dataclass
+from typing import Any
 
 from core_jobs.job import Item, Job, Result
 from core_jobs.store.database import Database
@@ -29,28 +31,61 @@ def job_of(row: sqlite3.Row) -> Job:
     return Job(**values, headers=json.loads(row["headers"]), cancelling=bool(row["cancelling"]))
 
 
-def find(db: Database, caller: str, id: str) -> Job | None:
-    """Return the job of a caller with that id; None if the caller has none."""
+def find(db: Database, caller: str | None, id: str) -> Job | None:
+    """Return the job with that id of a caller, or of any for None; None if there is none."""
     with db.reading() as sql:
-        row = sql.execute("SELECT * FROM jobs WHERE id = ? AND caller = ?", (id, caller)).fetchone()
+        row = one(sql, caller, id)
     return None if row is None else job_of(row)
 
 
-def listed(db: Database, caller: str, state: str, before: int, most: int) -> list[Job]:
-    """Return at most `most` jobs of a caller, the newest first.
+def one(sql: sqlite3.Connection, caller: str | None, id: str) -> sqlite3.Row | None:
+    """Return the row of the job with that id of a caller, or of any for None; None if there is none."""
+    found: sqlite3.Row | None = sql.execute(
+        "SELECT * FROM jobs WHERE id = ? AND (? IS NULL OR caller = ?)", (id, caller, caller)
+    ).fetchone()
+    return found
 
-    state    "" for any
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which jobs to list: of a caller, a model, a state. None or "" for any."""
+
+    caller: str | None
+    model: str = ""
+    state: str = ""
+
+
+def listed(db: Database, wanted: Wanted, before: int, most: int) -> list[Job]:
+    """Return at most `most` jobs, the newest first.
+
     before   only jobs with a smaller key; 0 for all
     """
-    wanted, values = "caller = ?", [caller]
-    if state:
-        wanted, values = f"{wanted} AND state = ?", [*values, state]
+    fields = {"caller": wanted.caller, "model": wanted.model or None, "state": wanted.state or None}
+    given = {name: value for name, value in fields.items() if value is not None}
+    conditions = "".join(f"{name} = ? AND " for name in given)
     with db.reading() as sql:
         rows = sql.execute(
-            f"SELECT * FROM jobs WHERE {wanted} AND (? = 0 OR key < ?) ORDER BY key DESC LIMIT ?",
-            (*values, before, before, most),
+            f"SELECT * FROM jobs WHERE {conditions}(? = 0 OR key < ?) ORDER BY key DESC LIMIT ?",
+            (*given.values(), before, before, most),
         ).fetchall()
     return [job_of(row) for row in rows]
+
+
+def callers(db: Database) -> list[dict[str, Any]]:
+    """Return an entry for each caller: the number of its jobs by state, and their bytes."""
+    with db.reading() as sql:
+        rows = sql.execute(
+            "SELECT caller, state, COUNT(*) AS jobs, SUM(bytes) AS bytes, SUM(result_bytes) AS result_bytes "
+            "FROM jobs GROUP BY caller, state ORDER BY caller"
+        ).fetchall()
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        nothing = {"caller": row["caller"], "jobs": {}, "bytes": 0, "result_bytes": 0}
+        entry = found.setdefault(row["caller"], nothing)
+        entry["jobs"][row["state"]] = row["jobs"]
+        entry["bytes"] += row["bytes"]
+        entry["result_bytes"] += row["result_bytes"]
+    return list(found.values())
 
 
 def requests_after(db: Database, key: int, index: int, most: int, most_bytes: int) -> list[Item]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from core.errors import CoreError, Exhausted, invalid, not_found
 from core_jobs.job import CANCELLED, QUEUED, RUNNING, Job, Submission
 from core_jobs.store.database import Database
-from core_jobs.store.rows import job_of
+from core_jobs.store.rows import job_of, one
 
 _FOR_RESULTS = 0.9  # of the folder: above it, new jobs are refused
 _ROW_BYTES = 64  # of a request beside its body
@@ -110,9 +110,10 @@ def _inserted(sql: sqlite3.Connection, wanted: Submission, size: int, now_s: flo
     return job_of(sql.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone())
 
 
-def cancel(db: Database, caller: str, id: str) -> Job:
+def cancel(db: Database, caller: str | None, id: str) -> Job:
     """Cancel a job: at once if it waits; its owner ends one that runs. An ended job stays as it is.
 
+    caller   who may do so; None for an operator
     Raises CoreError(NOT_FOUND).
     """
     with db.transaction() as sql:
@@ -149,8 +150,8 @@ def remove(sql: sqlite3.Connection, keys: list[int]) -> None:
     sql.executemany("DELETE FROM jobs WHERE key = ?", rows)
 
 
-def _own(sql: sqlite3.Connection, caller: str, id: str) -> Job:
-    row = sql.execute("SELECT * FROM jobs WHERE id = ? AND caller = ?", (id, caller)).fetchone()
+def _own(sql: sqlite3.Connection, caller: str | None, id: str) -> Job:
+    row = one(sql, caller, id)
     if row is None:
         raise unknown(id)
     return job_of(row)
