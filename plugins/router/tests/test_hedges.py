@@ -231,6 +231,16 @@ def test_what_may_not_be_repeated_has_no_copy(pair, thread):
     assert len(one.requests) + len(other.requests) == 1
 
 
+def test_a_model_with_shares_has_no_copies(pair, thread):
+    slow = Slow()
+    (one, other), router = pair(slow, slow)
+    ask(router.admin, "/shares", {"m": {one.name: 0}}, method="PUT")
+    thread.loop.call_soon_threadsafe(lambda: thread.loop.call_later(0.2, slow.goes_on.set))
+
+    assert infer(router).body == b"slow"
+    assert len(one.requests) == 0 and len(other.requests) == 1
+
+
 def test_without_the_option_there_are_no_copies(scripted, route):
     router = route([scripted(good).name])
 

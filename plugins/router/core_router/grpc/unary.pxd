@@ -22,7 +22,7 @@ cdef class UnaryCall(RoutedCall):
     cdef _again(self)
     cdef bint _may_retry(self)
     cdef _failed(self, Attempt attempt, str text)
-    @cython.locals(delay_s=double)
+    @cython.locals(delay_s=double, route=Route)
     cdef _begin_hedge(self, Attempt attempt, str model)
     @cython.locals(route=Route, found=ServerModel, attempt=Attempt, now_s=double)
     cpdef Attempt copy_for(self, hedge)

@@ -303,8 +303,9 @@ class UnaryCall(RoutedCall):
         hedging = self._router.hedging
         if not model or not self._is_whole or not self._repeats or hedging is None:
             return
-        if self._purpose is not Purpose.INFERENCE:
-            return
+        route = self._route
+        if self._purpose is not Purpose.INFERENCE or route is None or route.split is not None:
+            return  # copies would change the shares
         self._began_s = attempt.sent_s
         delay_s = hedging.begin(model)
         if delay_s:

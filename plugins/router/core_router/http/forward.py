@@ -74,6 +74,8 @@ class ForwardedRequest(AttemptedRequest):
         model, hedging, client = self._route.target.model, self._router.hedging, self.client
         if not model or not self._is_whole or not self._route.is_inference:
             return
+        if self._route.split is not None:
+            return  # copies would change the shares
         assert hedging is not None and not isinstance(client, Hedge)
         self._began_s = self._sent_s
         delay_s = hedging.begin(model)
