@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router bench-router wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -91,6 +91,12 @@ test-replay: .venv/.test  ## the traffic of the conformance suite, recorded and 
 
 test-settings: .venv/.test  ## a thousand changes of live settings under load, in a real server
 	CORE_SETTINGS_CHANGES=1000 $(BIN)/python -m pytest plugins/settings/tests/test_processes.py $(ARGS)
+
+soak-router: .venv/.test  ## a router before three servers that are killed, ended, drained; SECONDS=120 is shorter
+	PYTHONPATH=.:tests $(BIN)/python -m router_soak --seconds $(or $(SECONDS),600) $(ARGS)
+
+bench-router: .venv/.release  ## core router beside nginx, haproxy and Envoy, before three servers
+	$(BIN)/python plugins/router/benchmarks/compare.py $(ARGS)
 
 soak-memory: .venv/.test  ## 200 models on a quarter of their memory, under load
 	PYTHONPATH=.:tests $(BIN)/python -m memory_budget $(ARGS)

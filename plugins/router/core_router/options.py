@@ -47,6 +47,8 @@ class RouterOptions:
     port, grpc_port   for clients over HTTP and gRPC; None for no gRPC
     headers           sent with each check
     shares            of some servers in the requests
+    hedge_quantile    of the durations after which a request gets a second copy; 0 for no copies
+    hedge_share       copies per request at most
     drain_s           seconds at the end in which requests in flight are answered
     drain_delay_s     seconds at the end in which the router is not ready, but serves
     """
@@ -64,6 +66,8 @@ class RouterOptions:
     resolve_s: float = 5.0
     headers: Mapping[str, str] = field(default_factory=dict)
     shares: Shares = field(default_factory=Shares)
+    hedge_quantile: float = 0.0
+    hedge_share: float = 0.05
     drain_s: float = 30.0
     drain_delay_s: float = 0.0
     limits: Limits = field(default_factory=Limits)
@@ -85,6 +89,8 @@ class RouterOptions:
             resolve_s=given.resolve_secs,
             headers=_headers(given.token_file),
             shares=Shares.read(given.share),
+            hedge_quantile=given.hedge_quantile,
+            hedge_share=given.hedge_share,
             drain_s=given.exit_timeout_secs,
             drain_delay_s=given.drain_delay_secs,
             limits=Limits(
@@ -116,6 +122,22 @@ def declare(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[MODEL@]SERVER=PERCENT",
         help="of the requests for a model, or for all models, that a server gets; may be repeated",
+    )
+    hedge = parser.add_argument_group("second copies of requests that may be repeated")
+    hedge.add_argument(
+        "--hedge-quantile",
+        type=_part,
+        default=options.hedge_quantile,
+        metavar="Q",
+        help="a request that takes longer than this part of those for its model, such as 0.95, is sent to "
+        "another server, too; 0 for none (%(default)g)",
+    )
+    hedge.add_argument(
+        "--hedge-share",
+        type=_part,
+        default=options.hedge_share,
+        metavar="S",
+        help="copies per request at most (%(default)g)",
     )
     port = parser.add_argument_group("ports")
     port.add_argument(
@@ -219,6 +241,13 @@ def _natural(text: str) -> int:
     return value
 
 
+def _part(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1:
+        raise ValueError
+    return value
+
+
 def _count(text: str) -> int:
     value = int(text)
     if value < 1:
@@ -244,3 +273,4 @@ def _duration(text: str) -> float:
 _natural.__name__ = _count.__name__ = "number"
 _port.__name__ = "port"
 _duration.__name__ = "seconds"
+_part.__name__ = "number from 0 to 1,"

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from core_router.choice.budget import RetryBudget
+from core_router.choice.hedging import Hedging
 from core_router.choice.sequences import IDLE_S, Sequences
 from core_router.combined import Combined
 from core_router.http.client import ClientConnection
@@ -22,7 +23,7 @@ from core_router.servers.table import ServerTable
 
 if TYPE_CHECKING:
     from core_router.grpc.port import GrpcPort
-    from core_router.http.forward import ForwardedRequest
+    from core_router.http.attempted_request import AttemptedRequest
     from core_router.http.heads import RequestHead
     from core_router.options import RouterOptions
     from core_router.servers.server import Server
@@ -58,6 +59,7 @@ class Router:
     now_s         time of the monotonic clock, at most a second old
     clients       open connections of clients over HTTP
     grpc          the port for gRPC; None without one
+    hedging       when requests get a second copy; None for never
     kept_bytes    bodies that are kept for another attempt
     is_draining   whether it ends: each response is the last one of its connection
     """
@@ -73,6 +75,9 @@ class Router:
         self.table.shares = options.shares
         self.budget = RetryBudget()
         self.sequences = Sequences()
+        self.hedging = (
+            Hedging(options.hedge_quantile, options.hedge_share) if options.hedge_quantile else None
+        )
         self.metrics = Counts()
         self.servers = ServerList(self.table, options)
         self._combined = Combined(self.table, self.servers)
@@ -181,11 +186,11 @@ class Router:
         self.metrics.connections += 1
         return len(self.clients) <= self.limits.connections
 
-    def connect(self, request: ForwardedRequest, server: Server) -> None:
+    def connect(self, request: AttemptedRequest, server: Server) -> None:
         """Open a connection to a server for a request, which gets it or the error."""
         self.run(self._connect(request, server))
 
-    async def _connect(self, request: ForwardedRequest, server: Server) -> None:
+    async def _connect(self, request: AttemptedRequest, server: Server) -> None:
         loop = asyncio.get_running_loop()
         address = server.address
         made = ServerConnection(server)

@@ -3,7 +3,7 @@
 import pytest
 from core_router.choice.budget import RESERVE, RetryBudget
 from core_router.choice.choose import choose
-from core_router.choice.sequences import Sequences, first_choice
+from core_router.choice.sequences import SequenceParameters, Sequences, first_choice
 from core_router.servers.server import Address, Server, State
 from core_router.servers.server_model import EJECTED_S, FAILURES, ServerModel
 from routing.tables import Table
@@ -153,6 +153,27 @@ def test_a_sequence_is_forgotten_at_its_end_and_after_a_while():
 
     assert [sequences.find("m", key, 60.0) for key in (1, 2, 3)] == [None, found, None]
     assert sequences.find("other", 2, 60.0) is None
+
+
+def test_a_sequence_whose_server_was_down_begins_again():
+    table = Table(a=(State.READY, {"m": "1"}))
+    route, sequences = table.route("m"), Sequences()
+    server = table.table.servers["a"]
+
+    def ask(is_start):
+        return sequences.choose(route, SequenceParameters(7, is_start, False), (), 0.0)
+
+    assert ask(is_start=True) is ask(is_start=False) is server.models["m"]
+    server.set_state(State.DOWN, "refused")
+    server.set_state(State.READY)
+
+    assert ask(is_start=False) is None
+    assert sequences.failure(route, SequenceParameters(7, False, False)) == (
+        "sequence 7 was on server a, which has ended since: begin the sequence again"
+    )
+    assert len(sequences) == sequences.count_of(server) == 0
+    assert ask(is_start=True) is ask(is_start=False) is server.models["m"]
+    assert len(sequences) == sequences.count_of(server) == 1
 
 
 READY, NOT_READY, DOWN = State.READY, State.NOT_READY, State.DOWN

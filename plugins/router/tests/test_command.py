@@ -154,6 +154,8 @@ def test_it_starts_without_its_servers_and_ends_at_once_without_clients(program)
         (["--servers=a:1:70000"], 1, "'a:1:70000' is no server; write host:port"),
         (["--servers="], 1, "--servers names no server"),
         (["--servers=a", "--retries=-1"], 2, "invalid number value: '-1'"),
+        (["--servers=a", "--share=a=200"], 1, "the share of server a for model '*' is 200.0"),
+        (["--servers=a", "--hedge-quantile=95"], 2, "invalid number from 0 to 1, value: '95'"),
         (["--servers=a", "--check-secs=soon"], 2, "invalid seconds value: 'soon'"),
         (["--servers=a", "--token-file=/nowhere"], 1, "--token-file '/nowhere' cannot be read"),
     ],

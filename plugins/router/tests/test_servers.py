@@ -247,7 +247,7 @@ def test_servers_come_and_go_with_their_addresses(route, three):
     router = route([], sources=[source])
 
     source.now.append(second)
-    until(lambda: list(router.servers()) == [str(first), str(second)])
+    until(lambda: router.servers().get(str(second), {}).get("state") == "ready")
     source.now.remove(first)
     until(lambda: list(router.servers()) == [str(second)])
     assert who(router.port) == 1

@@ -39,11 +39,17 @@ class Pin:
     used_s   time of its last request, of the monotonic clock
     """
 
-    __slots__ = ("server_model", "used_s")
+    __slots__ = ("_downs", "server_model", "used_s")
 
     def __init__(self, server_model: ServerModel, used_s: float):
         self.server_model = server_model
         self.used_s = used_s
+        self._downs = server_model.server.downs
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server knows the sequence: it has not been down since."""
+        return self._downs == self.server_model.server.downs
 
 
 class Sequences:
@@ -53,10 +59,10 @@ class Sequences:
         self._pins: dict[tuple[str, Identifier], Pin] = {}
 
     def __len__(self) -> int:
-        return len(self._pins)
+        return sum(pin.is_open for pin in self._pins.values())
 
     def find(self, model: str, identifier: Identifier, now_s: float) -> ServerModel | None:
-        """Return the server of an open sequence; None for one that did not begin here."""
+        """Return the server of a sequence; None for one that did not begin here."""
         pin = self._pins.get((model, identifier))
         if pin is None:
             return None
@@ -83,7 +89,8 @@ class Sequences:
         name, identifier = route.target.model, sequence.identifier
         pinned = self.find(name, identifier, now_s)
         if not sequence.is_start and pinned is not None:
-            return pinned if pinned not in tried and pinned.server.is_reachable else None
+            goes_on = pinned not in tried and pinned.server.is_reachable
+            return pinned if goes_on and self._pins[name, identifier].is_open else None
         candidates = route.candidates
         if route.split is not None:
             candidates = route.split.draw(_fraction(name, identifier), tried, now_s)
@@ -98,8 +105,9 @@ class Sequences:
         if sequence.is_start or pin is None:
             return ""
         server = pin.server_model.server
+        status = f"is {server.status}" if pin.is_open else "has ended since"
         return (
-            f"sequence {sequence.identifier} was on server {server.name}, which is {server.status}: "
+            f"sequence {sequence.identifier} was on server {server.name}, which {status}: "
             "begin the sequence again"
         )
 
@@ -115,7 +123,7 @@ class Sequences:
 
     def count_of(self, server: object) -> int:
         """Return the number of open sequences of a server."""
-        return sum(pin.server_model.server is server for pin in self._pins.values())
+        return sum(pin.server_model.server is server and pin.is_open for pin in self._pins.values())
 
 
 def first_choice(

@@ -1,6 +1,6 @@
 """AllServers: calls that all servers answer, and one answer made of theirs.
 
-UnaryCall ─► every server ─► [AllServers] ─► index, statistics, or "done by all"
+RoutedCall ─► every server ─► [AllServers] ─► index, statistics, or "done by all"
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core_router.targets import Purpose
 if TYPE_CHECKING:
     from core_router.grpc.native.link import ServerLink
     from core_router.grpc.port import GrpcPort
-    from core_router.grpc.unary import UnaryCall
+    from core_router.grpc.routed_call import RoutedCall
     from core_router.servers.server import Server
 
 
@@ -42,7 +42,7 @@ class AllServers:
     def __init__(self, port: GrpcPort):
         self._port = port
 
-    async def answer(self, call: UnaryCall, purpose: Purpose, model: str, data: bytes) -> None:
+    async def answer(self, call: RoutedCall, purpose: Purpose, model: str, data: bytes) -> None:
         """Answer a call.
 
         model   that a request for statistics names, "" for all

@@ -57,6 +57,14 @@ class Attempt(Receiver):
     def room(self) -> None:
         self.call.may_write(self)
 
+    def abandon(self, port: GrpcPort) -> None:
+        """End the request, without a judgement of its server."""
+        self.server_model.left()
+        if self.link is not None:
+            self.link.cancel(self.id)
+        else:
+            port.pool_of(self.server_model.server).leave(self)
+
 
 class LinkPool:
     """The connections to one server. Event loop only.

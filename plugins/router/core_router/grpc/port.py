@@ -15,6 +15,7 @@ from core_router.grpc.methods import HEALTH, STREAM, purpose_of
 from core_router.grpc.native.blocks import field
 from core_router.grpc.native.link import ClientLink, Flusher, Receiver, ServerLink
 from core_router.grpc.pool import LinkPool
+from core_router.grpc.routed_call import RoutedCall
 from core_router.grpc.statuses import INTERNAL
 from core_router.grpc.unary import UnaryCall
 from core_router.targets import Purpose
@@ -150,7 +151,7 @@ class GrpcPort:
         else:
             pool.opened(cast(ServerLink, link))
 
-    def answer(self, call: UnaryCall, purpose: Purpose, model: str, data: bytes) -> Any:
+    def answer(self, call: RoutedCall, purpose: Purpose, model: str, data: bytes) -> Any:
         """Answer a call that no single server answers. Return the task that does, if there is one.
 
         data   the message of the client, with its prefix
@@ -167,19 +168,19 @@ class GrpcPort:
             return self.task(call, self._all.answer(call, purpose, model, data))
         return None
 
-    def look_and_forward(self, call: UnaryCall, route: Route) -> Any:
+    def look_and_forward(self, call: RoutedCall, route: Route) -> Any:
         """Forward a call for a model that no server had, when the servers were asked again.
 
         Return the task that does.
         """
         return self.task(call, self._look_and_forward(call, route))
 
-    async def _look_and_forward(self, call: UnaryCall, route: Route) -> None:
+    async def _look_and_forward(self, call: RoutedCall, route: Route) -> None:
         await self.router.look_again()
         target = route.target
         call.forward(self.router.table.for_model(target.purpose, target.model, target.version))
 
-    def task(self, call: UnaryCall | InferStream, work: Coroutine[Any, Any, None]) -> Any:
+    def task(self, call: RoutedCall | InferStream, work: Coroutine[Any, Any, None]) -> Any:
         """Run a part of a call in the background; its error ends the call. Return the task."""
 
         async def run() -> None:

@@ -1,38 +1,31 @@
 import cython
 
-from core_router.grpc.call cimport Call
 from core_router.grpc.native.link cimport ServerLink
-from core_router.grpc.native.scan cimport RequestFields
 from core_router.grpc.pool cimport Attempt
+from core_router.grpc.routed_call cimport RoutedCall
 from core_router.servers.server_model cimport ServerModel
 from core_router.servers.table cimport Route
 
 
 @cython.final
-cdef class UnaryCall(Call):
-    cdef object _purpose
-    cdef Route _route
-    cdef object _sequence
-    cdef bint _is_sent_on, _repeats
-    cdef object _task
+cdef class UnaryCall(RoutedCall):
+    cdef bint _repeats
     cdef Attempt _attempt
     cdef tuple _tried
-    cdef str _failure
-    cdef double _deadline_s
+    cdef double _deadline_s, _began_s
+    cdef object _hedge
 
-    cdef _collect(self, bytes data, bint is_over)
-    @cython.locals(fields=RequestFields, route=Route)
-    cdef _dispatch(self)
-    @cython.locals(route=Route)
-    cpdef forward(self, Route route)
     @cython.locals(found=ServerModel, attempt=Attempt, now_s=double)
     cdef _try(self)
-    cdef _send(self, Attempt attempt, ServerLink link)
-    cdef bytes _timeout_left(self)
+    cpdef send(self, Attempt attempt, ServerLink link)
     cdef bint _moves(self, Attempt attempt, int status)
     cdef _again(self)
     cdef bint _may_retry(self)
     cdef _failed(self, Attempt attempt, str text)
-    cdef _refuse(self)
+    @cython.locals(delay_s=double, route=Route)
+    cdef _begin_hedge(self, Attempt attempt, str model)
+    @cython.locals(route=Route, found=ServerModel, attempt=Attempt, now_s=double)
+    cpdef Attempt copy_for(self, hedge)
+    cpdef replace(self, Attempt attempt)
     cpdef answered(self, Attempt attempt, bytes head, bytes data, bytes trailers, bint is_over)
     cpdef lost(self, Attempt attempt, unsigned int error)

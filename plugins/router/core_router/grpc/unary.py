@@ -10,21 +10,20 @@ Calls of other services pass, too: as bytes in both directions, until the server
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core_router.choice.choose import choose_on
-from core_router.grpc.call import Call
-from core_router.grpc.messages import plain
+from core_router.choice.hedging import NO_HEDGE, NoHedge
+from core_router.grpc.hedge import Hedge, fails
 from core_router.grpc.native.blocks import field, status_of
-from core_router.grpc.native.scan import request_fields
 from core_router.grpc.pool import Attempt
+from core_router.grpc.routed_call import RoutedCall
 from core_router.grpc.statuses import (
     DEADLINE_EXCEEDED,
     HEAD,
     NO_STATUS,
     NOT_FOUND,
     REFUSED_STREAM,
-    RESOURCE_EXHAUSTED,
     UNAVAILABLE,
     as_http,
     seconds_of,
@@ -33,35 +32,24 @@ from core_router.grpc.statuses import (
 from core_router.targets import Purpose
 
 if TYPE_CHECKING:
-    from core_router.choice.sequences import SequenceParameters
     from core_router.grpc.native.link import ClientLink, ServerLink
     from core_router.grpc.port import GrpcPort
     from core_router.servers.server_model import ServerModel
     from core_router.servers.table import Route
 
-_MOST_UNPACKED = 64 * 1024  # of a compressed message, for its names
 
-_NAMED = (Purpose.INFERENCE, Purpose.MODEL, Purpose.STATISTICS, Purpose.SETTINGS)
-_FORWARDED = (Purpose.INFERENCE, Purpose.MODEL, Purpose.ANY, Purpose.OPEN)
-
-
-class UnaryCall(Call):
+class UnaryCall(RoutedCall):
     """One call. Event loop only."""
 
     def __init__(
         self, port: GrpcPort, link: ClientLink, id: int, head: bytes, purpose: Purpose
     ) -> None:
-        Call.__init__(self, port, link, id, head)
-        self._purpose = purpose
-        self._route: Route | None = None
-        self._sequence: SequenceParameters | None = None
-        self._is_sent_on = False  # whether it has a server, or waits for one
+        RoutedCall.__init__(self, port, link, id, head, purpose)
         self._repeats = False
-        self._task: Any = None
         self._attempt: Attempt | None = None
         self._tried: tuple[ServerModel, ...] = ()
-        self._failure = ""  # of the last attempt
-        self._deadline_s = 0.0
+        self._deadline_s = self._began_s = 0.0
+        self._hedge: Hedge | NoHedge = NO_HEDGE
 
     # for the client -------------------------------------------------------
 
@@ -89,16 +77,12 @@ class UnaryCall(Call):
         """End the call: the client has cancelled it, or has left."""
         if self._is_over:
             return
-        attempt = self._attempt
-        if attempt is not None:
-            attempt.server_model.left()
-            if attempt.link is not None:
-                attempt.link.cancel(attempt.id)
-            else:
-                self._port.pool_of(attempt.server_model.server).leave(attempt)
+        if self._attempt is not None:
+            self._attempt.abandon(self._port)
         if self._task is not None:
             self._task.cancel()
         self._attempt = self._task = None
+        self._hedge.end()
         self._end()
 
     def room(self) -> None:
@@ -107,42 +91,7 @@ class UnaryCall(Call):
             attempt.waits_for_room = False
             attempt.link.open_window(attempt.id)
 
-    def _collect(self, data: bytes, is_over: bool) -> None:
-        """Keep the request until it is whole or large, then find who answers it."""
-        is_kept = self._keep(data, is_over)
-        if is_over or not is_kept or self._purpose is Purpose.OPEN:
-            self._is_sent_on = True
-            self._dispatch()
-        else:
-            self.link.open_window(self.id)
-
     # the server of the request --------------------------------------------
-
-    def _dispatch(self) -> None:
-        purpose, model, version = self._purpose, "", ""
-        fields = None
-        if purpose in _NAMED:
-            fields = request_fields(*plain(self._data, _MOST_UNPACKED))
-            model, version = fields.model, fields.version
-            if purpose is Purpose.SETTINGS:
-                # Its first field are settings to change; a request without any only asks.
-                purpose, model = (Purpose.EVERY if model else Purpose.ANY), ""
-        if purpose not in _FORWARDED:
-            if not self._is_whole:
-                most = self._router.limits.kept_body_bytes
-                self.fail(
-                    RESOURCE_EXHAUSTED, f"the message is larger than --kept-body-bytes={most}"
-                )
-                return
-            self._task = self._port.answer(self, purpose, model, self._data)
-            return
-        route = self._router.table.for_model(purpose, model, version)
-        if fields is not None and purpose is Purpose.INFERENCE:
-            self._sequence = fields.sequence
-        if route.is_known or not self._router.may_look():
-            self.forward(route)
-        else:
-            self._task = self._port.look_and_forward(self, route)
 
     def forward(self, route: Route) -> None:
         """Send the request to a server of a route."""
@@ -155,6 +104,8 @@ class UnaryCall(Call):
             self._deadline_s = monotonic() + seconds_of(timeout)
         self._router.budget.request()
         self._try()
+        if self._router.hedging is not None and self._attempt is not None:
+            self._begin_hedge(self._attempt, route.target.model)
 
     def _try(self) -> None:
         """Send the request to a server, or refuse it if there is none."""
@@ -177,25 +128,30 @@ class UnaryCall(Call):
         found.begin()
         link = self._port.pool_of(found.server).take(attempt)
         if link is not None:
-            self._send(attempt, link)
+            self.send(attempt, link)
 
     def connected(self, attempt: Attempt, link: ServerLink) -> None:
         """Send the request on a connection that is open now."""
         if attempt is self._attempt:
-            self._send(attempt, link)
+            self.send(attempt, link)
 
     def not_connected(self, attempt: Attempt, reason: str) -> None:
         """Try another server: nothing was sent to this one."""
         if attempt is self._attempt:
             self._failed(attempt, reason)
+            if self._hedge.take_over():
+                return
             self._router.metrics.retries["unsent"] += 1
             self._again()
 
-    def _send(self, attempt: Attempt, link: ServerLink) -> None:
-        again = len(self._tried) > 1 and self._deadline_s
-        attempt.id = link.request(self.head, self._timeout_left() if again else b"", attempt)
+    def send(self, attempt: Attempt, link: ServerLink) -> None:
+        """Send the request, or a copy of it."""
+        timeout = b""
+        if len(self._tried) > 1 and self._deadline_s:
+            timeout = timeout_of(self._deadline_s - monotonic())
+        attempt.id = link.request(self.head, timeout, attempt)
         if attempt.id < 0:
-            self.not_connected(attempt, "the connection has ended")
+            attempt.call.not_connected(attempt, "the connection has ended")
             return
         attempt.link = link
         has_room = link.write(attempt.id, self._data)
@@ -210,9 +166,6 @@ class UnaryCall(Call):
     def may_write(self, attempt: Attempt) -> None:
         """Let the client send more: the server has taken what there was."""
         self.link.open_window(self.id)
-
-    def _timeout_left(self) -> bytes:
-        return timeout_of(self._deadline_s - monotonic())
 
     # for attempts ---------------------------------------------------------
 
@@ -237,8 +190,20 @@ class UnaryCall(Call):
             if data is None:
                 if not is_over:
                     return  # what follows decides
+                if self._hedge.is_sent and fails(status):
+                    now_s = monotonic()
+                    attempt.server_model.done(as_http(status), now_s - attempt.sent_s, now_s)
+                    self._attempt = None
+                    self._hedge.take_over()
+                    return
+                self._hedge.end()
                 if status in (UNAVAILABLE, NOT_FOUND) and self._moves(attempt, status):
                     return
+            if self._router.hedging is not None:
+                self._hedge.end()
+                if self._began_s and status <= 0:
+                    model, duration_s = self._model(), monotonic() - self._began_s
+                    self._router.hedging.answered(model, duration_s)
             self._has_responded = True
             found = attempt.head if attempt.head is not None else HEAD
             link.respond(self.id, found, is_over and data is None and trailers is None)
@@ -268,7 +233,9 @@ class UnaryCall(Call):
             return
         self._failed(attempt, f"the connection ended ({error})" if error else "the call ended")
         if self._has_responded:
-            self.fail(UNAVAILABLE, f"{_title(self._route)} was lost: {self._failure}")
+            self.fail(UNAVAILABLE, f"{self._title()} was lost: {self._failure}")
+        elif self._hedge.take_over():
+            return
         elif error == REFUSED_STREAM and self._is_whole and len(self._tried) <= 8:
             self._router.metrics.retries["unsent"] += 1
             self._again()
@@ -276,7 +243,7 @@ class UnaryCall(Call):
             self._router.metrics.retries["lost"] += 1
             self._again()
         else:
-            self.fail(UNAVAILABLE, f"{_title(self._route)} was lost: {self._failure}")
+            self.fail(UNAVAILABLE, f"{self._title()} was lost: {self._failure}")
 
     def move(self, attempt: Attempt) -> None:
         """Try another server: this one no longer answers, but its connection is open."""
@@ -330,21 +297,38 @@ class UnaryCall(Call):
         server_model.failed(monotonic())
         server_model.server.checks_now.set()
 
-    # ends -----------------------------------------------------------------
+    # a second copy --------------------------------------------------------
 
-    def _refuse(self) -> None:
-        router, route = self._router, self._route
+    def _begin_hedge(self, attempt: Attempt, model: str) -> None:
+        hedging = self._router.hedging
+        if not model or not self._is_whole or not self._repeats or hedging is None:
+            return
+        route = self._route
+        if self._purpose is not Purpose.INFERENCE or route is None or route.split is not None:
+            return  # copies would change the shares
+        self._began_s = attempt.sent_s
+        delay_s = hedging.begin(model)
+        if delay_s:
+            self._hedge = Hedge(self._port, self, hedging, delay_s)
+
+    def copy_for(self, hedge: Hedge) -> Attempt | None:
+        """Send a copy to another server, whose response the hedge gets. None if there is no other."""
+        route, now_s = self._route, monotonic()
         assert route is not None
-        router.metrics.refused += 1
-        failure = self._failure
-        if self._sequence is not None:
-            failure = router.sequences.failure(route, self._sequence) or failure
-        self.fail(
-            UNAVAILABLE,
-            f"no server takes {_title(self._route)}; {failure or router.table.status()}",
-        )
+        found = choose_on(route, self._tried, now_s)
+        if found is None:
+            return None
+        attempt = Attempt(hedge, found, now_s)
+        self._tried = (*self._tried, found)
+        found.begin()
+        link = self._port.pool_of(found.server).take(attempt)
+        if link is not None:
+            self.send(attempt, link)
+        return attempt
 
-
-def _title(route: Route | None) -> str:
-    model = route.target.model if route is not None else ""
-    return f"the request for model '{model}'" if model else "the request"
+    def replace(self, attempt: Attempt) -> None:
+        """Go on with the attempt of a copy, in place of the first one."""
+        if self._attempt is not None:
+            self._attempt.abandon(self._port)
+        self._attempt = attempt
+        attempt.call = self

@@ -17,7 +17,7 @@ cdef class ClientConnection(ClientTransport):
     cdef RequestHead _head
     cdef Route _route
     cdef object _body
-    cdef ForwardedRequest _request
+    cdef public ForwardedRequest request
     cdef object _task
     cdef bint _is_beginning
 
@@ -29,8 +29,9 @@ cdef class ClientConnection(ClientTransport):
     cdef _begin(self, bytes data)
     cdef _begin_body(self, bytes data, Py_ssize_t at)
     cdef _receive(self, bytes data, Py_ssize_t at)
+    @cython.locals(request=ForwardedRequest)
     cdef _stream(self, bytes first)
-    @cython.locals(route=Route, head=RequestHead)
+    @cython.locals(route=Route, head=RequestHead, request=ForwardedRequest)
     cdef _dispatch(self, bytes message, Py_ssize_t body_at)
     cpdef bint closes(self, ResponseHead head)
     cpdef complete(self, bytes last, bint closes)

@@ -34,6 +34,7 @@ _IDLE, _RECEIVING, _WAITING, _TUNNEL, _ENDING = range(5)
 class ClientConnection(ClientTransport):
     """A connection of a client: the protocol of its transport. Event loop only.
 
+    request    what is being forwarded; a copy may take its place
     active_s   time of the router's clock when bytes arrived last
     """
 
@@ -46,7 +47,7 @@ class ClientConnection(ClientTransport):
         self._head: RequestHead | None = None
         self._route: Route | None = None
         self._body: IncomingBody | None = None
-        self._request: ForwardedRequest | None = None
+        self.request: ForwardedRequest | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_beginning = False
 
@@ -77,16 +78,16 @@ class ClientConnection(ClientTransport):
             self._rest += data
             if len(self._rest) > _MOST_EARLY:
                 self.pause_reading()
-        elif phase == _TUNNEL and self._request is not None:
-            self._request.more(data, False)
+        elif phase == _TUNNEL and self.request is not None:
+            self.request.more(data, False)
 
     def pause_writing(self) -> None:
-        if self._request is not None:
-            self._request.pause()
+        if self.request is not None:
+            self.request.pause()
 
     def resume_writing(self) -> None:
-        if self._request is not None:
-            self._request.resume()
+        if self.request is not None:
+            self.request.resume()
 
     # requests -------------------------------------------------------------
 
@@ -161,12 +162,12 @@ class ClientConnection(ClientTransport):
             if is_last:
                 self._dispatch(body.message, len(head.passed_on))
             return
-        if self._request is None:
+        if self.request is None:
             self._stream(body.message)
-        if self._request is not None:
+        if self.request is not None:
             if is_last:
                 self._phase = _WAITING
-            self._request.more(piece, is_last)
+            self.request.more(piece, is_last)
 
     def _stream(self, first: bytes) -> None:
         """Send the first bytes of a request to a server; the rest follows piece by piece."""
@@ -179,8 +180,9 @@ class ClientConnection(ClientTransport):
             return
         if route.purpose in (Purpose.LIVE, Purpose.READY, Purpose.STATISTICS):
             route = self._router.table.route(Target(Purpose.ANY))
-        self._request = ForwardedRequest(self._router, self, head, route)
-        self._request.start(first, False)
+        # The variable keeps it, here and below: a refusal ends it within `start`.
+        request = self.request = ForwardedRequest(self._router, self, head, route)
+        request.start(first, False)
 
     def _dispatch(self, message: bytes, body_at: int) -> None:
         """Answer a request that has come as a whole, or forward it.
@@ -191,8 +193,8 @@ class ClientConnection(ClientTransport):
         route, head = self._route, self._head
         assert route is not None and head is not None
         if route.is_plain:
-            self._request = ForwardedRequest(self._router, self, head, route)
-            self._request.start(message, True)
+            request = self.request = ForwardedRequest(self._router, self, head, route)
+            request.start(message, True)
         else:
             handle(self._router, self, head, route, message, body_at)
 
@@ -209,8 +211,8 @@ class ClientConnection(ClientTransport):
         sequence = None
         if route.is_stateful and route.is_inference:
             sequence = sequence_of(message[body_at:], head.json_size)
-        self._request = ForwardedRequest(self._router, self, head, route, sequence)
-        self._request.start(message, True)
+        request = self.request = ForwardedRequest(self._router, self, head, route, sequence)
+        request.start(message, True)
 
     def answer(self, status: int, body: bytes, retry_after_s: int | None = None) -> None:
         """Send an answer of the router itself."""
@@ -240,7 +242,7 @@ class ClientConnection(ClientTransport):
 
     def complete(self, last: bytes, closes: bool) -> None:
         """Send the last bytes of a response; then begin the next request."""
-        self._request = None
+        self.request = None
         if self._body is not None:
             self._body.release()
             self._body = None
@@ -271,7 +273,7 @@ class ClientConnection(ClientTransport):
 
     def _forget(self) -> None:
         """Cancel the request, if there is one."""
-        request, self._request = self._request, None
+        request, self.request = self.request, None
         if request is not None:
             request.cancel()
         if self._body is not None:
@@ -281,9 +283,9 @@ class ClientConnection(ClientTransport):
     def begin_tunnel(self) -> None:
         """Pass all bytes on in both directions: the server has accepted another protocol."""
         self._phase = _TUNNEL
-        if self._rest and self._request is not None:
+        if self._rest and self.request is not None:
             rest, self._rest = self._rest, b""
-            self._request.more(rest, False)
+            self.request.more(rest, False)
 
     def expire(self, now_s: float, idle_s: float, client_s: float) -> None:
         """End the connection if the client sends nothing for too long.

@@ -10,52 +10,18 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from core_router.choice.choose import choose_on
+from core_router.http.attempted_request import AttemptedRequest, title_of
+from core_router.http.hedge import Hedge, fails
 
 if TYPE_CHECKING:
-    from core_router.choice.sequences import SequenceParameters
     from core_router.http.client import ClientConnection
-    from core_router.http.heads import RequestHead, ResponseHead
+    from core_router.http.heads import ResponseHead
     from core_router.http.upstream import ServerConnection
-    from core_router.router import Router
     from core_router.servers.server_model import ServerModel
-    from core_router.servers.table import Route
-
-_SAFE = (b"GET", b"HEAD", b"OPTIONS")
 
 
-class ForwardedRequest:
-    """One request of a client. Event loop only.
-
-    client      gets the response
-    head        of the request
-    is_sent     whether its last byte is on its way to the server
-    """
-
-    def __init__(
-        self,
-        router: Router,
-        client: ClientConnection,
-        head: RequestHead,
-        route: Route,
-        sequence: SequenceParameters | None = None,
-    ):
-        self.client = client
-        self.head = head
-        self.is_sent = False
-        self._router = router
-        self._route = route
-        self._sequence = sequence
-        self._data = b""  # the bytes to send; all of them if is_whole
-        self._is_whole = False
-        self._is_answered = False  # the client has a part of the response
-        self._is_over = False
-        self._tried: tuple[ServerModel, ...] = ()
-        self._server_model: ServerModel | None = None
-        self._connection: ServerConnection | None = None
-        self._sent_s = 0.0
-        self._failure = ""  # of the last attempt
-        self._repeats = sequence is None and (route.is_inference or head.method in _SAFE)
+class ForwardedRequest(AttemptedRequest):
+    """One request of a client. Event loop only."""
 
     # for the client -------------------------------------------------------
 
@@ -69,6 +35,8 @@ class ForwardedRequest:
         self.is_sent = is_whole
         self._router.budget.request()
         self._attempt()
+        if self._router.hedging is not None and self._repeats and not self._is_over:
+            self._begin_hedge()
 
     def more(self, data: bytes, is_last: bool) -> None:
         """Send the next bytes of a request that is not whole."""
@@ -89,6 +57,7 @@ class ForwardedRequest:
         if self._connection is not None:
             self._connection.abandon()
             self._connection = None
+        self._hedge.end()
 
     def pause(self) -> None:
         """Receive no more of the response until `resume`."""
@@ -99,70 +68,37 @@ class ForwardedRequest:
         if self._connection is not None:
             self._connection.resume_reading()
 
-    # attempts -------------------------------------------------------------
+    # a second copy --------------------------------------------------------
 
-    def _attempt(self) -> None:
-        """Send the request to a server, or refuse it if there is none."""
-        now_s = monotonic()
-        if self._sequence is None:
-            found = choose_on(self._route, self._tried, now_s)
-        else:
-            found = self._router.sequences.choose(self._route, self._sequence, self._tried, now_s)
-        if found is None:
-            self._refuse()
+    def _begin_hedge(self) -> None:
+        model, hedging, client = self._route.target.model, self._router.hedging, self.client
+        if not model or not self._is_whole or not self._route.is_inference:
             return
-        self._server_model = found
-        self._tried = (*self._tried, found)
-        self._sent_s = now_s
-        found.begin()
-        server = found.server
-        if server.idle:
-            self._send(server.idle.pop())
-        else:
-            self.client.pause_reading()
-            self._router.connect(self, server)
+        if self._route.split is not None:
+            return  # copies would change the shares
+        assert hedging is not None and not isinstance(client, Hedge)
+        self._began_s = self._sent_s
+        delay_s = hedging.begin(model)
+        if delay_s:
+            self._hedge = Hedge(hedging, self, client, delay_s)
 
-    def _again(self) -> None:
-        """Make another attempt, with the servers of now."""
-        self._route = self._router.table.route(self._route.target)
-        self._attempt()
+    def copy_for(self, hedge: Hedge) -> ForwardedRequest | None:
+        """Send a copy to another server, whose response the hedge gets. None if there is no other."""
+        if not _has_untried(self._route.candidates, self._tried):
+            return None
+        copy = ForwardedRequest(self._router, hedge, self.head, self._route)
+        copy._data, copy._is_whole, copy.is_sent = self._data, True, True
+        copy._repeats = False  # if it fails, the first one goes on
+        copy._began_s, copy._tried = self._began_s, self._tried
+        copy._attempt()
+        self._tried = copy._tried
+        return copy
 
-    def _may_retry(self) -> bool:
-        """Return whether limit and budget permit another attempt, and take it from the budget."""
-        return len(self._tried) <= self._router.limits.retries and self._router.budget.take()
-
-    def connected(self, connection: ServerConnection) -> None:
-        """Send the request on a new connection."""
-        if self._is_over:
-            connection.used_s = monotonic()
-            connection.server.idle.append(connection)
-            return
-        self.client.resume_reading()
-        self._send(connection)
-
-    def not_connected(self, reason: str) -> None:
-        """Try another server: nothing was sent to this one."""
-        if self._is_over:
-            return
-        self._failed(reason)
-        self._router.metrics.retries["unsent"] += 1
-        self._again()
-
-    def _send(self, connection: ServerConnection) -> None:
-        self._connection = connection
-        connection.send(self, self._data)
-        if not self._is_whole:
-            self._data = b""
-            self._repeats = False
-
-    def _failed(self, text: str) -> None:
-        """Count the failure of an attempt."""
-        server_model = self._server_model
-        assert server_model is not None
-        self._connection = self._server_model = None
-        self._failure = f"server {server_model.server.name}: {text}"
-        server_model.failed(monotonic())
-        server_model.server.checks_now.set()
+    def replace(self, first: ForwardedRequest, client: ClientConnection) -> None:
+        """Be the only one, in place of the request of which this is the copy."""
+        self.client, self._repeats = client, True
+        first.cancel()
+        client.request = self
 
     # for ServerConnection -------------------------------------------------
 
@@ -172,6 +108,13 @@ class ForwardedRequest:
         A server that refuses has not executed: 503 while it has no place or ends, 404 without the model.
         After True, the caller gives the connection back and calls `move_on`.
         """
+        if self._router.hedging is not None:
+            if self._hedge.is_sent and fails(head.status):
+                return True
+            self._hedge.end()
+            if self._began_s and not fails(head.status):
+                duration_s = monotonic() - self._began_s
+                self._router.hedging.answered(self._route.target.model, duration_s)
         if head.status not in (404, 503):
             self._is_answered = True
             return False
@@ -194,6 +137,8 @@ class ForwardedRequest:
         now_s = monotonic()
         server_model.done(head.status, now_s - self._sent_s, now_s)
         server_model.server.checks_now.set()
+        if self._hedge.take_over():
+            return
         self._router.metrics.retries["refused"] += 1
         self._again()
 
@@ -224,12 +169,14 @@ class ForwardedRequest:
         if has_response:
             self._is_over = True
             self.client.abort()  # the client must not take a part for the whole
+        elif self._hedge.take_over():
+            return
         elif self._repeats and self._may_retry():
             self._router.metrics.retries["lost"] += 1
             self._again()
         else:
             self._is_over = True
-            self.client.refuse(502, f"{_title(self._route)} was lost: {self._failure}")
+            self.client.refuse(502, f"{title_of(self._route)} was lost: {self._failure}")
 
     def move(self) -> None:
         """Try another server: this one no longer answers, but its connection is open."""
@@ -238,22 +185,6 @@ class ForwardedRequest:
             connection.abandon()
             self.lost(connection, None, False)
 
-    # refusals -------------------------------------------------------------
-
-    def _refuse(self) -> None:
-        self._is_over = True
-        self._router.metrics.refused += 1
-        failure = self._failure
-        if self._sequence is not None:
-            failure = self._router.sequences.failure(self._route, self._sequence) or failure
-        text = f"no server takes {_title(self._route)}; {failure or self._router.table.status()}"
-        self.client.refuse(503, text, retry_after_s=1)
-
 
 def _has_untried(candidates: tuple[ServerModel, ...], tried: tuple[ServerModel, ...]) -> bool:
     return any(each not in tried for each in candidates)
-
-
-def _title(route: Route) -> str:
-    model = route.target.model
-    return f"the request for model '{model}'" if model else "the request"

@@ -6,6 +6,7 @@ GET /shares, PUT /shares ──────────────────�
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -15,6 +16,7 @@ from core.errors import CoreError
 from core_router.choice.shares import Shares
 from core_router.http.responses import error_body, json_body
 from core_router.operate.metrics import metrics_text
+from core_router.operate.server_metrics import ServerMetrics
 
 if TYPE_CHECKING:
     from core_router.router import Router
@@ -26,6 +28,8 @@ class Admin:
 
     def __init__(self, router: Router):
         self._router = router
+        self._of_servers = ServerMetrics()
+        self._adding = asyncio.Lock()
         self._runner: web.AppRunner | None = None
 
     async def open(self, address: str, port: int) -> int:
@@ -53,8 +57,16 @@ class Admin:
             await self._runner.cleanup()
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        text = metrics_text(self._router)
-        return web.Response(text=text, content_type="text/plain", charset="utf-8")
+        """Return the metrics of the router, and those of its servers as they were read last."""
+        async with self._adding:
+            texts = {each.name: each.metrics for each in self._router.table.servers.values()}
+            for name, text in texts.items():
+                for _ in self._of_servers.add(name, text):
+                    await asyncio.sleep(0)  # requests go on
+            self._of_servers.forget(texts)
+            own = metrics_text(self._router).encode()
+            body = b"".join([own, *self._of_servers.text()])
+        return web.Response(body=body, content_type="text/plain", charset="utf-8")
 
     async def _servers(self, request: web.Request) -> web.Response:
         return _json([self._row(each) for each in self._router.table.servers.values()])

@@ -105,6 +105,11 @@ def _of_router(router: Router) -> Iterable[str]:
         "Further attempts of requests, by what the attempt before met",
         [_Sample({"reason": name}, count) for name, count in counts.retries.items()],
     )
+    hedging = router.hedging
+    copies = [("hedges", hedging.sent), ("hedges_won", hedging.won)] if hedging is not None else []
+    texts = {"hedges": "Second copies of requests", "hedges_won": "Those that answered first"}
+    for name, count in copies:
+        yield _family(f"core_router_{name}", "counter", texts[name], [_Sample({}, count)])
     for name, kind, text, value in (
         ("refused", "counter", "Requests that no server took", counts.refused),
         ("clients", "gauge", "Open connections of clients", len(router.clients)),

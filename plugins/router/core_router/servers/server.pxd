@@ -7,6 +7,7 @@ cdef class Server:
     cdef public str name
     cdef public object state
     cdef public str reason
+    cdef public Py_ssize_t downs
     cdef public bint is_drained
     cdef public bint is_removed
     cdef public dict models

@@ -51,6 +51,7 @@ class Server:
 
     address      where it is
     state        what the last check has found; `reason` says why if it is not READY
+    downs        how often it was found down: what it knew of sequences before that is lost
     is_drained   an operator has taken it out: only sequences that it has begun reach it
     is_removed   its address is no longer in the list
     models       name → ServerModel, of the models in its index
@@ -68,6 +69,7 @@ class Server:
         self.name = str(address)
         self.state = State.UNKNOWN
         self.reason = ""
+        self.downs = 0
         self.is_drained = False
         self.is_removed = False
         self.models: dict[str, ServerModel] = {}
@@ -89,6 +91,7 @@ class Server:
             return False
         before, self.state, self.reason = self.state, state, reason
         if before is not state:
+            self.downs += state is State.DOWN
             because = f": {reason}" if reason else ""
             level = logging.INFO if state is State.READY else logging.WARNING
             logger.log(level, "server %s is %s%s", self.name, state.value, because)

@@ -1,0 +1,148 @@
+"""Second copies of calls over gRPC: whose answer the client gets."""
+
+import threading
+
+import grpc
+import pytest
+from routing.grpc_servers import Calls, ScriptedGrpc, request, response
+from routing.requests import PATIENCE_S, until
+from routing.running import good
+
+
+class Slow:
+    """Answers when it has been allowed to. left: calls that were cancelled before."""
+
+    def __init__(self):
+        self.begun, self.left, self.goes_on = 0, 0, threading.Event()
+
+    def __call__(self, data, context):
+        self.begun += 1
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        while not self.goes_on.wait(0.01):
+            if ended.is_set():
+                self.left += 1
+                break
+        return response(text="slow").SerializeToString()
+
+
+def fine(data, context):
+    return response(text="good").SerializeToString()
+
+
+def broken(data, context):
+    context.abort(grpc.StatusCode.INTERNAL, "broken")
+
+
+class Both:
+    """Both servers of a pair: `first` answers the first call of the router, `copy` the second one."""
+
+    def __init__(self, first, copy):
+        self._responses, self.count, self._lock = (first, copy), 0, threading.Lock()
+
+    def __call__(self, data, context):
+        with self._lock:
+            at, self.count = self.count, self.count + 1
+        return self._responses[min(at, 1)](data, context)
+
+
+class Hedged:
+    """Two servers, and a router before them that sends copies after a moment."""
+
+    def __init__(self, scripted, route):
+        self.servers = [ScriptedGrpc(), ScriptedGrpc()]
+        names = [f"{scripted(good).name}:{each.port}" for each in self.servers]
+        self.router = route(names, {"retries": 0}, hedge_quantile=0.5)
+        for _ in range(100):
+            self.router.router.hedging.answered("m", 0.03)
+        self.calls = Calls(self.router.grpc_port)
+
+    def answer_by(self, *responses):
+        for each, respond in zip(self.servers, responses, strict=True):
+            each.respond = respond
+
+    def infer(self):
+        return self.calls.infer().parameters["text"].string_param
+
+    def metric(self, name):
+        return self.router.metric(f"core_router_{name}")
+
+    def close(self):
+        self.calls.close()
+        for each in self.servers:
+            each.close()
+
+
+@pytest.fixture
+def pair(scripted, route):
+    found = Hedged(scripted, route)
+    yield found
+    found.close()
+
+
+def test_another_server_answers_for_a_slow_one(pair):
+    slow = Slow()
+    pair.answer_by(slow, fine)
+
+    assert {pair.infer() for _ in range(10)} == {"good"}
+
+    until(lambda: slow.left == len(pair.servers[0].calls))
+    assert pair.metric("hedges") >= pair.metric("hedges_won") > 0
+    assert pair.metric("in_flight") == pair.metric("lost") == pair.metric("retries") == 0
+
+
+def test_the_first_server_may_still_be_sooner(pair):
+    slow, slower = Slow(), Slow()
+    both = Both(slow, slower)
+    pair.answer_by(both, both)
+    threading.Thread(target=lambda: until(lambda: both.count == 2) and slow.goes_on.set()).start()
+
+    assert pair.infer() == "slow"
+
+    until(lambda: slower.left == 1)
+    assert (pair.metric("hedges"), pair.metric("hedges_won"), pair.metric("in_flight")) == (1, 0, 0)
+
+
+def test_a_copy_that_fails_leaves_the_call_to_the_first_server(pair):
+    slow = Slow()
+    both = Both(slow, broken)
+    pair.answer_by(both, both)
+    threading.Thread(
+        target=lambda: (
+            until(lambda: pair.metric("in_flight") == 1 and both.count == 2) and slow.goes_on.set()
+        )
+    ).start()
+
+    assert pair.infer() == "slow"
+    assert both.count == 2 and pair.metric("in_flight") == 0
+
+
+def test_the_copy_answers_when_the_first_server_fails(pair):
+    copied = threading.Event()
+
+    def first(data, context):
+        copied.wait(PATIENCE_S)
+        broken(data, context)
+
+    def copy(data, context):
+        copied.set()
+        until(lambda: pair.metric("in_flight") == 1)
+        return fine(data, context)
+
+    both = Both(first, copy)
+    pair.answer_by(both, both)
+
+    assert pair.infer() == "good"
+    assert pair.metric("in_flight") == pair.metric("retries") == 0
+
+
+def test_a_client_that_leaves_ends_both(pair):
+    slow, slower = Slow(), Slow()
+    pair.answer_by(slow, slower)
+    call = pair.calls.unary().future(request("m", 1.0))
+    until(lambda: slow.begun and slower.begun)
+
+    call.cancel()
+
+    until(lambda: slow.left == slower.left == 1)
+    until(lambda: pair.metric("in_flight") == 0)
