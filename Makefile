@@ -45,7 +45,7 @@ test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an en
 	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
 
 test-formats: .venv-formats/.test  ## the tests of backends whose framework is large, in an environment of its own: JAX, TensorFlow
-	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/jax backends/tensorflow examples/tensorflow plugins/tfserving/tests/test_client.py $(ARGS)
+	CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other .venv-formats/bin/python -m pytest --timeout=1800 backends/jax backends/tensorflow examples/tensorflow plugins/tfserving/tests/test_client.py $(ARGS)
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
 	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
@@ -209,11 +209,14 @@ VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai pl
 	.venv-vllm/bin/python -m pip uninstall --yes --quiet torchaudio torchcodec torchvision triton
 	@touch $@
 
-FORMATS_TESTED := backends/jax backends/tensorflow plugins/testing plugins/tfserving
+# The second TensorFlow, older than the first, is that of a model with an environment of its own.
+FORMATS_TESTED := backends/jax backends/python backends/tensorflow plugins/testing plugins/tfserving
 .venv-formats/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(FORMATS_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-formats . $(FORMATS_TESTED)
 	.venv-formats/bin/python -m pip install --disable-pip-version-check flatbuffers jax tensorflow-cpu pytest pytest-asyncio pytest-timeout
 	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps tensorflow-serving-api
+	$(PYTHON) -m venv .venv-formats/other
+	.venv-formats/other/bin/python -m pip install --disable-pip-version-check "tensorflow-cpu<2.21"
 	@touch $@
 
 # Ray, and what its tests serve.

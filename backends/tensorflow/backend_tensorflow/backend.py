@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from backend_tensorflow.check import check
 from backend_tensorflow.complete import complete
 from backend_tensorflow.files import model_files
-from backend_tensorflow.installed import check_installed
+from backend_tensorflow.installed import import_tensorflow
 from backend_tensorflow.instance import TensorFlowInstance
 from backend_tensorflow.saved_model import read_signature
 from backend_tensorflow.settings import (
@@ -43,7 +43,7 @@ class TensorFlowModel(Model):
 
         Raises CoreError if the model cannot be read, or does not fit the configuration.
         """
-        check_installed(self.name)
+        import_tensorflow(self.name)
         self.settings = settings_of(self.config)
         self._server_settings: ServerSettings = server_settings_of(self.backend.config)
         self._files, self._is_saved_model = model_files(self.config, self.path)

@@ -12,6 +12,7 @@ from typing import Any
 
 from backend_tensorflow.check import dims_of, dtype_of, unexpected
 from backend_tensorflow.files import model_files
+from backend_tensorflow.installed import import_tensorflow
 from backend_tensorflow.saved_model import read_signature
 from backend_tensorflow.settings import settings_of
 from backend_tensorflow.tensors import Port, Ports
@@ -46,10 +47,8 @@ def read_ports(config: ModelConfig, path: Path) -> Ports:
     found, is_saved_model = model_files(config, path)
     if is_saved_model:
         return read_signature(found, settings_of(config), config.name).ports
-    from backend_tensorflow.installed import check_installed
-
-    check_installed(config.name)
-    from backend_tensorflow.graph_def import ports_of, read_graph  # imports TensorFlow
+    import_tensorflow(config.name)
+    from backend_tensorflow.graph_def import ports_of, read_graph
 
     return ports_of(read_graph(found, config.name), config)
 

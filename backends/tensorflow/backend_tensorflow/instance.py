@@ -43,9 +43,8 @@ class TensorFlowInstance(ModelInstance):
         self._ragged = {io.name for io in config.input if io.allow_ragged_batch}
         self._session: Session | None = model.sessions.take(self.device)
         try:
-            self._function(
-                names
-            )  # TensorFlow optimizes the graph for it now, not at the first request
+            # TensorFlow optimizes the graph for it now, not at the first request.
+            self._function(names)
         except Exception as error:
             self.close()
             raise unreadable(model.path, model.name, text_of(error)) from error

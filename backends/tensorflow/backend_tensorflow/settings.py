@@ -79,7 +79,7 @@ def settings_of(config: ModelConfig) -> Settings:
         intra_threads=found.number("TF_NUM_INTRA_THREADS"),
         inter_threads=inter,
         own_threads=own,
-        init_ops_file=values.get("TF_INIT_OPS_FILE", ""),
+        init_ops_file=found.file_name("TF_INIT_OPS_FILE"),
         sharing=found.number(_SHARES) or found.number(f"TF_{_SHARES}"),
     )
 
@@ -121,6 +121,12 @@ class _Reader:
         if text not in _TRUE + _FALSE:
             raise self._wrong(name, "true or false")
         return text in _TRUE if text else default
+
+    def file_name(self, name: str) -> str:
+        text = self._values.get(name, "")
+        if text in (".", "..") or "/" in text or "\\" in text:
+            raise self._wrong(name, "the name of a file in the folder of the version")
+        return text
 
     def _wrong(self, name: str, expected: str) -> CoreError:
         return invalid(

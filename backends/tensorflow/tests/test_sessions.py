@@ -1,6 +1,8 @@
 """Sessions: how many instances share one, threads, accelerators, variables, ragged batches."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -53,6 +55,28 @@ def test_instances_share_sessions(serve, monkeypatch, share, sessions):
 
     assert len(opened) == sessions
     assert model(x=np.zeros(1, np.int32))["y"].tolist() == [1]
+
+
+TOGETHER = """
+import sys
+import core
+
+with core.Server(model_repository=sys.argv[1]) as server:
+    print(*(name for name in "abcd" if server.ready(name)))
+"""
+
+
+def test_models_that_load_at_the_same_time_import_tensorflow_once(tmp_path):
+    for name in "abcd":
+        folder = tmp_path / name / "1"
+        folder.mkdir(parents=True)
+        counter(folder)
+
+    done = subprocess.run(
+        [sys.executable, "-c", TOGETHER, tmp_path], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout == "a b c d\n", done.stderr
 
 
 def test_a_variable_lives_as_long_as_the_model(serve):

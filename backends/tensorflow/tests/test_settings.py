@@ -63,6 +63,14 @@ def test_a_wrong_word_is_an_error():
         of(TF_USE_PER_SESSION_THREADS="yes")
 
 
+@pytest.mark.parametrize("value", ["../ops.json", "/etc/ops.json", "..", "a/b.json"])
+def test_a_file_outside_of_the_folder_of_the_version_is_an_error(value):
+    with pytest.raises(
+        CoreError, match="'TF_INIT_OPS_FILE' to be the name of a file in the folder"
+    ):
+        of(TF_INIT_OPS_FILE=value)
+
+
 def test_settings_of_the_command_line():
     given = {"allow-soft-placement": "false", "gpu-memory-fraction": "0.5", "version": "2"}
 

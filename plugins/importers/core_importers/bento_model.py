@@ -19,7 +19,6 @@ _REASONS = {
     "pytorch_lightning": "it has neither inputs nor outputs; export it by torch.export",
     "transformers": "it is a pipeline in Python; import the service that calls it",
     "diffusers": "it is a pipeline in Python; import the service that calls it",
-    "tensorflow": "its folder is a SavedModel; copy it to NAME/1/model.savedmodel of a repository",
     "keras": "no backend of this server reads Keras files; export it by model.export, as a SavedModel",
 }
 
@@ -105,6 +104,17 @@ def _onnx(folder: Path, draft: Draft, document: dict[str, Any]) -> None:
     draft.need("backend-onnx")
 
 
+def _saved_model(folder: Path, draft: Draft, document: dict[str, Any]) -> None:
+    """Import a SavedModel, which lies in the folder of the stored model itself."""
+    if not (folder / "saved_model.pb").is_file():
+        raise invalid(f"'{folder}' has no saved_model.pb")
+    for part in ("saved_model.pb", "variables", "assets"):
+        if (folder / part).exists():
+            draft.copy(folder / part, f"model.savedmodel/{part}")
+    draft.config.backend, draft.config.platform = "tensorflow", "tensorflow_savedmodel"
+    draft.need("backend-tensorflow[cpu]")
+
+
 def _torchscript(folder: Path, draft: Draft, document: dict[str, Any]) -> None:
     if not (draft.wished_inputs and draft.wished_outputs):
         raise invalid(
@@ -132,6 +142,7 @@ _READERS = {
     "xgboost": _booster,
     "lightgbm": _booster,
     "onnx": _onnx,
+    "tensorflow": _saved_model,
     "torchscript": _torchscript,
     "mlflow": _mlflow,
 }

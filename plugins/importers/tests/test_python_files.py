@@ -180,6 +180,24 @@ def test_models_of_the_store_that_no_backend_reads(tmp_path, refused, module, te
     assert text in refused(folder)
 
 
+def test_a_stored_model_of_tensorflow_is_a_saved_model(tmp_path, imported, repository):
+    folder = tmp_path / "stored"
+    (folder / "variables").mkdir(parents=True)
+    (folder / "model.yaml").write_text("name: stored\nversion: abc\nmodule: bentoml.tensorflow\n")
+    (folder / "saved_model.pb").write_bytes(b"graph")
+    (folder / "variables" / "variables.index").write_bytes(b"index")
+
+    report = imported(folder)
+
+    assert "backend-tensorflow[cpu]" in report
+    model = repository / "stored"
+    assert 'backend: "tensorflow"' in (model / "config.pbtxt").read_text()
+    found = model / "1" / "model.savedmodel"
+    assert (found / "saved_model.pb").read_bytes() == b"graph"
+    assert (found / "variables" / "variables.index").read_bytes() == b"index"
+    assert not (found / "model.yaml").exists()
+
+
 def test_a_tag_without_a_store(tmp_path, refused, monkeypatch):
     monkeypatch.setenv("BENTOML_HOME", str(tmp_path / "nowhere"))
     assert "there is no file or folder 'iris:latest'" in refused("iris:latest")
