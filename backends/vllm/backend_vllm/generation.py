@@ -99,6 +99,7 @@ class VllmGeneration:
             len(output.prompt_token_ids or ()),
             output.num_cached_tokens or 0,
             len(tokens),
+            part.stop_reason if finish and isinstance(part.stop_reason, str) else "",
         )
         self._over = self._over or bool(finish)
         self._emit(event)

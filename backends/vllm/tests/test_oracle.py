@@ -50,6 +50,7 @@ def clients(folder, tmp_path_factory):
     repository = tmp_path_factory.mktemp("models")
     version = repository / "m" / "1"
     version.mkdir(parents=True)
+    (repository / "m" / "config.pbtxt").write_text('backend: "vllm"')
     (version / "model.json").write_text(json.dumps({**ARGUMENTS, "model": str(folder)}))
     with core.Server(model_repository=[str(repository)]) as server:
         server.start()
