@@ -10,8 +10,10 @@ from core_generate import Logprob
 from core.errors import CoreError, Kind
 
 
-def output(text="", tokens=(), finish=None, logprobs=None, cached=0):
-    part = SimpleNamespace(text=text, token_ids=tokens, finish_reason=finish, logprobs=logprobs)
+def output(text="", tokens=(), finish=None, logprobs=None, cached=0, stop=None):
+    part = SimpleNamespace(
+        text=text, token_ids=tokens, finish_reason=finish, logprobs=logprobs, stop_reason=stop
+    )
     return SimpleNamespace(
         outputs=[part],
         finished=finish is not None,
@@ -74,6 +76,13 @@ def test_the_token_has_its_log_probability_and_the_most_likely_ones():
     assert event.logprobs == (
         Logprob(5, "e", -3.0, (Logprob(1, "a", -0.5), Logprob(2, "", -9999.0))),
     )
+
+
+@pytest.mark.parametrize(("stop", "named"), [("END", "END"), (7, ""), (None, "")])
+def test_the_stop_string_is_named_and_no_stop_token(stop, named):
+    (event,), _ = asyncio.run(ran([output("a", [5], "stop", stop=stop)]))
+
+    assert (event.finish, event.stop) == ("stop", named)
 
 
 def test_without_alternatives_only_the_token_is_reported():
