@@ -84,7 +84,6 @@ class FairQueue:
         self._loop = loop
         self._now_ns = clock_ns
         self._model = model
-        self._config = config  # of which the policies are
         self._policies = QueuePolicies.of(config)
         self._has_sequences = config.HasField("sequence_batching")
         self._turns: RoundRobin[CallerFlow] = RoundRobin()
@@ -131,14 +130,12 @@ class FairQueue:
                 flow = next(iter(ahead)).flow or flow
             elif not request.flags & SEQUENCE_START:
                 return self._pass(request, client)
-        self._check_bounds(request, flow)
-        entry = self._entry(request, flow)
+        self._check_bounds(entry := self._entry(request, flow), flow)
         self._queue(entry, sequence)
         self.pump()
         if not entry.sent and (error := self._most.enter(entry)) is not None:
             self._leave(entry)
-            self._count_failure("REJECTED", request, flow)
-            raise error
+            raise self._rejected(request, flow, error)
         return entry.reply
 
     def _pass(self, request: InferenceRequest, client: InferenceRequest) -> Reply:
@@ -153,17 +150,15 @@ class FairQueue:
         size = max(1, request.rows) if self.window.rows else 1
         return Waiting(request, flow, size, self.cost.estimate(request), self._ended)
 
-    def _check_bounds(self, request: InferenceRequest, flow: CallerFlow) -> None:
+    def _check_bounds(self, entry: Waiting, flow: CallerFlow) -> None:
         """Raise CoreError if the caller, or a level of the model, has too many requests that wait.
 
         If the level has, the caller with the most of them in proportion to its weight loses its last one.
         """
+        request = entry.request
         if (exhausted := self._most.error(request, flow)) is not None:
-            self._count_failure("REJECTED", request, flow)
-            raise exhausted
-        if self._model.config is not self._config:  # changed while it serves
-            self._config = self._model.config
-            self._policies = QueuePolicies.of(self._config)
+            raise self._rejected(request, flow, exhausted)
+        self._policies = self._policies.current(self._model.config)
         level = self._policies.level(request)
         chain = self.window.chain
         inside = 0
@@ -175,10 +170,18 @@ class FairQueue:
         longest = self.callers.longest(level)
         error = unavailable("Exceeds maximum queue size")
         if longest.count(level) / longest.weight <= (flow.count(level) + 1) / flow.weight:
-            self._count_failure("REJECTED", request, flow)
-            raise error
+            raise self._rejected(request, flow, error)
+        # Before another one loses its place to this one.
+        if (exhausted := self._most.enter(entry)) is not None:
+            raise self._rejected(request, flow, exhausted)
         longest.counts.refused += 1
         self._refuse(longest.last(level), error, "REJECTED")
+
+    def _rejected(self, request: InferenceRequest, flow: CallerFlow, error: CoreError) -> CoreError:
+        """Count a request that is refused before it waits; return its error."""
+        flow.counts.refused += 1
+        self._count_failure("REJECTED", request)
+        return error
 
     def _queue(self, entry: Waiting, sequence: int | str) -> None:
         flow, request = entry.flow, entry.request
@@ -230,11 +233,7 @@ class FairQueue:
             entry.flow.counts.left += 1
             self._refuse(entry, unavailable("Request timeout expired"), "REJECTED")
 
-    def _count_failure(
-        self, reason: str, request: InferenceRequest, refused: CallerFlow | None = None
-    ) -> None:
-        if refused is not None:  # the caller of a request that never waits
-            refused.counts.refused += 1
+    def _count_failure(self, reason: str, request: InferenceRequest) -> None:
         if (chain := self.window.chain) is not None:
             chain.statistics.failed(reason, self._now_ns() - request.arrival_ns)
 

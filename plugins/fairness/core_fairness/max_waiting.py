@@ -29,9 +29,14 @@ class MaxWaiting:
         return self._exhausted(flow, most)
 
     def enter(self, entry: Waiting) -> Exhausted | None:
-        """Count a request that waits; return an error, and count nothing, if too many wait in all workers."""
+        """Count a request that waits, if it is not counted yet.
+
+        Return an error, and count nothing, if too many wait in all workers.
+        """
         most, flow = self._callers.shares.max_waiting, entry.flow
         if not most or self._table is None or flow is None or entry.request.parent is not None:
+            return None
+        if entry.slot >= 0:
             return None
         if flow.place is None:
             flow.place = self._table.place_of(flow.name, self._of)

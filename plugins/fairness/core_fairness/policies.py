@@ -34,24 +34,31 @@ class QueuePolicies:
     levels          number of priority levels; 0 for none
     default_level   of a request without priority
     default         rules of the levels that have none of their own
+    config          the rules are read from it
     """
 
     levels: int = 0
     default_level: int = 0
     default: Policy = Policy()
     by_level: Mapping[int, Policy] = field(default_factory=dict)
+    config: ModelConfig | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, config: ModelConfig) -> QueuePolicies:
         if not config.HasField("dynamic_batching"):
-            return cls()
+            return cls(config=config)
         batching = config.dynamic_batching
         return cls(
             batching.priority_levels,
             batching.default_priority_level if batching.priority_levels else 0,
             _policy(batching.default_queue_policy),
             {level: _policy(each) for level, each in batching.priority_queue_policy.items()},
+            config,
         )
+
+    def current(self, config: ModelConfig) -> QueuePolicies:
+        """Return the rules of a configuration, which may have replaced that of these rules."""
+        return self if config is self.config else QueuePolicies.of(config)
 
     def level(self, request: InferenceRequest) -> int:
         """Return the priority level of a request: 1 is the highest; 0 for a model without levels."""

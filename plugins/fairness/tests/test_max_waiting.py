@@ -81,6 +81,36 @@ def test_who_leaves_or_is_cancelled_waits_no_longer(virtual, tables):
     virtual(test)
 
 
+def test_a_caller_at_its_bound_takes_no_place_of_others_in_a_full_queue(virtual, tables):
+    full = "max_batch_size: 1 dynamic_batching { default_queue_policy { max_queue_size: 2 } }" + IO
+
+    async def test(serve):
+        one = await serve(IO, {"max_waiting": 2}, table=tables[0])
+        other = await serve(full, {"max_waiting": 2}, table=tables[1])
+        replies = [one.ask(BOB), other.ask(BOB)]
+        await asyncio.sleep(0.001)  # these run
+        replies += [one.ask(ALICE), one.ask(ALICE), other.ask(BOB), other.ask(BOB)]
+
+        with pytest.raises(CoreError, match="max_waiting"):
+            other.ask(ALICE)
+
+        await asyncio.gather(*replies)
+        # A caller below its bound does take a place, and is counted once.
+        replies = [other.ask(BOB)]
+        await asyncio.sleep(0.001)
+        bob = [other.ask(BOB), other.ask(BOB)]
+        replies += [other.ask(ALICE), one.ask(BOB)]
+        await asyncio.sleep(0.001)
+        replies.append(one.ask(ALICE))
+        with pytest.raises(CoreError, match="max_waiting"):
+            one.ask(ALICE)
+        found = await asyncio.gather(*replies, *bob, return_exceptions=True)
+        texts = [each.message for each in found if isinstance(each, CoreError)]
+        assert texts == ["Exceeds maximum queue size"]
+
+    virtual(test)
+
+
 def test_the_bound_may_change_while_requests_wait(virtual, tables):
     async def test(serve):
         from core_fairness.settings import Fairness

@@ -133,11 +133,12 @@ def test_a_policy_that_changes_while_the_model_serves_holds_at_once(virtual):
 
     async def test(serve):
         served = await serve(text)
-        changed = type(served.model.config)()
-        changed.CopyFrom(served.model.config)
+        before = served.model.config
+        changed = type(before)()
+        changed.CopyFrom(before)
         changed.dynamic_batching.default_queue_policy.max_queue_size = 50
         served.model.config = changed
-        served.chain.configure(served.queue._config, changed)
+        served.chain.configure(before, changed)
 
         assert await answers([served.ask(ALICE, i) for i in range(50)]) == ["ok"] * 50
 
