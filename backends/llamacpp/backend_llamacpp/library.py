@@ -36,6 +36,7 @@ _DATA = b"data: "
 
 _PROMPTS_ON_CPU = 128  # tokens of prompts in one batch
 _PROMPTS_ON_GPU = 512
+_IMAGE = 2048
 
 OnChunk = Callable[[bytes], bool]
 
@@ -49,17 +50,19 @@ class Library:
     def __init__(self, file: Path, settings: Settings):
         self._folder = tempfile.mkdtemp(prefix="llamacpp-")  # mode 0700
         self._socket = f"{self._folder}/llama.sock"
-        _read_into_memory(file)
+        for each in (file, settings.projector):
+            if each is not None:
+                _read_into_memory(each)
         parameters = _parameters(file, settings, self._socket)
         try:
             with _starting, _kept_signals():
                 self._server = xllamacpp.Server(parameters)
-        except RuntimeError as error:
+            self._marker = self._own_marker() if settings.projector else ""
+        except (RuntimeError, OSError, KeyError, ValueError) as error:
             self.close()
             raise internal(
                 f"llama.cpp cannot load '{file}': {error} It writes the reason to the standard error"
             ) from None
-        self._marker = self._own_marker() if settings.projector else ""
 
     def complete(self, request: dict[str, Any], on_chunk: OnChunk) -> None:
         """Generate. Returns at the end; takes long.
@@ -172,9 +175,9 @@ def _parameters(file: Path, settings: Settings, address: str) -> Any:
     found.n_ctx = settings.context * settings.slots
     found.n_parallel = settings.slots
     found.kv_unified = False  # each slot has its own context: none takes that of another
-    batch = settings.batch or _suitable_batch(settings.slots)
+    batch = settings.batch or _suitable_batch(settings)
     found.n_batch = batch
-    found.n_ubatch = min(batch, _PROMPTS_ON_GPU)
+    found.n_ubatch = batch if settings.projector else min(batch, _PROMPTS_ON_GPU)
     found.cpuparams.n_threads = settings.threads
     found.cpuparams_batch.n_threads = settings.threads
     found.cache_ram_mib = settings.prompt_cache_mb
@@ -199,15 +202,19 @@ def _parameters(file: Path, settings: Settings, address: str) -> Any:
     return found
 
 
-def _suitable_batch(slots: int) -> int:
+def _suitable_batch(settings: Settings) -> int:
     """Return how many tokens a batch has: each generation's next one, and some of new prompts.
+
+    All tokens of an image must fit in one batch: some models look at them together, and llama.cpp reduces
+    the image if they do not fit.
 
     A CPU computes 128 tokens as fast as 512, token by token. With the smaller batch the first of several
     prompts has its token before the last is computed, and generations wait less for new prompts.
     """
     cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
     has_gpu = any(device["type"] != cpu for device in xllamacpp.get_device_info())
-    return max(_PROMPTS_ON_GPU if has_gpu else _PROMPTS_ON_CPU, 2 * slots)
+    least = _PROMPTS_ON_GPU if has_gpu else _PROMPTS_ON_CPU
+    return max(_IMAGE if settings.projector else least, 2 * settings.slots)
 
 
 def _read_into_memory(file: Path) -> None:

@@ -71,9 +71,9 @@ def _prompt(prompt: Prompt, settings: Settings) -> Any:
             f"the request has {count} images, so its prompt needs {count} times the text '{MARKER}' where "
             f"they belong, or none; it has {has}"
         )
-    from backend_llamacpp.pictures import bitmap  # it imports PIL, which most models do not need
+    from backend_llamacpp.pictures import bitmaps  # it imports PIL, which most models do not need
 
-    files = [base64.b64encode(bitmap(each)).decode() for each in prompt.images]
+    files = [base64.b64encode(each).decode() for each in bitmaps(prompt.images)]
     return {"prompt_string": text, "multimodal_data": files}
 
 

@@ -6,6 +6,7 @@ ModelConfig, Metadata ─► [settings] ─► Settings, Description
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ from core.config import ModelConfig
 from core.errors import CoreError, invalid
 from core.model_file import check_readable, not_found
 from core.system.platform import cores
+
+logger = logging.getLogger("core")
 
 FILE = "model.gguf"
 MARKER = "<__media__>"  # stands for an image in the text of a prompt
@@ -146,8 +149,9 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
     trained = metadata.number("context_length", _CONTEXT)
     template = str(metadata.values.get("tokenizer.chat_template", ""))
     infill = tuple(metadata.token(each) for each in _INFILL)
+    task = _task(values, metadata)
     return Settings(
-        task=_task(values, metadata),
+        task=task,
         context=values.number("context", min(_CONTEXT, trained), 16, trained),
         slots=values.number("slots", 4, 1, 1024),
         threads=values.number("threads", max(1, len(cores()) // 2), 1, 1024),
@@ -158,7 +162,7 @@ def settings_of(config: ModelConfig, directory: Path, metadata: Metadata) -> Set
         prompt_cache_mb=values.number("prompt_cache_mb", 256, 0, 2**31 - 1),
         template=values.text("chat_template") or template,
         adapters=_adapters(values, directory),
-        projector=_projector(values, directory),
+        projector=_projector(values, directory) if task == "generate" else None,
         infill=infill if all(infill) else (),
     )
 
@@ -249,19 +253,30 @@ def _adapters(values: _Values, directory: Path) -> dict[str, Path]:
 def _projector(values: _Values, directory: Path) -> Path | None:
     """Return the file that encodes images: that of the parameter `mmproj`, else the only mmproj*.gguf.
 
-    Raises CoreError(INVALID) for a file that is not there or encodes no images, and for several files.
+    None if the parameter is "none", or if the only file encodes no images, such as one for sound. Raises
+    CoreError(INVALID) for a file that is named but is not there or encodes no images, and for several files.
     """
-    if name := values.text("mmproj"):
-        found = [directory / name] if Path(name).name == name else []
-        if not found or not found[0].is_file():
-            raise values.wrong("mmproj", "the name of a file in the folder of the version")
+    name = values.text("mmproj")
+    if name == "none":
+        return None
+    if name:
+        file = directory / name
+        if Path(name).name != name or not file.is_file():
+            raise values.wrong(
+                "mmproj", "'none', or the name of a file in the folder of the version"
+            )
     else:
         found = sorted(directory.glob("mmproj*.gguf"))
         if len(found) > 1:
             listed = ", ".join(each.name for each in found)
-            raise values.wrong("mmproj", f"the name of one of the files: {listed}")
-    for file in found:
-        check_readable(file, values.model)
-        if not read_metadata(file).values.get("clip.has_vision_encoder"):
-            raise values.wrong("mmproj", f"a file that encodes images: '{file}' does not")
-    return found[0] if found else None
+            raise values.wrong("mmproj", f"'none', or the name of one of the files: {listed}")
+        if not found:
+            return None
+        file = found[0]
+    check_readable(file, values.model)
+    if read_metadata(file).values.get("clip.has_vision_encoder"):
+        return file
+    if name:
+        raise values.wrong("mmproj", f"a file that encodes images: '{file}' does not")
+    logger.warning("model '%s': '%s' encodes no images, it is not used", values.model, file)
+    return None

@@ -5,10 +5,12 @@ import io
 import json
 import os
 import shutil
+import struct
 import threading
 import time
 import urllib.error
 import urllib.request
+import zlib
 
 import numpy as np
 import pytest
@@ -103,9 +105,10 @@ def test_what_cannot_be_decoded_is_refused_and_reaches_no_program(said, tmp_path
     whole = io.BytesIO()
     noise.save(whole, "PNG")
 
-    for data in (whole.getvalue()[:300], b"II*\0 a picture of a format that is not allowed"):
-        with pytest.raises(CoreError, match="an image cannot be decoded"):
-            said("It shows", data)
+    with pytest.raises(CoreError, match="an image cannot be decoded"):
+        said("It shows", whole.getvalue()[:300])
+    with pytest.raises(CoreError, match="expected an image: PNG"):
+        said("It shows", b"II*\0 a picture of a format that is not allowed")
 
     assert not ran.exists()
 
@@ -173,12 +176,61 @@ def test_a_bitmap_is_upright_and_of_bounded_size(monkeypatch):
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by 90 degrees
     turned = pictures.bitmap(picture(kind="JPEG", exif=exif))
-    monkeypatch.setattr(pictures, "MOST_PIXELS", 3000)
-    reduced = pictures.bitmap(picture(size=(400, 100)))
+    reduced = pictures.bitmap(picture(size=(400, 100)), 3000)
+    thin = pictures.bitmap(picture(size=(400, 1)), 10)
 
     assert Image.open(io.BytesIO(turned)).size == (30, 40)
     width, height = Image.open(io.BytesIO(reduced)).size
     assert width * height <= 3000 and abs(width / height - 4) < 0.2
+    assert Image.open(io.BytesIO(thin)).size[1] == 1
+    monkeypatch.setattr(pictures, "MOST_OF_A_REQUEST", 8000)
+    several = list(pictures.bitmaps([picture(size=(100, 100))] * 10))
+    assert sum(map(len, several)) < 3 * 8000 + 10 * 500
+
+
+def test_an_image_may_not_grow_after_the_check_of_its_header():
+    from backend_llamacpp import pictures
+
+    def chunk(kind, data):
+        sum_ = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + sum_
+
+    head, bits = b"\x89PNG\r\n\x1a\n", b"\x08\0\0\0\0"
+    small, large = (chunk(b"IHDR", struct.pack(">II", side, side) + bits) for side in (1, 8000))
+    rows = chunk(b"IDAT", zlib.compress(bytes(8001))) + chunk(b"IEND", b"")
+
+    for file in (head + small + large + rows, head + chunk(b"tEXt", b"a\0b") + large + rows):
+        with pytest.raises(CoreError, match=r"8000 x 8000 pixels|expected an image"):
+            pictures.bitmap(file)
+
+
+def test_deep_grey_keeps_its_shades_and_what_is_transparent_is_white():
+    from backend_llamacpp import pictures
+
+    def pixels(image):
+        written = io.BytesIO()
+        image.save(written, "PNG")
+        return np.asarray(Image.open(io.BytesIO(pictures.bitmap(written.getvalue()))))
+
+    deep = np.linspace(0, 65535, 64).astype(np.uint16).reshape(8, 8)
+
+    assert np.abs(pixels(Image.fromarray(deep))[..., 0] - deep / 257.0).max() <= 1
+    assert pixels(Image.new("RGBA", (4, 4), (0, 0, 0, 0))).min() == 255
+
+
+def test_all_tokens_of_an_image_fit_in_one_batch(encoder, tmp_path):
+    from backend_llamacpp.library import _parameters
+    from backend_llamacpp.settings import Settings
+
+    def sizes(**settings):
+        found = _parameters(tmp_path, Settings(**settings), "")
+        return found.n_batch, found.n_ubatch
+
+    assert sizes() == (128, 128)
+    assert sizes(slots=100) == (200, 200)
+    assert sizes(projector=encoder) == (2048, 2048)
+    assert sizes(projector=encoder, batch=1500) == (1500, 1500)
+    assert sizes(batch=1500) == (1500, 512)
 
 
 @pytest.fixture
@@ -211,16 +263,25 @@ def test_a_projector_beside_the_model_is_found(described):
 @pytest.mark.parametrize(
     ("text", "files", "expected"),
     [
-        ("other.gguf", {}, "the name of a file in the folder"),
-        ("../model.gguf", {}, "the name of a file in the folder"),
+        ("other.gguf", {}, "'none', or the name of a file in the folder"),
+        ("../model.gguf", {}, "'none', or the name of a file in the folder"),
         ("", {"mmproj-a": b"", "mmproj-b": b""}, "one of the files: mmproj-a.gguf, mmproj-b.gguf"),
-        ("", {"mmproj": projector(sound=True)}, "a file that encodes images"),
+        ("mmproj.gguf", {"mmproj": projector(sound=True)}, "a file that encodes images"),
         ("model.gguf", {}, "a file that encodes images"),
     ],
 )
 def test_a_wrong_projector_is_refused(described, text, files, expected):
     with pytest.raises(CoreError, match=f"model 'm': parameter 'mmproj' is '{text}'.*{expected}"):
         described(text, **files)
+
+
+def test_a_file_that_encodes_sound_is_left_out_with_a_warning(described, caplog):
+    assert "images" not in described(mmproj=projector(sound=True)).supports
+    assert "encodes no images, it is not used" in caplog.text
+
+
+def test_images_can_be_turned_off(described):
+    assert "images" not in described("none", mmproj=projector()).supports
 
 
 @pytest.fixture(scope="module")

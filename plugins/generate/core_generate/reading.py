@@ -11,6 +11,7 @@ from typing import Any
 from core.errors import CoreError, invalid
 from core.tensor import Tensor
 from core_generate.chat.media import check_image
+from core_generate.chat.messages import MOST_MEDIA
 from core_generate.engine import Prompt, Sampling, Speech
 from core_generate.sampling import INPUT, SamplingRequest, read_sampling, sampling_among
 from core_generate.sound import decode
@@ -62,6 +63,8 @@ def read_generate(
     if (image := inputs.get("image")) is not None:
         if image.array.size and "images" not in supports:
             raise _unsupported("the input 'image'", "images", supports)
+        if image.array.size > MOST_MEDIA:
+            raise invalid(f"image: {image.array.size} images, at most {MOST_MEDIA} are allowed")
         images = tuple(check_image(_image(each), "image") for each in image.array.ravel().tolist())
     stream = flag(inputs, "stream")
     returns = frozenset(output for name, output in RETURNS.items() if flag(inputs, name))

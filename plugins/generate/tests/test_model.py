@@ -199,6 +199,17 @@ def test_an_image_is_base64_or_the_file(serve, encode):
     assert seen == [file]
 
 
+def test_at_most_128_images_are_taken(serve):
+    seen = []
+    served = serve(backend=backend_of(seeing(seen)))
+
+    with pytest.raises(CoreError, match="image: 129 images, at most 128 are allowed"):
+        served.stream({**asked(), "image": np.array([png(1, 1)] * 129, object)}, "m")
+    served.stream({**asked(), "image": np.array([png(1, 1)] * 128, object)}, "m")
+
+    assert len(seen) == 128
+
+
 @pytest.mark.parametrize(
     ("file", "message"),
     [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import struct
 
 from core_generate.chat.fields import FieldError
@@ -16,6 +17,9 @@ MOST_SIDE = 32_768  # pixels
 
 _JPEG_SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # the markers of frames
 _JPEG_BARE = {0x01, *range(0xD0, 0xD8)}  # markers without a length
+_JPEG_MOST_MARKERS = 10_000  # before the first scan; more would take long to read
+_JPEG_MOST_BETWEEN = 65_536  # bytes that belong to no segment, at one place
+_NOT_FF = re.compile(rb"[^\xff]")
 
 
 def read_url(url: str, kind: str, path: str) -> bytes:
@@ -86,6 +90,8 @@ def image_size(data: bytes) -> tuple[int, int] | None:
     Raises struct.error or IndexError if the header is cut off.
     """
     if data[:8] == b"\x89PNG\r\n\x1a\n":
+        if data[12:16] != b"IHDR":  # a later one would count
+            return None
         width, height = struct.unpack_from(">II", data, 16)
         return width, height
     if data[:6] in (b"GIF87a", b"GIF89a"):
@@ -127,13 +133,13 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
     """
     width = height = 0
     at = 2
-    while True:
-        while data[at] != 0xFF:  # readers skip bytes between segments
-            at += 1
-        while data[at] == 0xFF:
-            at += 1
-        marker = data[at]
-        at += 1
+    for _ in range(_JPEG_MOST_MARKERS):
+        at = data.find(b"\xff", at, at + _JPEG_MOST_BETWEEN)  # readers skip bytes between segments
+        found = _NOT_FF.search(data, at) if at >= 0 else None
+        if found is None:
+            raise IndexError
+        marker = data[found.start()]
+        at = found.end()
         if marker in _JPEG_BARE or marker == 0:
             continue
         if marker in (0xDA, 0xD9):  # the scan, or the end
@@ -142,3 +148,4 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
             rows, columns = struct.unpack_from(">HH", data, at + 3)
             width, height = max(width, columns), max(height, rows)
         at += max(struct.unpack_from(">H", data, at)[0], 2)
+    raise IndexError

@@ -2,6 +2,7 @@
 
 import base64
 import struct
+import time
 
 import pytest
 from core_generate.chat import FieldError, read_messages
@@ -197,3 +198,26 @@ def test_any_bytes_are_an_image_or_refused(data, head):
         check_image(head + data, "x")
     except FieldError as error:
         assert error.field == "x"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff\xd8\xff\0" + bytes(10**8),  # bytes that belong to no segment
+        b"\xff\xd8" + b"\xff" * 10**8,  # bytes before a marker
+        b"\xff\xd8\xff" + b"\xd0\xff" * 10**7,  # markers without a length
+    ],
+    ids=["between", "filling", "markers"],
+)
+def test_a_head_without_a_frame_is_read_quickly(data):
+    began = time.process_time()
+
+    with pytest.raises(FieldError, match="the header of the image is cut off"):
+        check_image(data, "x")
+
+    assert time.process_time() - began < 0.5
+
+
+def test_a_png_must_begin_with_its_head():
+    with pytest.raises(FieldError, match="expected an image"):
+        check_image(png(1, 1).replace(b"IHDR", b"tEXt"), "x")
