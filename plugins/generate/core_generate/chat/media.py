@@ -135,7 +135,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
     at = 2
     for _ in range(_JPEG_MOST_MARKERS):
         at = data.find(b"\xff", at, at + _JPEG_MOST_BETWEEN)  # readers skip bytes between segments
-        found = _NOT_FF.search(data, at) if at >= 0 else None
+        found = _NOT_FF.search(data, at, at + _JPEG_MOST_BETWEEN) if at >= 0 else None
         if found is None:
             raise IndexError
         marker = data[found.start()]
