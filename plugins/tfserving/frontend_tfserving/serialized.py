@@ -20,6 +20,9 @@ from frontend_tfserving.rpc import messages
 if TYPE_CHECKING:
     from core.config import InputSpec, Signature
 
+MOST_CONTEXT_BYTES = 8 * 2**20
+"""Most bytes of a context, counted for each example: every example gets a copy of it."""
+
 
 def parsed_by_model(signature: Signature, features: Collection[str]) -> InputSpec | None:
     """Return the input that takes serialized examples; None if features are inputs of their names.

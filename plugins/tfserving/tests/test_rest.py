@@ -278,8 +278,12 @@ def test_the_features_of_the_context_are_those_of_every_example(rest):
     assert rest.post("/v1/models/total:regress", document) == (200, {"results": [5.0, 5.0]})
 
 
-def test_a_large_context_is_not_repeated_for_many_examples(rest):
-    document = {"context": {"x": [0] * 10_000}, "examples": [{}] * 2001}
+@pytest.mark.parametrize(
+    ("feature", "examples"),
+    [([0] * 10_000, 2001), ("x" * 1_000_000, 100), (b64(b"x" * 1_000_000), 100)],
+)
+def test_a_large_context_is_not_repeated_for_many_examples(rest, feature, examples):
+    document = {"context": {"x": feature}, "examples": [{}] * examples}
 
     status, answer = rest.post("/v1/models/total:regress", document)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from core.errors import invalid
 from core.similar import did_you_mean
 from core.tensor import Buffer, Tensor
-from frontend_tfserving.rest.values import MOST_VALUES, read_json, tensor_of, values_of
-from frontend_tfserving.serialized import example_of, parsed_by_model
+from frontend_tfserving.rest.values import read_json, tensor_of, values_of
+from frontend_tfserving.serialized import MOST_CONTEXT_BYTES, example_of, parsed_by_model
 from frontend_tfserving.serialized import tensor_of as serialized
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:
             raise invalid(f"example {number} must be an object of features")
         if twice := sorted(example.keys() & context.keys()):
             raise invalid(f"example {number} and 'context' both have the feature '{twice[0]}'")
-    if _count(list(context.values())) * len(examples) > MOST_VALUES:
+    if _byte_size(context) * len(examples) > MOST_CONTEXT_BYTES:
         raise invalid(
             "'context' is too large for so many examples; send fewer of them in a request"
         )
@@ -96,13 +96,19 @@ def read_examples(members: Mapping[str, Any], signature: Signature) -> Asked:
     return Asked(_inputs(_columns(rows, signature), signature), True, len(rows))
 
 
-def _count(level: list[Any]) -> int:
-    """Return the number of values in nested lists. Not by recursion: lists may be deep."""
-    count = 0
+def _byte_size(features: Mapping[str, Any]) -> int:
+    """Return the bytes of all texts, and 8 for every other value. Not by recursion: lists may be deep."""
+    size, level = 0, [*features, *features.values()]
     while level:
-        count += len(level)
-        level = [value for each in level if type(each) is list for value in each]
-    return count
+        deeper: list[Any] = []
+        for each in level:
+            size += len(each.encode("utf-8", "surrogatepass")) if type(each) is str else 8
+            if type(each) is list:
+                deeper.extend(each)
+            elif type(each) is dict:
+                deeper.extend(each.values())
+        level = deeper
+    return size
 
 
 def _columns(rows: Sequence[Any], signature: Signature) -> dict[str, list[Any]]:

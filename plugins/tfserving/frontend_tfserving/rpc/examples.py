@@ -16,12 +16,10 @@ from core.errors import invalid
 from core.similar import did_you_mean
 from core.tensor import Tensor
 from frontend_tfserving.rpc import messages
-from frontend_tfserving.serialized import parsed_by_model, tensor_of
+from frontend_tfserving.serialized import MOST_CONTEXT_BYTES, parsed_by_model, tensor_of
 
 if TYPE_CHECKING:
     from core.config import InputSpec, Signature
-
-_MOST_REPEATED_BYTES = 8 * 2**20  # of the context, counted for each example
 
 _LISTS = {
     "bytes_list": ("bytes", "O"),
@@ -48,7 +46,7 @@ def inputs_of(given: messages.Input, signature: Signature) -> dict[str, Tensor]:
 def _examples(given: messages.Input) -> tuple[Sequence[Any], Mapping[str, Any]]:
     if given.WhichOneof("kind") == "example_list_with_context":
         found = given.example_list_with_context
-        if found.context.ByteSize() * len(found.examples) > _MOST_REPEATED_BYTES:
+        if found.context.ByteSize() * len(found.examples) > MOST_CONTEXT_BYTES:
             raise invalid(
                 "the context is too large for so many examples; send fewer of them in a request"
             )
