@@ -1,10 +1,15 @@
 """HandleReloadConfigRequest: the models that serve are those of the list."""
 
+import asyncio
+
 import grpc
 import pytest
 from frontend_tfserving.rpc import messages
+from frontend_tfserving.rpc.reload import reload as reload_models
 
 import core
+from core.options import Options
+from core.server import InferenceServer
 
 SPECIFIC = messages.ServableVersionPolicy(specific={"versions": [1]})
 RELOAD = "/tensorflow.serving.ModelService/HandleReloadConfigRequest"
@@ -12,14 +17,26 @@ CONFIG = """backend: "identity" max_batch_size: 4
 input { name: "INPUT0" data_type: TYPE_FP32 dims: [ 1 ] }
 output { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 1 ] }
 parameters { key: "version_label.stable" value { string_value: "1" } }"""
+NEEDS = """
+parameters { key: "signature.other" value { string_value: "ensemble" } }
+parameters { key: "explainer" value { string_value: "c" } }"""
+ENSEMBLE = """platform: "ensemble"
+input { name: "INPUT0" data_type: TYPE_FP32 dims: [ 1 ] }
+output { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ 1 ] }
+ensemble_scheduling { step { model_name: "a" model_version: -1
+  input_map { key: "INPUT0" value: "INPUT0" } output_map { key: "OUTPUT0" value: "OUTPUT0" } } }"""
+
+
+def write(models, **configs):
+    for name, text in configs.items():
+        (models / name / "1").mkdir(parents=True)
+        (models / name / "config.pbtxt").write_text(text)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     models = tmp_path_factory.mktemp("models")
-    for name in ("a", "b", "c"):
-        (models / name / "1").mkdir(parents=True)
-        (models / name / "config.pbtxt").write_text(CONFIG)
+    write(models, a=CONFIG, b=CONFIG, c=CONFIG, ensemble=ENSEMBLE, needs=CONFIG + NEEDS)
     explicit = {"model_control_mode": "explicit", "load_model": ["a", "b"]}
     with core.Server(model_repository=str(models), **explicit) as found:
         yield found
@@ -72,6 +89,60 @@ def test_a_label_of_the_configuration_is_accepted(server, reload):
     reload({"name": "a", "version_labels": {"stable": 1}}, {"name": "b"})
 
     assert ready(server) == ["a", "b"]
+
+
+def test_labels_of_a_model_that_is_not_loaded_are_those_of_its_configuration(server, reload):
+    reload(*listed("b"))
+
+    reload({"name": "a", "version_labels": {"stable": 1}})
+
+    assert ready(server) == ["a"]
+    with pytest.raises(grpc.RpcError, match="the label 'stable' of version 2"):
+        reload({"name": "c", "version_labels": {"stable": 2}})
+
+
+def test_models_that_a_model_of_the_list_needs_stay(server, reload):
+    reload(*listed("b", "c", "ensemble"))
+    for _ in range(2):
+        reload(*listed("needs"))
+
+    assert ready(server) == ["a", "c"]
+    assert server.ready("ensemble") and server.ready("needs")
+
+    for _ in range(2):
+        reload(*listed("ensemble"))
+
+    assert ready(server) == ["a"]
+    assert server.ready("ensemble") and not server.ready("needs")
+    reload()
+
+
+def test_a_model_that_its_next_request_loads_counts_as_loaded(tmp_path):
+    write(tmp_path, a=CONFIG, b=CONFIG, c=CONFIG)
+    request = messages.ReloadConfigRequest()
+    request.config.model_config_list.config.add(name="a", version_labels={"stable": 1})
+
+    async def test():
+        server = InferenceServer(
+            Options.defaults(
+                model_repository=[str(tmp_path)],
+                model_control_mode="explicit",
+                load_model=["a", "b", "c"],
+            )
+        )
+        await server.start()
+        for name in "ab":
+            await server.manager.rest(name, "unloaded: memory")
+        await reload_models(server, request)
+        found = {each.name: (each.state, each.at_rest) for each in server.models.versions()}
+        await server.stop(10)
+        return found
+
+    found = asyncio.run(test())
+
+    assert found.pop("a") == ("UNAVAILABLE", True)
+    for state, at_rest in found.values():
+        assert state in ("UNLOADING", "UNAVAILABLE") and not at_rest
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
-from core.errors import CoreError, Kind, invalid, unsupported
+from core.errors import invalid, unsupported
+from core.repository.names import name_of
 from frontend_tfserving.rpc import messages
-from frontend_tfserving.signatures import LABEL
+from frontend_tfserving.signatures import EXPLAINER, LABEL, OTHER
 from frontends.grpc.services.repository import to_the_end
 
 if TYPE_CHECKING:
+    from core.config import ModelConfig
+    from core.lifecycle import ModelVersion
     from core.server import InferenceServer
 
 
@@ -20,9 +24,11 @@ async def reload(
 ) -> messages.ReloadConfigResponse:
     """Load the models of the list that are not loaded, then unload the others.
 
-    A model is found by its name in the repositories of the server; `base_path` is not read. The changes
-    continue if the client disconnects. Raises CoreError: INVALID without a list, UNSUPPORTED for versions and
-    labels that only config.pbtxt can set, and what a load or unload raises.
+    Models that the list needs stay: steps of its ensembles, models of its further signatures, explainers. A
+    model that its next request loads counts as loaded. Models are found by their names in the repositories of
+    the server; `base_path` is not read. The changes continue if the client disconnects.
+    Raises CoreError: INVALID without a list, UNSUPPORTED for versions and labels that only config.pbtxt can
+    set, and what a load or unload raises.
     """
     await to_the_end(_reload(server, request))
     return messages.ReloadConfigResponse(status=messages.StatusProto())
@@ -36,26 +42,68 @@ async def _reload(server: InferenceServer, request: messages.ReloadConfigRequest
     if not all(names) or len(set(names)) < len(names):
         raise invalid("each model of the list needs a name, and a name that no other one has")
     for each in listed:
-        _check(server, each)
+        _check_versions(each)
+        _check_labels(server, each)
     there = await server.control.repository.index(False)
     ready = {each["name"] for each in there if each.get("state") == "READY"}
-    for name in names:
-        if name not in ready:
-            await server.control.repository.load(name, {})
-    for name in sorted(ready - set(names)):
+    resting = {each.name for each in server.models.versions() if each.at_rest}
+    for each in listed:
+        if each.name not in ready | resting:
+            await server.control.repository.load(each.name, {})
+            _check_labels(server, each)
+    loaded = _loaded(server)
+    for name in sorted((ready | loaded.keys()) - _needed(names, loaded)):
         await server.control.repository.unload(name)
 
 
-def _check(server: InferenceServer, model: messages.ModelConfig) -> None:
-    """Raise CoreError(UNSUPPORTED) for versions or labels that differ from those of config.pbtxt."""
+def _loaded(server: InferenceServer) -> dict[str, list[ModelVersion]]:
+    """Return the versions of each model that serves, is being loaded, or that its next request loads."""
+    found: dict[str, list[ModelVersion]] = {}
+    for version in server.models.versions():
+        if version.wanted or version.at_rest:
+            found.setdefault(version.name, []).append(version)
+    return found
+
+
+def _needed(names: Iterable[str], loaded: Mapping[str, Iterable[ModelVersion]]) -> set[str]:
+    """Return the names with those of the models that these need, directly or not."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        if (name := waiting.pop()) in found:
+            continue
+        found.add(name)
+        for version in loaded.get(name, ()):
+            waiting.extend(map(name_of, version.source.steps))
+            for key, entry in _config(version).parameters.items():
+                if key == EXPLAINER or key.startswith(OTHER):
+                    waiting.append(entry.string_value)
+    return found
+
+
+def _config(version: ModelVersion) -> ModelConfig:
+    return version.config if version.state == "READY" else version.source.config
+
+
+def _check_versions(model: messages.ModelConfig) -> None:
+    """Raise CoreError(UNSUPPORTED) for a list of versions: config.pbtxt has it."""
     policy = _policy(model)
     if policy.WhichOneof("policy_choice") == "specific":
         raise unsupported(
             f"model '{model.name}': the versions that are served are those of version_policy in "
             "config.pbtxt; set them there"
         )
+
+
+def _check_labels(server: InferenceServer, model: messages.ModelConfig) -> None:
+    """Raise CoreError(UNSUPPORTED) if the newest version of a model, if there is one, has other labels."""
+    versions = [each for each in _loaded(server).get(model.name, ()) if not each.failed]
+    if not versions:
+        return
+    parameters = _config(versions[-1]).parameters
     for label, version in model.version_labels.items():
-        if _label(server, model.name, label) != str(version):
+        found = parameters.get(LABEL + label)
+        if found is None or found.string_value != str(version):
             raise unsupported(
                 f"model '{model.name}': the label '{label}' of version {version} is not in config.pbtxt; set "
                 f"the parameter '{LABEL}{label}' there"
@@ -69,15 +117,3 @@ def _policy(model: messages.ModelConfig) -> messages.ServableVersionPolicy:
         raise invalid(
             f"model '{model.name}': its model_version_policy is no message: {error}"
         ) from None
-
-
-def _label(server: InferenceServer, model: str, label: str) -> str:
-    """Return the version of a label as text; "" if the model is not loaded, or has no such label."""
-    try:
-        parameters = server.models.config(model).parameters
-    except CoreError as error:
-        if error.kind in (Kind.NOT_FOUND, Kind.UNAVAILABLE):
-            return ""
-        raise
-    found = parameters.get(LABEL + label)
-    return "" if found is None else found.string_value
