@@ -317,6 +317,7 @@ class FairQueue:
     def _ended(self, entry: Waiting) -> None:
         """Count the end of a request that was let through, and let others through in its place."""
         self.used -= entry.size
+        self.window.ended(self.used)
         cost = self.cost.end(entry.usage, entry.cost)
         if (flow := entry.flow) is not None:
             flow.in_flight -= 1

@@ -63,6 +63,15 @@ class Window:
         self.limit = used + 1
         return True
 
+    def ended(self, used: int) -> None:
+        """Lower a raised limit to the `used` that are left inside when a request has ended.
+
+        Requests that wait for the answer of an equal one raise the limit while they occupy no instance. Their
+        places must not go to other requests. The streams of a decoupled model do: its limit stays.
+        """
+        if self.limit > self._capacity and not self._decoupled:
+            self.limit = max(self._capacity, min(self.limit, used))
+
     def adapt(self) -> None:
         """Learn from requests that are left inside when an instance has taken its batch, while others wait.
 

@@ -5,6 +5,8 @@ import asyncio
 import pytest
 from core_fairness.settings import Fairness
 
+from core.response import Reply
+
 from .conftest import BATCHES, IO
 
 ALICE, BOB, CAROL = 1, 2, 3
@@ -144,6 +146,45 @@ def test_no_more_is_let_through_than_one_batch_for_each_instance(virtual):
         replies = [served.ask(ALICE) for _ in range(100)]
 
         assert served.queue.used == 16 and served.queue.waiting == 84
+        await asyncio.gather(*replies)
+
+    virtual(test)
+
+
+def coalescing(inner):
+    """Return a handler that answers equal requests at the same time with one answer, as a cache does."""
+    waiting = {}
+
+    def handler(request):
+        value, reply = float(request.inputs["x"].array.flat[0]), Reply(request)
+        if value in waiting:
+            waiting[value].append(reply)
+            return reply
+        waiting[value] = [reply]
+
+        def answer(item, final):
+            for each in waiting.pop(value):
+                each.send(item, final)
+
+        inner(request).listen(answer)
+        return reply
+
+    return handler
+
+
+def test_requests_that_wait_for_an_equal_one_make_no_room_for_others(virtual):
+    async def test(serve):
+        served = await serve(ALONE + "instance_group [ { count: 2 } ]")
+        served.queue.layer(coalescing(served.queue._inner))
+        replies = [served.ask(ALICE) for _ in range(300)]
+        await asyncio.sleep(0.01)
+        assert served.queue.used == 300
+        replies += [served.ask(ALICE, 1 + i) for i in range(300)]
+        await asyncio.sleep(0.05)
+
+        assert served.queue.used <= 4
+        await served.ask(BOB, 1000)
+        assert len(served.batches) < 20
         await asyncio.gather(*replies)
 
     virtual(test)
