@@ -83,7 +83,10 @@ class ManagedModel:
 
     @property
     def counts(self) -> bool:
-        """Return whether a name without namespace may mean this model: it is wanted and found, or alive."""
+        """Return whether a name without namespace may mean this model.
+
+        It may if the model is wanted and its last load had a source, or if a version is READY or leaves.
+        """
         return (self.wanted and isinstance(self.attempt, ModelSource)) or bool(self.alive())
 
     @property

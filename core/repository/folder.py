@@ -54,7 +54,7 @@ class FolderRepository(Repository):
 
 
 def files_of(folder: Path) -> list[str]:
-    """Return the relative path of each file, those behind links too, without Python's `__pycache__`."""
+    """Return the sorted relative paths of all files, through links, and of broken links; no `__pycache__`."""
     return sorted(path for path in _list(folder) if not path.endswith("/"))
 
 

@@ -82,7 +82,7 @@ class Sampler:
             self._write(numbered=bool(settings.log_frequency))
 
     def retire(self) -> None:
-        """End this sampler, because settings changed: write waiting traces once no trace is open any more."""
+        """Write waiting traces, now or once no trace is open. The caller must not call `take` any more."""
         self._retired = True
         if not self._open:
             self._write(numbered=bool(self.settings.log_frequency))

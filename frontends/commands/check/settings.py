@@ -36,11 +36,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Place:
-    """Turns errors about one model into findings with a file, line and column.
+    """Makes findings about one model, with file, line and column where known; callers add them to `report`.
 
     report   of the model
-    tree     of its config.pbtxt
-    config   what the error is about: paths of fields are looked up in it
+    tree     of its config.pbtxt: lines and columns of fields are looked up in it
+    config   tells which field the text of an error means
     """
 
     report: Report
