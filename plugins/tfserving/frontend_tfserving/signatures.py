@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from core.errors import invalid, not_found, unsupported
+from core.errors import CoreError, Kind, invalid, not_found, unsupported
 from core.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -79,25 +79,47 @@ def signature_names(server: InferenceServer, model: str, version: int) -> dict[s
     return found
 
 
-def checked_signature(server: InferenceServer, model: str, version: int, name: str) -> Signature:
-    """Return the signature of a model version. Another model of the same version may answer for it.
+def signatures_of(server: InferenceServer, model: str, version: int) -> dict[str, Signature]:
+    """Return the signatures of a model version by name, without those whose model cannot answer now.
+
+    Raises CoreError if the model itself cannot.
+    """
+    own = server.models.signature(model, version)
+    found = {}
+    for name, other in signature_names(server, model, version).items():
+        try:
+            found[name] = own if other == model else server.models.signature(other, own.version)
+        except CoreError as error:
+            if error.kind not in (Kind.NOT_FOUND, Kind.UNAVAILABLE):
+                raise
+    return found
+
+
+def checked_signature(
+    server: InferenceServer, model: str, version: int, name: str
+) -> tuple[Signature, int]:
+    """Return the signature of a model version, and the version to ask.
+
+    Another model may answer for the signature, in the same version.
 
     name   of the signature in the request; "" for the default
-    Raises CoreError(INVALID) for a name that the model does not have, and CoreError(UNSUPPORTED) for a
-    decoupled model.
+    Raises CoreError(INVALID) for a name that the model does not have, CoreError(NOT_FOUND) if the other model
+    does not have the version, and CoreError(UNSUPPORTED) for a decoupled model.
     """
+    found = server.models.signature(model, version)
     if name not in ("", SIGNATURE):
         there = signature_names(server, model, version)
         if name not in there:
             raise invalid(f"model '{model}' has no signature '{name}'; it has {', '.join(there)}")
-        model = there[name]
-    found = server.models.signature(model, version)
+        if there[name] != model:
+            model, version = there[name], found.version
+            found = server.models.signature(model, version)
     if found.decoupled:
         raise unsupported(
             f"model '{model}' is decoupled: it may answer several times, which this API does not know; use "
             "generate_stream, or a stream of gRPC"
         )
-    return found
+    return found, version
 
 
 def is_vector(signature: Signature, spec: InputSpec | OutputSpec) -> bool:

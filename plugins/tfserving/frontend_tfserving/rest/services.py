@@ -79,7 +79,8 @@ async def _answer(
     version = version_of(server, model, call.version, call.captures.get("label") or "")
     _hold(call)
     members = await _away(call, lambda: document.members_of(call.body))
-    signature = checked_signature(server, model, version, document.signature_name(members))
+    name = document.signature_name(members)
+    signature, version = checked_signature(server, model, version, name)
     asked = await _away(call, lambda: read(members, signature))
     id = call.headers.get("X-Request-Id", "")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import not_found
 from core.request import NEWEST
 from core.similar import did_you_mean
-from frontend_tfserving.signatures import signature_names, version_of
+from frontend_tfserving.signatures import signatures_of, version_of
 from frontend_tfserving.types import NUMBERS, shape_of
 from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
@@ -84,8 +84,7 @@ async def model_metadata(server: InferenceServer, call: HttpRequest) -> HttpResp
     version = version_of(server, call.model, call.version, call.captures.get("label") or "")
     signature = server.models.signature(call.model, version)
     described = {
-        name: _described(server.models.signature(model, version))
-        for name, model in signature_names(server, call.model, version).items()
+        name: _described(each) for name, each in signatures_of(server, call.model, version).items()
     }
     return json_answer(
         {

@@ -8,7 +8,7 @@ from core.errors import invalid
 from core.request import NEWEST
 from frontend_tfserving.rest.status import METHOD, state_of, versions_of
 from frontend_tfserving.rpc import messages
-from frontend_tfserving.signatures import SIGNATURE, signature_names, version_of
+from frontend_tfserving.signatures import SIGNATURE, signatures_of, version_of
 from frontend_tfserving.types import NUMBERS, shape_of
 
 if TYPE_CHECKING:
@@ -60,9 +60,8 @@ def metadata_of(
     model, version = chosen(server, request.model_spec)
     answering = server.models.signature(model, version).version
     signatures = messages.SignatureDefMap()
-    for name, other in signature_names(server, model, version).items():
-        described = _described(server.models.signature(other, version))
-        signatures.signature_def[name].CopyFrom(described)
+    for name, signature in signatures_of(server, model, version).items():
+        signatures.signature_def[name].CopyFrom(_described(signature))
     found = messages.GetModelMetadataResponse(model_spec=spec_of(request.model_spec, answering))
     found.metadata[_FIELD].type_url = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
     found.metadata[_FIELD].value = signatures.SerializeToString()

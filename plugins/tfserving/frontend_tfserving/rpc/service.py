@@ -170,7 +170,7 @@ class PredictionService:
 
     def _signature(self, spec: messages.ModelSpec) -> tuple[Signature, int]:
         model, version = chosen(self._server, spec)
-        return checked_signature(self._server, model, version, spec.signature_name), version
+        return checked_signature(self._server, model, version, spec.signature_name)
 
 
 def _classification(
