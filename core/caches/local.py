@@ -38,7 +38,7 @@ class LocalCache(Cache):
         found(self.lookup(key))
 
     def lookup(self, key: bytes) -> list[Tensor] | None:
-        """Return the outputs under a key, and mark them as used now; None if there are none."""
+        """Return the outputs under a key, only to read them, or None. Counts a lookup, marks them as used."""
         self.counters.lookups += 1
         if (entry := self._entries.get(key)) is None:
             return None

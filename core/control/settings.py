@@ -48,7 +48,7 @@ class SettingsControl(Area, name="settings"):
 
     @here("logging")
     def log_settings(self) -> dict[str, Any]:
-        """Return what is logged and how, by the names of the logging extension."""
+        """Return what is logged and how, by the names of the logging extension: bool, int or str."""
         return log.current()
 
     @change("logging", subject=_subject("log", _LOG), otherwise=_BEFORE)

@@ -302,7 +302,7 @@ def _stop_all() -> None:
 
 
 def _abandon_all() -> None:
-    """Abandon every server after a fork: the child process has no thread of a server."""
+    """Abandon every started server after a fork: the child process has no thread of a server."""
     for server in list(_started):
         server._abandon()
     _started.clear()

@@ -1,6 +1,6 @@
 """WatchedFiles: reads certificates, tokens and keys again when their files change.
 
-timer, signal ─► [look] ─► `renew` for changed files.  If it fails, the former content stays in use.
+timer ─► [look] ─► `renew` for changed files; SIGHUP: for all.  If it fails, the former content stays in use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Watched:
 
 
 class WatchedFiles:
-    """Calls the function of a group of files when one of them has changed. Loop thread only.
+    """Calls the function of a group of files when one of them has changed, or on request. Loop thread only.
 
     interval_s   polling interval in seconds; 0 disables polling, an explicit `look` still works
     """
@@ -39,7 +39,7 @@ class WatchedFiles:
         self._closed = False
 
     def add(self, what: str, paths: Iterable[str], renew: Callable[[], object]) -> None:
-        """Watch a group of files: call `renew` after a change of one of them.
+        """Watch a group of files: call `renew` after a change of one of them, and in each `look(True)`.
 
         what    name of the group in the log
         paths   empty ones are ignored

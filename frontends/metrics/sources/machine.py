@@ -66,7 +66,10 @@ class Machine(MetricSource):
             self._values["nv_cpu_memory_used_bytes"] = memory["MemTotal"] - memory["MemAvailable"]
 
     def _ticks(self) -> tuple[int, int]:
-        """Return (busy, all): the ticks of all cores since the machine started; (0, 0) without /proc/stat."""
+        """Return (busy, all): ticks of all cores since the machine started; (0, 0) without /proc/stat.
+
+        Busy is all but idle and waiting for I/O.
+        """
         try:
             first = (self._proc / "stat").read_text().partition("\n")[0]
         except OSError:
