@@ -81,7 +81,7 @@ def steps_of(config: ModelConfig) -> list[Step]:
 
 
 def needed_steps(steps: Iterable[Step], wanted: Iterable[str]) -> list[Step]:
-    """Return, in their order, all steps that make `wanted` tensors, or inputs and conditions of such steps."""
+    """Return, in order, all steps that make `wanted` tensors, or inputs and conditions of such steps."""
     steps = list(steps)
     missing = set(wanted)
     needed: set[int] = set()
