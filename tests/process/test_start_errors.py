@@ -1,7 +1,5 @@
 """What a server says that cannot serve a model, or cannot start: the cause, and what to do next."""
 
-import ctypes
-import os
 import re
 import socket
 import subprocess
@@ -55,9 +53,10 @@ def put(tmp_path, onnx_file):
 def start(tmp_path):
     """Start a server in the working directory and wait for its end; return its exit status and its lines."""
 
-    def run(*arguments, repository="models", **more):
+    def run(*arguments, repository="models", program=()):
         done = subprocess.run(
             [
+                *program,
                 *(sys.executable, "-m", "core.serve"),
                 *ADDRESSES,
                 f"--model-repository={repository}",
@@ -69,7 +68,6 @@ def start(tmp_path):
             text=True,
             check=False,
             timeout=120,
-            **more,
         )
         return done.returncode, done.stdout.splitlines()
 
@@ -281,11 +279,19 @@ def test_a_port_that_is_taken(start, put, name, workers):
     )
 
 
-def obey_permissions():
-    """Drop the permission of root to read and write everything. Between fork and exec."""
-    if os.geteuid() == 0:
-        for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
-            ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+# A program that drops the permission of root to read and write everything, and becomes the next program. It
+# is no preexec_fn: this process may have threads of gRPC, with which a fork may fail.
+OBEYING = (
+    sys.executable,
+    "-c",
+    f"""
+import ctypes, os, sys
+if os.geteuid() == 0:
+    for capability in ({_CAP_DAC_OVERRIDE}, {_CAP_DAC_READ_SEARCH}):
+        ctypes.CDLL(None).prctl({_PR_CAPBSET_DROP}, capability, 0, 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+""",
+)
 
 
 @pytest.fixture
@@ -301,7 +307,7 @@ def read_only(tmp_path):
 def test_a_log_file_in_a_read_only_folder(start, put, read_only):
     put("models/iris/model.onnx")
 
-    status, lines = start(f"--log-file={read_only}/server.log", preexec_fn=obey_permissions)
+    status, lines = start(f"--log-file={read_only}/server.log", program=OBEYING)
 
     assert status == 1
     assert "failed to open the log file: [Errno 13] Permission denied" in lines[0]
@@ -312,7 +318,7 @@ def test_a_log_file_in_a_read_only_folder(start, put, read_only):
 def test_a_repository_that_may_not_be_read(start, read_only):
     read_only.chmod(0o000)
 
-    status, lines = start(repository=read_only, preexec_fn=obey_permissions)
+    status, lines = start(repository=read_only, program=OBEYING)
 
     assert status == 1
     assert lines[-1] == (
@@ -328,7 +334,7 @@ def test_models_of_a_read_only_folder_serve(start, put, read_only):
     for each in [*read_only.rglob("*"), read_only]:
         each.chmod(0o555 if each.is_dir() else 0o444)
 
-    status, lines = start(repository=read_only, preexec_fn=obey_permissions)
+    status, lines = start(repository=read_only, program=OBEYING)
 
     for each in [read_only, *read_only.rglob("*")]:
         each.chmod(0o755)
