@@ -16,25 +16,41 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 import triton_python_backend_utils as pb_utils
 
+TYPES = {
+    tf.bool: "TYPE_BOOL",
+    tf.uint8: "TYPE_UINT8",
+    tf.uint16: "TYPE_UINT16",
+    tf.uint32: "TYPE_UINT32",
+    tf.uint64: "TYPE_UINT64",
+    tf.int8: "TYPE_INT8",
+    tf.int16: "TYPE_INT16",
+    tf.int32: "TYPE_INT32",
+    tf.int64: "TYPE_INT64",
+    tf.float16: "TYPE_FP16",
+    tf.float32: "TYPE_FP32",
+    tf.float64: "TYPE_FP64",
+    tf.bfloat16: "TYPE_BF16",
+    tf.string: "TYPE_STRING",
+}
 
-def signature():
-    """Return the function of the SavedModel."""
-    found = tf.saved_model.load(f"{pb_utils.get_model_dir()}/model.savedmodel")
-    return found.signatures["serving_default"]
+
+def loaded():
+    """Return the SavedModel. Keep it: its variables end with it, not with its functions."""
+    return tf.saved_model.load(f"{pb_utils.get_model_dir()}/model.savedmodel")
 
 
 def described(specs):
     """Return entries of a configuration for {name: tf.TensorSpec}."""
     for name, spec in specs.items():
-        word = "STRING" if spec.dtype == tf.string else spec.dtype.name.upper()
         dims = [-1 if size is None else size for size in spec.shape.as_list()]
-        yield {"name": name, "data_type": f"TYPE_{word.replace('FLOAT', 'FP')}", "dims": dims}
+        yield {"name": name, "data_type": TYPES[spec.dtype], "dims": dims}
 
 
 class TritonPythonModel:
     @staticmethod
     def auto_complete_config(config):
-        function = signature()
+        model = loaded()
+        function = model.signatures["serving_default"]
         for entry in described(function.structured_input_signature[1]):
             config.add_input(entry)
         for entry in described(function.structured_outputs):
@@ -42,7 +58,8 @@ class TritonPythonModel:
         return config
 
     def initialize(self, args):
-        self.function = signature()
+        self.model = loaded()
+        self.function = self.model.signatures["serving_default"]
         self.specs = self.function.structured_input_signature[1]
         pb_utils.Logger.log_info(f"{args['model_name']} runs on TensorFlow {tf.__version__}")
 
