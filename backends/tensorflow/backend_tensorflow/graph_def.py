@@ -88,15 +88,15 @@ def _results(graph: Any) -> dict[str, Any]:
 
 
 def _needed(tensors: Iterable[Any], fed: set[str]) -> list[str]:
-    """Return the names of the placeholders on which tensors depend, sorted, without those behind `fed`."""
+    """Return the names of the placeholders on which tensors depend, sorted; none of `fed` or behind it."""
     waiting = [tensor.op for tensor in tensors]
     seen, found = {each.name for each in waiting}, []
     while waiting:
         operator = waiting.pop()
-        if operator.type in _PLACEHOLDERS:
-            found.append(operator.name)
         if operator.name in fed:
             continue
+        if operator.type in _PLACEHOLDERS:
+            found.append(operator.name)
         for each in [*(tensor.op for tensor in operator.inputs), *operator.control_inputs]:
             if each.name not in seen:
                 seen.add(each.name)

@@ -90,6 +90,14 @@ def test_any_tensor_of_the_graph_can_be_an_input(serve):
     assert model(MatMul=np.array([[1, 9, 3]], np.float32))["best"].tolist() == [[1]]
 
 
+def test_an_input_may_have_the_name_of_its_tensor(serve):
+    config = 'backend: "tensorflow" input { name: "x:0" } output { name: "scores" }'
+    model = serve(graph_of(classifier, ["scores"]), config)
+
+    assert [io.name for io in model.config.input] == ["x:0"]
+    assert model(**{"x:0": np.ones((2, 2), np.float32)})["scores"].shape == (2, 3)
+
+
 def test_placeholders_that_no_output_needs_are_no_inputs(serve):
     def build():
         x = v1.placeholder(tf.float32, [None], "x")
