@@ -20,7 +20,7 @@ from backend_tensorflow.graph_def import read_graph
 from core.errors import CoreError, invalid
 
 Function = Callable[..., list[np.ndarray]]
-_MOST_FUNCTIONS = 32  # of different sets of outputs
+_MOST_FUNCTIONS = 32  # of different sets of outputs; those that were used last
 
 
 class Session:
@@ -84,11 +84,17 @@ class Session:
         """
         key = tuple(fetches)
         with self._lock:
-            if (found := self._functions.get(key)) is None:
-                found = self._functions[key] = self._function(feeds, fetches)
-                if len(self._functions) > _MOST_FUNCTIONS:
-                    self._functions.popitem(last=False)
-            return found
+            if (found := self._functions.get(key)) is not None:
+                self._functions.move_to_end(key)
+                return found
+        # Without the lock: TensorFlow optimizes the graph meanwhile, and other requests go on.
+        made = self._function(feeds, fetches)
+        with self._lock:
+            found = self._functions.setdefault(key, made)
+            self._functions.move_to_end(key)
+            oldest = len(self._functions) > _MOST_FUNCTIONS and self._functions.popitem(last=False)
+        del oldest  # not under the lock: its end calls TensorFlow
+        return found
 
     def _function(self, feeds: Sequence[str], fetches: Sequence[str]) -> Function:
         # The public make_callable runs the same, and takes six times as long for a small graph.

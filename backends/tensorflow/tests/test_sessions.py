@@ -1,5 +1,6 @@
 """Sessions: how many instances share one, threads, accelerators, variables, ragged batches."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from backend_tensorflow import backend
 from backend_tensorflow.conformance import save
 from backend_tensorflow.framework import tf, v1
+from backend_tensorflow.session import Session
 from backend_tensorflow.session_options import session_options
 from backend_tensorflow.settings import ServerSettings, settings_of
 
@@ -87,6 +89,34 @@ def test_a_variable_lives_as_long_as_the_model(serve):
     model.served.unload("m")
     model.served.load("m")
     assert model(x=x)["y"].tolist() == [1]
+
+
+def test_functions_that_are_in_use_stay(monkeypatch):
+    names = [f"y{i}:0" for i in range(6)]
+    with v1.Graph().as_default() as graph:
+        x = v1.placeholder(tf.float32, [1], "x")
+        for i in range(6):
+            tf.add(x, float(i), name=f"y{i}")
+    session = Session(graph, None)
+    unlocked = []
+    make = Session._function
+    monkeypatch.setattr(
+        Session,
+        "_function",
+        lambda self, *given: unlocked.append(not self._lock.locked()) or make(self, *given),
+    )
+
+    first = session.function(["x:0"], names)
+    subsets = [each for size in (1, 2, 3) for each in itertools.combinations(names, size)]
+    for subset in subsets[:40]:
+        session.function(["x:0"], subset)
+        assert session.function(["x:0"], names) is first
+
+    assert [array.tolist() for array in first(np.ones(1, np.float32))] == [
+        [1.0 + i] for i in range(6)
+    ]
+    assert unlocked == [True] * 41
+    session.close()
 
 
 def test_threads():
