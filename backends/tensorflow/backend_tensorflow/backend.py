@@ -52,9 +52,9 @@ class TensorFlowModel(Model):
             signature = read_signature(self._files, self.settings, self.name)
             self._tags, self.ports = signature.tags, signature.ports
         else:
-            from backend_tensorflow.graph_def import ports_of, read_graph
+            from backend_tensorflow.graph_def import read_graph_ports
 
-            self.ports = ports_of(read_graph(self._files, self.name), self.config)
+            self.ports = read_graph_ports(self._files, self.config)
         check(self.config, self.ports)
         self.sessions = SharedSessions(self._session, self.settings.sharing)
 

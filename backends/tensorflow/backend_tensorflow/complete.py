@@ -48,9 +48,9 @@ def read_ports(config: ModelConfig, path: Path) -> Ports:
     if is_saved_model:
         return read_signature(found, settings_of(config), config.name).ports
     import_tensorflow(config.name)
-    from backend_tensorflow.graph_def import ports_of, read_graph
+    from backend_tensorflow.graph_def import read_graph_ports
 
-    return ports_of(read_graph(found, config.name), config)
+    return read_graph_ports(found, config)
 
 
 def complete_from(ports: Ports, config: ModelConfig, backend: Backend) -> None:

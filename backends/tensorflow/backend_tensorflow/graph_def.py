@@ -5,6 +5,7 @@ model.graphdef ─► [graph_def] ─► Graph, Ports.  Imports TensorFlow.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,13 @@ def read_graph(path: Path, model: str, place: str | None = None) -> Any:
     if not graph.get_operations():
         raise unreadable(path, model, "it has no operators; copy or export it again")
     return graph
+
+
+def read_graph_ports(path: Path, config: ModelConfig) -> Ports:
+    """Return `ports_of` the graph of a file, and free the graph. Raises CoreError."""
+    found = ports_of(read_graph(path, config.name), config)
+    gc.collect()  # a graph, which holds the weights, is in a reference cycle with its operators
+    return found
 
 
 def ports_of(graph: Any, config: ModelConfig) -> Ports:

@@ -5,6 +5,7 @@ Model ─► [Session] ─► function ─► arrays.  Imports TensorFlow.
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 from collections import OrderedDict
@@ -106,8 +107,11 @@ class Session:
         return found
 
     def close(self) -> None:
+        """Free the graph with its weights. `function` must not be called any more."""
         self._functions.clear()
         self._session.close()
+        self._session = None
+        gc.collect()  # the graph is in a reference cycle with its operators
 
 
 def _operators(file: Path, model: str) -> list[str]:

@@ -1,6 +1,8 @@
 """GraphDefs of TensorFlow 1: names, completion, operators that run at the load."""
 
+import gc
 import json
+import time
 
 import numpy as np
 import pytest
@@ -96,6 +98,26 @@ def test_an_input_may_have_the_name_of_its_tensor(serve):
 
     assert [io.name for io in model.config.input] == ["x:0"]
     assert model(**{"x:0": np.ones((2, 2), np.float32)})["scores"].shape == (2, 3)
+
+
+def test_the_graph_ends_with_the_model(serve):
+    def graphs():
+        return sum(isinstance(each, v1.Graph) for each in gc.get_objects())
+
+    gc.collect()
+    before = graphs()
+    gc.disable()
+    try:
+        fill = graph_of(classifier, ["scores"])
+        model = serve(fill, 'backend: "tensorflow" output { name: "scores" }')
+        model.served.unload("m")
+        for _ in range(100):
+            if graphs() <= before:
+                break
+            time.sleep(0.1)
+        assert graphs() <= before
+    finally:
+        gc.enable()
 
 
 def test_placeholders_that_no_output_needs_are_no_inputs(serve):
