@@ -9,7 +9,10 @@ from core_router.grpc.native.blocks import field
 from core_router.grpc.native.link import ClientLink, Flusher, Receiver, ServerLink
 from core_router.grpc.pool import Attempt, LinkPool
 from core_router.grpc.statuses import HEAD
+from routing.grpc_servers import Calls, ScriptedGrpc, response
 from routing.http2 import DATA, HEADERS, PREFACE, RESET, SETTINGS, Loop, Transport, frame, kinds
+from routing.requests import until
+from routing.running import good
 
 
 def call(stream, path=b"/x"):
@@ -169,3 +172,19 @@ def test_a_call_for_all_servers_ends_at_its_server_with_the_call_of_the_client(i
     sent = [kind for kind, stream in kinds(transport.sent[len(PREFACE) :]) if stream]
     assert sent == ([HEADERS, DATA, RESET] if is_open else [])
     assert not link.streams()
+
+
+def test_a_server_that_leaves_the_list_keeps_no_connections(scripted, route, thread):
+    grpc_server = ScriptedGrpc()
+    grpc_server.respond = lambda data, context: response().SerializeToString()
+    router = route([f"{scripted(good).name}:{grpc_server.port}"])
+    calls = Calls(router.grpc_port)
+    calls.infer()
+    calls.close()
+    (server,) = router.router.table.servers.values()
+    assert server.links.links
+
+    thread.loop.call_soon_threadsafe(router.router.servers._remove, server.address)
+
+    until(lambda: not server.links.links and not router.router.grpc.pools)
+    grpc_server.close()

@@ -110,6 +110,11 @@ class LinkPool:
 
     # for the port ---------------------------------------------------------
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no connection is open, and none is being opened."""
+        return not self.links and not self._opening
+
     def opened(self, link: ServerLink) -> None:
         """Add a connection, and send what waits for it."""
         self._opening -= 1

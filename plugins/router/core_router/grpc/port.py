@@ -39,12 +39,14 @@ class GrpcPort:
 
     links     open connections of clients
     streams   open calls of ModelStreamInfer
+    pools     those with connections, also of servers that are no longer in the list
     """
 
     def __init__(self, router: Router):
         self.router = router
         self.links: set[ClientLink] = set()
         self.streams: set[InferStream] = set()
+        self.pools: set[LinkPool] = set()
         self._flusher: Flusher
         self._listener: asyncio.AbstractServer | None = None
         self._all = AllServers(self)
@@ -81,11 +83,13 @@ class GrpcPort:
             stream.end_when_idle()
 
     def close(self) -> None:
-        """End all connections of clients."""
+        """End all connections."""
         if self._listener is not None:
             self._listener.close()
         for link in list(self.links):
             link.abort()
+        for pool in self.pools:
+            pool.close()
 
     def tick(self, now_s: float) -> None:
         """Close what is idle for too long, once a second."""
@@ -94,9 +98,10 @@ class GrpcPort:
             link.tick()
             if not link.streams() and now_s - link.active_s >= limits.idle_s:
                 link.say_goodbye()
-        for server in self.router.table.servers.values():
-            if server.links is not None:
-                server.links.tick(now_s)
+        for pool in list(self.pools):
+            pool.tick(now_s)
+            if pool.is_empty:
+                self.pools.discard(pool)
 
     # for links ------------------------------------------------------------
 
@@ -132,6 +137,7 @@ class GrpcPort:
 
     def connect(self, pool: LinkPool) -> None:
         """Open another connection of a pool, which gets it or the error."""
+        self.pools.add(pool)
         self.router.run(self._connect(pool))
 
     async def _connect(self, pool: LinkPool) -> None:
