@@ -64,6 +64,20 @@ def scripted(thread):
 
 
 @pytest.fixture
+def copying(scripted, route):
+    """Return a function that makes a router before two servers, with copies after a moment."""
+
+    def make(first, second, **options):
+        servers = scripted(first), scripted(second)
+        router = route([each.name for each in servers], hedge_quantile=0.5, **options)
+        for _ in range(100):
+            router.router.hedging.answered("m", 0.03)
+        return servers, router
+
+    return make
+
+
+@pytest.fixture
 def raw():
     with contextlib.ExitStack() as opened:
 

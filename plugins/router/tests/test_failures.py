@@ -1,6 +1,8 @@
 """Servers that die, refuse and hang: which requests another server gets, and what the client sees."""
 
 import asyncio
+import gzip
+import json
 
 import pytest
 from routing.requests import ask, inputs, until
@@ -33,6 +35,18 @@ def test_an_inference_that_was_lost_is_repeated(bad_and_good):
     assert len(bad.requests) > 0
     assert router.metric("core_router_retries", reason="lost") == len(bad.requests)
     assert router.metric("core_router_lost", server=bad.name) == len(bad.requests)
+
+
+@pytest.mark.parametrize(
+    "body", [json.dumps(inputs(1.0, sequence_id=7)).encode(), gzip.compress(b"{}"), b"inputs=1"]
+)
+def test_what_may_belong_to_a_sequence_is_not_repeated(bad_and_good, body):
+    bad, fine, router = bad_and_good(reset)
+
+    statuses = [ask(router.port, INFER, body).status for _ in range(20)]
+
+    assert statuses.count(502) == len(bad.requests) > 0
+    assert statuses.count(200) == len(fine.requests)
 
 
 def test_what_changes_a_server_is_not_repeated(bad_and_good):

@@ -4,8 +4,8 @@ import threading
 
 import grpc
 import pytest
-from routing.grpc_servers import Calls, ScriptedGrpc, request, response
-from routing.requests import PATIENCE_S, until
+from routing.grpc_servers import Calls, Resetting, ScriptedGrpc, request, response
+from routing.requests import PATIENCE_S, ask, until
 from routing.running import good
 
 
@@ -31,6 +31,10 @@ def fine(data, context):
     return response(text="good").SerializeToString()
 
 
+def full(data, context):
+    context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "full")
+
+
 def broken(data, context):
     context.abort(grpc.StatusCode.INTERNAL, "broken")
 
@@ -52,8 +56,11 @@ class Hedged:
 
     def __init__(self, scripted, route):
         self.servers = [ScriptedGrpc(), ScriptedGrpc()]
-        names = [f"{scripted(good).name}:{each.port}" for each in self.servers]
-        self.router = route(names, {"retries": 0}, hedge_quantile=0.5)
+        self.names = [scripted(good).name for _ in self.servers]
+        self.addresses = [
+            f"{name}:{each.port}" for name, each in zip(self.names, self.servers, strict=True)
+        ]
+        self.router = route(self.addresses, {"retries": 0}, hedge_quantile=0.5)
         for _ in range(100):
             self.router.router.hedging.answered("m", 0.03)
         self.calls = Calls(self.router.grpc_port)
@@ -75,8 +82,9 @@ class Hedged:
 
 
 @pytest.fixture
-def pair(scripted, route):
+def pair(scripted, route, thread):
     found = Hedged(scripted, route)
+    found.thread, found.route, found.scripted = thread, route, scripted
     yield found
     found.close()
 
@@ -104,9 +112,10 @@ def test_the_first_server_may_still_be_sooner(pair):
     assert (pair.metric("hedges"), pair.metric("hedges_won"), pair.metric("in_flight")) == (1, 0, 0)
 
 
-def test_a_copy_that_fails_leaves_the_call_to_the_first_server(pair):
+@pytest.mark.parametrize("respond", [broken, full])
+def test_a_copy_that_fails_leaves_the_call_to_the_first_server(pair, respond):
     slow = Slow()
-    both = Both(slow, broken)
+    both = Both(slow, respond)
     pair.answer_by(both, both)
     threading.Thread(
         target=lambda: (
@@ -147,3 +156,63 @@ def test_a_client_that_leaves_ends_both(pair):
 
     until(lambda: slow.left == slower.left == 1)
     until(lambda: pair.metric("in_flight") == 0)
+
+
+def test_a_server_that_left_before_the_delay_gets_no_copy(pair):
+    slow = Slow()
+    pair.answer_by(slow, slow)
+    for _ in range(1000):
+        pair.router.router.hedging.answered("m", 0.5)
+    call = pair.calls.unary().future(request("m", 1.0))
+    until(lambda: slow.begun)
+    (other,) = [each for each in pair.servers if not each.calls]
+    name = next(each for each, at in zip(pair.names, pair.servers, strict=True) if at is other)
+    ask(pair.router.admin, f"/servers/{name}/drain", method="POST")
+    threading.Timer(0.7, slow.goes_on.set).start()
+
+    assert call.result().parameters["text"].string_param == "slow"
+    assert not other.calls and pair.metric("hedges") == 0
+
+
+def in_shared_memory():
+    made = request("m", 1.0)
+    made.inputs[0].parameters["shared_memory_region"].string_param = "a"
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "how"),
+    [
+        (request("m", 1.0, sequence_id=5), None),
+        (in_shared_memory(), None),
+        (in_shared_memory(), grpc.Compression.Gzip),
+    ],
+)
+def test_calls_that_two_servers_must_not_execute_have_no_copy(pair, made, how):
+    slow = Slow()
+    pair.answer_by(slow, slow)
+    threading.Timer(0.2, slow.goes_on.set).start()
+
+    pair.calls.unary()(made, timeout=PATIENCE_S, compression=how)
+
+    assert slow.begun == 1 and pair.metric("hedges") == 0
+
+
+def test_a_call_of_a_sequence_is_not_repeated(pair):
+    """Also where no configuration says that the model has sequences."""
+    failing = Resetting(pair.thread)
+    router = pair.route([f"{pair.scripted(good).name}:{failing.port}", *pair.addresses])
+    pair.answer_by(fine, fine)
+    calls = Calls(router.grpc_port)
+    codes = []
+    for _ in range(20):
+        try:
+            calls.infer("m", 1.0, sequence_id=5)
+        except grpc.RpcError as error:
+            codes.append(error.code())
+    calls.close()
+    failing.close()
+
+    assert failing.connections > 0
+    assert set(codes) == {grpc.StatusCode.UNAVAILABLE}
+    assert router.metric("core_router_retries", reason="lost") == 0

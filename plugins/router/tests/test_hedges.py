@@ -6,6 +6,7 @@ import time
 
 import pytest
 from core_router.choice.hedging import Hedging
+from routing.hedging import Slow
 from routing.requests import ask, inputs, until
 from routing.running import good, reset, said
 
@@ -31,6 +32,17 @@ def test_a_copy_waits_for_the_quantile_of_the_last_durations():
     assert found.begin("m") == 0.5
 
 
+def test_the_models_that_are_used_keep_their_durations():
+    found = Hedging(0.5, 0.05)
+    for number in range(1500):
+        for _ in range(100):
+            found.answered("m", 0.5)
+        found.answered(f"other {number}", 0.5)
+
+    assert found.begin("m") == 0.5
+    assert len(found._models) == 1000
+
+
 def test_copies_are_a_part_of_the_requests():
     found = Hedging(0.9, 0.05)
     at_once = sum(found.take() for _ in range(100))
@@ -51,47 +63,13 @@ def test_copies_are_a_part_of_the_requests():
 # whose response -------------------------------------------------------------
 
 
-class Slow:
-    """Responds when it has been allowed to. left: connections that were closed before."""
-
-    def __init__(self, status=200):
-        self.status, self.left = status, 0
-        self.goes_on = asyncio.Event()
-
-    async def __call__(self, reader, writer, line, body):
-        ends = asyncio.ensure_future(reader.read(1))
-        goes_on = asyncio.ensure_future(self.goes_on.wait())
-        await asyncio.wait([ends, goes_on], return_when=asyncio.FIRST_COMPLETED)
-        if goes_on.done():
-            ends.cancel()
-            writer.write(said(b"slow", self.status))
-        else:
-            goes_on.cancel()
-            self.left += 1
-            writer.close()
-
-
-@pytest.fixture
-def pair(scripted, route):
-    """Return a function that makes a router before two servers, with copies after a moment."""
-
-    def make(first, second, **options):
-        servers = scripted(first), scripted(second)
-        router = route([each.name for each in servers], hedge_quantile=0.5, **options)
-        for _ in range(100):
-            router.router.hedging.answered("m", 0.03)
-        return servers, router
-
-    return make
-
-
 def infer(router, path=INFER):
     return ask(router.port, path, inputs(1.0))
 
 
-def test_another_server_answers_for_a_slow_one(pair):
+def test_another_server_answers_for_a_slow_one(copying):
     slow = Slow()
-    (one, other), router = pair(slow, good)
+    (one, other), router = copying(slow, good)
 
     found = [infer(router) for _ in range(10)]
 
@@ -103,9 +81,9 @@ def test_another_server_answers_for_a_slow_one(pair):
     assert router.metric("core_router_lost") == 0
 
 
-def test_the_first_server_may_still_be_sooner(pair, thread):
+def test_the_first_server_may_still_be_sooner(copying, thread):
     slow, slower = Slow(), Slow()
-    (one, other), router = pair(slow, slower)
+    (one, other), router = copying(slow, slower)
     sending = [slow, slower]
 
     async def go_on():
@@ -150,10 +128,14 @@ async def fail(reader, writer, line, body):
     writer.write(said(b'{"error":"broken"}', 500))
 
 
-@pytest.mark.parametrize("respond", [fail, reset])
-def test_a_copy_that_fails_leaves_the_request_to_the_first_server(pair, thread, respond):
+async def limit(reader, writer, line, body):
+    writer.write(said(b'{"error":"too many"}', 429))
+
+
+@pytest.mark.parametrize("respond", [fail, reset, limit])
+def test_a_copy_that_fails_leaves_the_request_to_the_first_server(copying, thread, respond):
     both = Second(respond)
-    _, router = pair(both, both)
+    _, router = copying(both, both)
 
     async def go_on():
         while both.count < 2:
@@ -188,9 +170,9 @@ class First:
 
 
 @pytest.mark.parametrize("respond", [fail, reset])
-def test_the_copy_answers_when_the_first_server_fails(pair, respond):
+def test_the_copy_answers_when_the_first_server_fails(copying, respond):
     both = First(respond)
-    _, router = pair(both, both, limits={"retries": 0})
+    _, router = copying(both, both, limits={"retries": 0})
 
     found = infer(router)
 
@@ -199,9 +181,9 @@ def test_the_copy_answers_when_the_first_server_fails(pair, respond):
     assert router.metric("core_router_retries") == router.metric("core_router_in_flight") == 0
 
 
-def test_a_client_that_leaves_ends_both(pair):
+def test_a_client_that_leaves_ends_both(copying):
     slow, slower = Slow(), Slow()
-    (one, other), router = pair(slow, slower)
+    (one, other), router = copying(slow, slower)
     client = http.client.HTTPConnection("127.0.0.1", router.port)
     client.request("POST", INFER, b"{}")
     until(lambda: one.requests and other.requests)
@@ -212,28 +194,29 @@ def test_a_client_that_leaves_ends_both(pair):
     assert router.metric("core_router_in_flight") == 0
 
 
-def test_a_connection_goes_on_after_a_copy_has_answered(pair):
-    _, router = pair(Slow(), good)
+def test_a_connection_goes_on_after_a_copy_has_answered(copying):
+    _, router = copying(Slow(), good)
     client = http.client.HTTPConnection("127.0.0.1", router.port)
 
     for number in range(10):
-        client.request("POST", INFER, b"%d" % number)
-        assert client.getresponse().read() == b"good:%d" % number
+        body = b'{"number":%d}' % number
+        client.request("POST", INFER, body)
+        assert client.getresponse().read() == b"good:" + body
     client.close()
 
 
-def test_what_may_not_be_repeated_has_no_copy(pair, thread):
+def test_what_may_not_be_repeated_has_no_copy(copying, thread):
     slow = Slow()
-    (one, other), router = pair(slow, slow)
+    (one, other), router = copying(slow, slow)
     thread.loop.call_soon_threadsafe(lambda: thread.loop.call_later(0.2, slow.goes_on.set))
 
     assert infer(router, "/v2/models/m/other").body == b"slow"
     assert len(one.requests) + len(other.requests) == 1
 
 
-def test_a_model_with_shares_has_no_copies(pair, thread):
+def test_a_model_with_shares_has_no_copies(copying, thread):
     slow = Slow()
-    (one, other), router = pair(slow, slow)
+    (one, other), router = copying(slow, slow)
     ask(router.admin, "/shares", {"m": {one.name: 0}}, method="PUT")
     thread.loop.call_soon_threadsafe(lambda: thread.loop.call_later(0.2, slow.goes_on.set))
 

@@ -78,10 +78,9 @@ class Hedging:
         return True
 
     def answered(self, model: str, duration_s: float) -> None:
-        """Count the duration of a request, from its first copy to the answer."""
-        found = self._models.get(model)
-        if found is None:
-            if len(self._models) >= _MOST_MODELS:
-                return
-            found = self._models[model] = _Durations()
+        """Count the duration of a request that has succeeded, from its first copy to the answer."""
+        found = self._models.pop(model, None) or _Durations()
+        if len(self._models) >= _MOST_MODELS:
+            del self._models[next(iter(self._models))]  # the one that was used least recently
+        self._models[model] = found  # at the end
         found.add(duration_s, self.quantile)

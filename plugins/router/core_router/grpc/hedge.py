@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from core_router.grpc.native.blocks import status_of
-from core_router.grpc.statuses import NOT_FOUND, as_http
+from core_router.grpc.statuses import NOT_FOUND, OK, as_http
 
 if TYPE_CHECKING:
     from core_router.choice.hedging import Hedging
@@ -61,14 +61,12 @@ class Hedge:
         return True
 
     def _send(self) -> None:
-        if self._is_over or not self._hedging.take():
+        if self._is_over or not self._call.may_be_copied() or not self._hedging.take():
             return
         self.is_sent = True  # now: a copy may fail at once
         attempt = self._call.copy_for(self)
         if not self._is_over:
             self._attempt = attempt
-        if attempt is None:
-            self._forget()
 
     def _forget(self) -> Attempt | None:
         self._is_over, self.is_sent = True, False
@@ -98,7 +96,10 @@ class Hedge:
         trailers: bytes | None,
         is_over: bool,
     ) -> None:
-        """Have the copy answer the client, unless it has failed."""
+        """Have the copy answer the client, if it has succeeded.
+
+        An error of its server, such as RESOURCE_EXHAUSTED, says nothing about the first one.
+        """
         if self._is_over:
             return
         if data is None:
@@ -106,7 +107,7 @@ class Hedge:
             if not is_over:
                 return  # what follows decides
             status = status_of(trailers if trailers is not None else attempt.head)
-            if fails(status):
+            if status != OK:
                 now_s = monotonic()
                 attempt.server_model.done(as_http(status), now_s - attempt.sent_s, now_s)
                 self._forget()

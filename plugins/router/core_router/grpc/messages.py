@@ -41,6 +41,17 @@ class MessageScanner:
         return found
 
 
+def may_have(message: bytes, name: bytes, most: int) -> bool:
+    """Return whether a message has a name, or cannot be read.
+
+    message   with its prefix
+    most      bytes of a compressed message that are unpacked
+    """
+    found, _ = plain(message, most)
+    is_cut = bool(message[:1] != b"\0" and len(found) >= most)
+    return name in found or is_cut or not found
+
+
 def plain(message: bytes, most: int) -> tuple[bytes, int]:
     """Return bytes that have a message, or its begin, without compression, and where it is in them.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core_router.grpc.port import GrpcPort
     from core_router.servers.table import Route
 
-_MOST_UNPACKED = 64 * 1024  # of a compressed message, for its names
+MOST_UNPACKED = 64 * 1024  # of a compressed message, for its names
 
 _NAMED = (Purpose.INFERENCE, Purpose.MODEL, Purpose.STATISTICS, Purpose.SETTINGS)
 _FORWARDED = (Purpose.INFERENCE, Purpose.MODEL, Purpose.ANY, Purpose.OPEN)
@@ -56,7 +56,7 @@ class RoutedCall(Call):
         purpose, model, version = self._purpose, "", ""
         fields = None
         if purpose in _NAMED:
-            fields = request_fields(*plain(self._data, _MOST_UNPACKED))
+            fields = request_fields(*plain(self._data, MOST_UNPACKED))
             model, version = fields.model, fields.version
             if purpose is Purpose.SETTINGS:
                 # Its first field are settings to change; a request without any only asks.

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from core_router.choice.choose import choose_on
 from core_router.choice.hedging import NO_HEDGE, NoHedge
 from core_router.grpc.hedge import Hedge, fails
+from core_router.grpc.messages import may_have, plain
 from core_router.grpc.native.blocks import field, status_of
+from core_router.grpc.native.scan import request_fields
 from core_router.grpc.pool import Attempt
-from core_router.grpc.routed_call import RoutedCall
+from core_router.grpc.routed_call import MOST_UNPACKED, RoutedCall
 from core_router.grpc.statuses import (
     DEADLINE_EXCEEDED,
     HEAD,
@@ -239,7 +241,7 @@ class UnaryCall(RoutedCall):
         elif error == REFUSED_STREAM and self._is_whole and len(self._tried) <= 8:
             self._router.metrics.retries["unsent"] += 1
             self._again()
-        elif self._repeats and self._may_retry():
+        elif self._runs_twice() and self._may_retry():
             self._router.metrics.retries["lost"] += 1
             self._again()
         else:
@@ -247,7 +249,8 @@ class UnaryCall(RoutedCall):
 
     def move(self, attempt: Attempt) -> None:
         """Try another server: this one no longer answers, but its connection is open."""
-        if attempt is self._attempt and self._repeats and not self._has_responded:
+        goes_on = attempt is self._attempt and not self._has_responded
+        if goes_on and (self._hedge.is_sent or self._runs_twice()):
             if attempt.link is not None:
                 attempt.link.cancel(attempt.id)
             self.lost(attempt, 0)
@@ -280,11 +283,19 @@ class UnaryCall(RoutedCall):
 
     def _again(self) -> None:
         """Make another attempt, with the servers of now."""
-        route = self._route
-        assert route is not None
-        target = route.target
-        self._route = self._router.table.for_model(target.purpose, target.model, target.version)
+        self._route = self._route_of_now()
         self._try()
+
+    def _route_of_now(self) -> Route:
+        target = self._route.target  # type: ignore[union-attr]
+        return self._router.table.for_model(target.purpose, target.model, target.version)
+
+    def _runs_twice(self) -> bool:
+        """Return whether two servers may execute the request. Reads it: not for each one."""
+        if not self._repeats or self._purpose is not Purpose.INFERENCE:
+            return self._repeats
+        found = request_fields(*plain(self._data, MOST_UNPACKED))
+        return self._route is not None and self._route.runs_twice and found.sequence is None
 
     def _may_retry(self) -> bool:
         return len(self._tried) <= self._router.limits.retries and self._router.budget.take()
@@ -300,24 +311,29 @@ class UnaryCall(RoutedCall):
     # a second copy --------------------------------------------------------
 
     def _begin_hedge(self, attempt: Attempt, model: str) -> None:
-        hedging = self._router.hedging
-        if not model or not self._is_whole or not self._repeats or hedging is None:
+        hedging, route = self._router.hedging, self._route_of_now()
+        if hedging is None or not self._is_whole or not (self._repeats and route.has_copies):
             return
-        route = self._route
-        if self._purpose is not Purpose.INFERENCE or route is None or route.split is not None:
-            return  # copies would change the shares
         self._began_s = attempt.sent_s
         delay_s = hedging.begin(model)
         if delay_s:
             self._hedge = Hedge(self._port, self, hedging, delay_s)
 
-    def copy_for(self, hedge: Hedge) -> Attempt | None:
-        """Send a copy to another server, whose response the hedge gets. None if there is no other."""
-        route, now_s = self._route, monotonic()
-        assert route is not None
-        found = choose_on(route, self._tried, now_s)
-        if found is None:
-            return None
+    def may_be_copied(self) -> bool:
+        """Return whether one of the servers of now may get a copy."""
+        route = self._route_of_now()
+        return (
+            route.has_copies
+            and any([each not in self._tried for each in route.candidates])
+            and self._runs_twice()
+            and not may_have(self._data, b"shared_memory_region", MOST_UNPACKED)
+        )
+
+    def copy_for(self, hedge: Hedge) -> Attempt:
+        """Send a copy to another server, whose response the hedge gets. Call `may_be_copied` first."""
+        now_s = monotonic()
+        found = choose_on(self._route_of_now(), self._tried, now_s)
+        assert found is not None
         attempt = Attempt(hedge, found, now_s)
         self._tried = (*self._tried, found)
         found.begin()

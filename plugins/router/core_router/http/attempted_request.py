@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from core_router.choice.choose import choose_on
 from core_router.choice.hedging import NO_HEDGE, NoHedge
 from core_router.http.hedge import Hedge
+from core_router.http.run_twice import may_name_sequence
 
 if TYPE_CHECKING:
     from core_router.choice.sequences import SequenceParameters
@@ -83,6 +84,12 @@ class AttemptedRequest:
         """Make another attempt, with the servers of now."""
         self._route = self._router.table.route(self._route.target)
         self._attempt()
+
+    def _runs_twice(self, route: Route) -> bool:
+        """Return whether two servers may execute the request. Reads its body: not for each request."""
+        if not self._repeats or self.head.method in _SAFE:
+            return self._repeats
+        return route.runs_twice and not may_name_sequence(self.head, self._data)
 
     def _may_retry(self) -> bool:
         """Return whether limit and budget permit another attempt, and take it from the budget."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from core_router.http.attempted_request import AttemptedRequest, title_of
 from core_router.http.hedge import Hedge, fails
+from core_router.http.run_twice import names_shared_memory, streams
 
 if TYPE_CHECKING:
     from core_router.http.client import ClientConnection
@@ -71,22 +72,29 @@ class ForwardedRequest(AttemptedRequest):
     # a second copy --------------------------------------------------------
 
     def _begin_hedge(self) -> None:
-        model, hedging, client = self._route.target.model, self._router.hedging, self.client
-        if not model or not self._is_whole or not self._route.is_inference:
+        hedging, client = self._router.hedging, self.client
+        if not self._is_whole or not self._route.has_copies or streams(self.head, self._data):
             return
-        if self._route.split is not None:
-            return  # copies would change the shares
         assert hedging is not None and not isinstance(client, Hedge)
         self._began_s = self._sent_s
-        delay_s = hedging.begin(model)
+        delay_s = hedging.begin(self._route.target.model)
         if delay_s:
             self._hedge = Hedge(hedging, self, client, delay_s)
 
-    def copy_for(self, hedge: Hedge) -> ForwardedRequest | None:
-        """Send a copy to another server, whose response the hedge gets. None if there is no other."""
-        if not _has_untried(self._route.candidates, self._tried):
-            return None
-        copy = ForwardedRequest(self._router, hedge, self.head, self._route)
+    def may_be_copied(self) -> bool:
+        """Return whether one of the servers of now may get a copy."""
+        route = self._router.table.route(self._route.target)
+        return (
+            route.has_copies
+            and _has_untried(route.candidates, self._tried)
+            and self._runs_twice(route)
+            and not names_shared_memory(self.head, self._data)
+        )
+
+    def copy_for(self, hedge: Hedge) -> ForwardedRequest:
+        """Send a copy to another server, whose response the hedge gets. Call `may_be_copied` first."""
+        route = self._router.table.route(self._route.target)
+        copy = ForwardedRequest(self._router, hedge, self.head, route)
         copy._data, copy._is_whole, copy.is_sent = self._data, True, True
         copy._repeats = False  # if it fails, the first one goes on
         copy._began_s, copy._tried = self._began_s, self._tried
@@ -112,7 +120,7 @@ class ForwardedRequest(AttemptedRequest):
             if self._hedge.is_sent and fails(head.status):
                 return True
             self._hedge.end()
-            if self._began_s and not fails(head.status):
+            if self._began_s and head.status < 400:
                 duration_s = monotonic() - self._began_s
                 self._router.hedging.answered(self._route.target.model, duration_s)
         if head.status not in (404, 503):
@@ -171,7 +179,7 @@ class ForwardedRequest(AttemptedRequest):
             self.client.abort()  # the client must not take a part for the whole
         elif self._hedge.take_over():
             return
-        elif self._repeats and self._may_retry():
+        elif self._runs_twice(self._route) and self._may_retry():
             self._router.metrics.retries["lost"] += 1
             self._again()
         else:
@@ -180,8 +188,15 @@ class ForwardedRequest(AttemptedRequest):
 
     def move(self) -> None:
         """Try another server: this one no longer answers, but its connection is open."""
-        connection = self._connection
-        if connection is not None and self._repeats and not self._is_answered:
+        connection, client = self._connection, self.client
+        if connection is None or self._is_answered:
+            return
+        if isinstance(client, Hedge):
+            connection.abandon()
+            self._failed("it no longer answers")
+            self._is_over = True
+            client.abort()  # the first request goes on
+        elif self._hedge.is_sent or self._runs_twice(self._route):
             connection.abandon()
             self.lost(connection, None, False)
 

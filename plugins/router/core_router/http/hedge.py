@@ -61,11 +61,11 @@ class Hedge:
 
     def _send(self) -> None:
         first = self._first
-        if first is None or not self._hedging.take():
+        if first is None or not first.may_be_copied() or not self._hedging.take():
             return
         self.is_sent = True  # now: a copy may fail at once
         self._copy = first.copy_for(self)
-        if self._copy is None or self._first is None:
+        if self._first is None:
             self._fail()
 
     def _fail(self) -> None:
@@ -76,10 +76,13 @@ class Hedge:
     # as the client of the copy --------------------------------------------
 
     def closes(self, head: ResponseHead) -> bool:
-        """Have the copy answer the client, unless it has failed."""
+        """Have the copy answer the client, if it has succeeded.
+
+        An error of its server, such as 429, says nothing about the first one.
+        """
         if self._has_won:
             return self._client.closes(head)
-        if fails(head.status) or self._first is None:
+        if head.status >= 400 or self._first is None:
             self._fail()
             return False
         self._hedging.won += 1

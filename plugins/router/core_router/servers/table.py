@@ -50,6 +50,18 @@ class Route:
         forwarded = (Purpose.MODEL, Purpose.INFERENCE, Purpose.ANY)
         self.is_plain = is_known and not self.is_stateful and target.purpose in forwarded
 
+    @property
+    def runs_twice(self) -> bool:
+        """Whether two servers may execute the request: indexes have the model, and it has no sequences."""
+        # Models of a server without an index have no name.
+        is_indexed = self.is_known and all([each.name for each in self.candidates])
+        return self.is_inference and is_indexed and not self.is_stateful
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether a slow request may get a second copy, which must not change shares."""
+        return self.split is None and not self.is_decoupled and self.runs_twice
+
 
 class ServerTable:
     """All servers, and the routes to them. Event loop only.

@@ -170,13 +170,23 @@ class Watch:
         self._table.changed()
 
     async def _kind_of(self, name: str) -> _Kind:
-        status, data = await self._ask("GET", f"/v2/models/{quote(name, safe='')}/config")
-        config = orjson.loads(data) if status == 200 else None
-        if not isinstance(config, dict):
-            return _PLAIN
-        policy = config.get("model_transaction_policy")
-        is_decoupled = isinstance(policy, dict) and bool(policy.get("decoupled"))
-        return _Kind("sequence_batching" in config, is_decoupled)
+        """Return what the configurations of a model and of its steps say."""
+        kind, seen, left = _PLAIN, {name}, [name]
+        while left:
+            path = f"/v2/models/{quote(left.pop(), safe='')}/config"
+            status, data = await self._ask("GET", path)
+            config = orjson.loads(data) if status == 200 else None
+            if not isinstance(config, dict):
+                continue
+            policy = config.get("model_transaction_policy")
+            is_decoupled = isinstance(policy, dict) and bool(policy.get("decoupled"))
+            kind = _Kind(
+                kind.is_stateful or "sequence_batching" in config, kind.is_decoupled or is_decoupled
+            )
+            steps = set(_steps_of(config)) - seen
+            seen |= steps
+            left += steps
+        return kind
 
     async def _ask(self, method: str, path: str) -> tuple[int, bytes]:
         """Return status and body of a response. Raises aiohttp.ClientError, OSError or TimeoutError."""
@@ -185,6 +195,14 @@ class Watch:
             method, url, headers=self._headers, timeout=self._timeout, allow_redirects=False
         ) as response:
             return response.status, await response.read()
+
+
+def _steps_of(config: Mapping[str, Any]) -> list[str]:
+    """Return the models of an ensemble; none for other models."""
+    ensemble = config.get("ensemble_scheduling")
+    steps = ensemble.get("step") if isinstance(ensemble, dict) else None
+    found = [each.get("model_name") for each in steps or () if isinstance(each, dict)]
+    return [each for each in found if isinstance(each, str)]
 
 
 def _mean_latency_s(table: ServerTable, name: str) -> float:

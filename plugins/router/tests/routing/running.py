@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import threading
+from typing import ClassVar
 
 import numpy as np
 import uvloop
@@ -139,7 +140,11 @@ class Scripted:
 
     respond    coroutine function of (reader, writer, request line, body) for all other requests
     requests   the request lines that `respond` was called for
+    configs    model → its configuration, in place of `config`
     """
+
+    configs: ClassVar[dict] = {}
+    index_status = 200
 
     def __init__(self, thread, respond):
         self._thread = thread
@@ -194,11 +199,12 @@ class Scripted:
                 if "/v2/health/ready" in line:
                     writer.write(said(b"", status=self.ready))
                 elif "/v2/repository/index" in line:
-                    writer.write(said(json.dumps(self.index).encode()))
+                    writer.write(said(json.dumps(self.index).encode(), self.index_status))
                 elif line.startswith("GET /metrics "):
                     writer.write(said(self.metrics, status=200 if self.metrics else 404))
                 elif line.endswith("/config HTTP/1.1"):
-                    writer.write(said(json.dumps(self.config).encode()))
+                    name = line.split("/")[3]
+                    writer.write(said(json.dumps(self.configs.get(name, self.config)).encode()))
                 else:
                     self.requests.append(line)
                     await self.respond(reader, writer, line, body)
