@@ -74,12 +74,16 @@ async def lines_of(count, folder):
     with counted() as lines:
         render(server.control.health.metrics_here())
     found["metrics"] = lines.count / count
-    with counted() as lines:
-        await server.manager.unload("model_007", False)
-    found["unload one"] = lines.count
-    with counted() as lines:
-        await server.manager.load("model_007", {})
-    found["load one"] = lines.count
+    found["unload one"] = found["load one"] = sys.maxsize
+    for _ in range(
+        3
+    ):  # the least counts: on a busy machine, other work of the loop falls into the waits
+        with counted() as lines:
+            await server.manager.unload("model_007", False)
+        found["unload one"] = min(found["unload one"], lines.count)
+        with counted() as lines:
+            await server.manager.load("model_007", {})
+        found["load one"] = min(found["load one"], lines.count)
     assert await server.stop(30) == 0  # looks again and again, so its lines are a matter of time
     return found
 
