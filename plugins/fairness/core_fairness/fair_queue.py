@@ -130,7 +130,7 @@ class FairQueue:
                 flow = next(iter(ahead)).flow or flow
             elif not request.flags & SEQUENCE_START:
                 return self._pass(request, client)
-        self._check_bounds(entry := self._entry(request, flow), flow)
+        self._check_bounds(entry := _entry(self, request, flow), flow)
         self._queue(entry, sequence)
         self.pump()
         if not entry.sent and (error := self._most.enter(entry)) is not None:
@@ -142,13 +142,8 @@ class FairQueue:
         """Let a request through without a turn. Its caller is charged all the same."""
         flow = self.callers.of(client.caller) if client.caller else None
         self.straight += 1
-        entry = self._entry(request, flow)
-        self._send(entry)
+        self._send(entry := _entry(self, request, flow))
         return entry.reply
-
-    def _entry(self, request: InferenceRequest, flow: CallerFlow | None) -> Waiting:
-        size = max(1, request.rows) if self.window.rows else 1
-        return Waiting(request, flow, size, self.cost.estimate(request), self._ended)
 
     def _check_bounds(self, entry: Waiting, flow: CallerFlow) -> None:
         """Raise CoreError if the caller, or a level of the model, has too many requests that wait.
@@ -348,3 +343,8 @@ class FairQueue:
         self._look = None
         if self.waiting:
             self.pump()
+
+
+def _entry(queue: FairQueue, request: InferenceRequest, flow: CallerFlow | None) -> Waiting:
+    size = max(1, request.rows) if queue.window.rows else 1
+    return Waiting(request, flow, size, queue.cost.estimate(request), queue._ended)

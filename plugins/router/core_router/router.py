@@ -205,6 +205,10 @@ class Router:
         else:
             request.connected(made)
 
+    def may_retry(self, tried: int) -> bool:
+        """Return whether a request that `tried` servers had may go to another, and take it off the budget."""
+        return tried <= self.limits.retries and self.budget.take()
+
     def may_look(self) -> bool:
         """Return whether the servers may be asked for models that are not known: not too often."""
         return monotonic() - self._looked_s >= _LOOKS_S

@@ -43,6 +43,11 @@ class RoutedCall(Call):
         """Send the request to a server of a route."""
         raise NotImplementedError
 
+    def _route_of_now(self) -> Route:
+        """Return the route of the request with the servers of now."""
+        target = self._route.target  # type: ignore[union-attr]
+        return self._router.table.for_model(target.purpose, target.model, target.version)
+
     def _collect(self, data: bytes, is_over: bool) -> None:
         """Keep the request until it is whole or large, then find who answers it."""
         is_kept = self._keep(data, is_over)

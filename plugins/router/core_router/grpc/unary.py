@@ -241,7 +241,7 @@ class UnaryCall(RoutedCall):
         elif error == REFUSED_STREAM and self._is_whole and len(self._tried) <= 8:
             self._router.metrics.retries["unsent"] += 1
             self._again()
-        elif self._runs_twice() and self._may_retry():
+        elif self._runs_twice() and self._router.may_retry(len(self._tried)):
             self._router.metrics.retries["lost"] += 1
             self._again()
         else:
@@ -268,7 +268,7 @@ class UnaryCall(RoutedCall):
             and (self._repeats or (sequence is not None and sequence.is_start))
             and (status == UNAVAILABLE or bool(route.target.model and route.is_known))
             and any(each not in self._tried for each in route.candidates)
-            and self._may_retry()
+            and self._router.may_retry(len(self._tried))
         )
         if moves:
             server_model = attempt.server_model
@@ -286,19 +286,12 @@ class UnaryCall(RoutedCall):
         self._route = self._route_of_now()
         self._try()
 
-    def _route_of_now(self) -> Route:
-        target = self._route.target  # type: ignore[union-attr]
-        return self._router.table.for_model(target.purpose, target.model, target.version)
-
     def _runs_twice(self) -> bool:
         """Return whether two servers may execute the request. Reads it: not for each one."""
         if not self._repeats or self._purpose is not Purpose.INFERENCE:
             return self._repeats
         found = request_fields(*plain(self._data, MOST_UNPACKED))
         return self._route is not None and self._route.runs_twice and found.sequence is None
-
-    def _may_retry(self) -> bool:
-        return len(self._tried) <= self._router.limits.retries and self._router.budget.take()
 
     def _failed(self, attempt: Attempt, text: str) -> None:
         """Count the failure of an attempt."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from google.protobuf.message import DecodeError
 
 from core.errors import invalid, unsupported
-from core.repository.names import name_of
+from core.governing import name_of
 from frontend_tfserving.rpc import messages
 from frontend_tfserving.signatures import EXPLAINER, LABEL, OTHER
 from frontends.grpc.services.repository import to_the_end
