@@ -20,7 +20,6 @@ cdef class UnaryCall(RoutedCall):
     cpdef send(self, Attempt attempt, ServerLink link)
     cdef bint _moves(self, Attempt attempt, int status)
     cdef _again(self)
-    cdef bint _may_retry(self)
     cdef _failed(self, Attempt attempt, str text)
     @cython.locals(delay_s=double, route=Route)
     cdef _begin_hedge(self, Attempt attempt, str model)
