@@ -84,13 +84,12 @@ def test_each_sequence_has_the_state_of_its_own_sound(listen, address, model):
 
 def test_a_reading_is_found_between_its_pauses(listen, address):
     package = importlib.util.find_spec("moonshine_voice")
-    signal = pytest.importorskip("scipy.signal")
     if package is None or package.origin is None:
         pytest.skip("a reading is in a package: pip install --no-deps moonshine-voice")
     file = Path(package.origin).parent / "assets" / "two_cities.wav"
     with wave.open(str(file)) as source:
         found = np.frombuffer(source.readframes(source.getframerate() * 10), "<i2")
-    samples = signal.resample_poly(found / 2**15, 1, 3).astype(np.float32)  # 48 kHz → 16 kHz
+    samples = (found.reshape(-1, 3).mean(axis=1) / 2**15).astype(np.float32)  # 48 kHz → 16 kHz
 
     with http.InferenceServerClient(address) as client:
         parts = list(listen.spoken(listen.probabilities(client, samples, 9)))
