@@ -28,7 +28,6 @@ cdef class AttemptedRequest:
     @cython.locals(now_s=double, found=ServerModel, server=Server)
     cdef _attempt(self)
     cdef _again(self)
-    cdef bint _may_retry(self)
     cpdef connected(self, connection)
     cpdef not_connected(self, str reason)
     cdef _send(self, connection)

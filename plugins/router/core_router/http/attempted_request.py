@@ -91,10 +91,6 @@ class AttemptedRequest:
             return self._repeats
         return route.runs_twice and not may_name_sequence(self.head, self._data)
 
-    def _may_retry(self) -> bool:
-        """Return whether limit and budget permit another attempt, and take it from the budget."""
-        return len(self._tried) <= self._router.limits.retries and self._router.budget.take()
-
     def connected(self, connection: ServerConnection) -> None:
         """Send the request on a new connection."""
         if self._is_over:

@@ -131,7 +131,7 @@ class ForwardedRequest(AttemptedRequest):
             and (self._repeats or (self._sequence is not None and self._sequence.is_start))
             and (head.status == 503 or bool(self._route.target.model and self._route.is_known))
             and _has_untried(self._route.candidates, self._tried)
-            and self._may_retry()
+            and self._router.may_retry(len(self._tried))
         )
         self._is_answered = not moves
         return moves
@@ -179,7 +179,7 @@ class ForwardedRequest(AttemptedRequest):
             self.client.abort()  # the client must not take a part for the whole
         elif self._hedge.take_over():
             return
-        elif self._runs_twice(self._route) and self._may_retry():
+        elif self._runs_twice(self._route) and self._router.may_retry(len(self._tried)):
             self._router.metrics.retries["lost"] += 1
             self._again()
         else:
