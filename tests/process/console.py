@@ -11,6 +11,8 @@ import sys
 import termios
 import time
 
+from tests.becoming import AT_A_TERMINAL
+
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _WAIT_S = 90
 
@@ -33,13 +35,12 @@ class Console:
             if name not in (environment or {}):
                 variables.pop(name, None)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "core.serve", *ADDRESSES, *arguments],
+            [*AT_A_TERMINAL, sys.executable, "-m", "core.serve", *ADDRESSES, *arguments],
             stdin=slave,
             stdout=slave,
             stderr=slave,
             cwd=cwd,
             env=variables,
-            preexec_fn=_own_terminal,
         )
         os.close(slave)
         self.raw = ""
@@ -87,9 +88,3 @@ class Console:
             return False
         self.raw += data.decode()
         return bool(data)
-
-
-def _own_terminal():
-    """Make stdin the terminal of a session of its own, so that ^C reaches the server."""
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from conformance.launcher import free_ports
 
+from tests.becoming import INTERRUPTIBLE
+
 CORE = Path(sys.executable).with_name("core")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "models"
 CLASS = "class Model:\n    def predict(self, X):\n        return X * 2\n"
@@ -385,12 +387,10 @@ def test_an_interrupted_command_prints_no_traceback(tmp_path):
         f"import pathlib, time\npathlib.Path({str(ready)!r}).touch()\ntime.sleep(60)\n"
     )
     process = subprocess.Popen(
-        [CORE, "check", tmp_path, "--load"],
+        [*INTERRUPTIBLE, CORE, "check", tmp_path, "--load"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Shells start background jobs, of which these tests may be one, with SIGINT ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     for _ in range(600):
         if ready.exists():

@@ -8,6 +8,8 @@ import sys
 import pytest
 from conformance.protocol import wait_until
 
+from tests.becoming import becoming
+
 from .console import ADDRESSES
 
 IO = (
@@ -279,18 +281,14 @@ def test_a_port_that_is_taken(start, put, name, workers):
     )
 
 
-# A program that drops the permission of root to read and write everything, and becomes the next program. It
-# is no preexec_fn: this process may have threads of gRPC, with which a fork may fail.
-OBEYING = (
-    sys.executable,
-    "-c",
+# A program that drops the permission of root to read and write everything.
+OBEYING = becoming(
     f"""
-import ctypes, os, sys
+import ctypes
 if os.geteuid() == 0:
     for capability in ({_CAP_DAC_OVERRIDE}, {_CAP_DAC_READ_SEARCH}):
         ctypes.CDLL(None).prctl({_PR_CAPBSET_DROP}, capability, 0, 0, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-""",
+"""
 )
 
 

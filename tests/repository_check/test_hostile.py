@@ -3,7 +3,6 @@
 import io
 import os
 import pickle
-import resource
 import subprocess
 import sys
 import zipfile
@@ -32,24 +31,23 @@ from frontends.commands.check.finding import Finding
 from frontends.commands.check.parsing import parsed
 from frontends.commands.check.places.paths import entry_at
 from frontends.commands.check.places.tree import tree_of
+from tests.becoming import becoming
 
 CORE = Path(sys.executable).with_name("core")
 MOST_BYTES = 3 << 30  # of addresses; the libraries of the backends have most of them
+_BOUND = becoming(
+    f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({MOST_BYTES}, {MOST_BYTES}))"
+)
 
 
 def run(path, seconds=60):
     """Check a path in a process whose memory is bounded."""
-
-    def bound():
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-
     return subprocess.run(
-        [CORE, "check", path],
+        [*_BOUND, CORE, "check", path],
         capture_output=True,
         text=True,
         check=False,
         timeout=seconds,
-        preexec_fn=bound,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )
 

@@ -29,6 +29,14 @@ SERVER = """
 """
 
 
+# SIGINT reaches the program: a shell that starts the tests in the background has it ignored. It is no
+# preexec_fn: this process has threads of gRPC, with which a fork may fail.
+_INTERRUPTIBLE = (
+    sys.executable,
+    "-c",
+    "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+    "os.execvp(sys.argv[1], sys.argv[1:])",
+)
 START_S = 90  # of a process, on a busy machine
 
 
@@ -37,12 +45,11 @@ class Program:
 
     def __init__(self, *command):
         self._process = subprocess.Popen(
-            [sys.executable, *command],
+            [*_INTERRUPTIBLE, sys.executable, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         self.lines = []
         self._reader = threading.Thread(target=self._read, daemon=True)

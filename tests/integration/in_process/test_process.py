@@ -8,6 +8,8 @@ import textwrap
 
 import pytest
 
+from tests.becoming import INTERRUPTIBLE
+
 BEGINNING = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -21,12 +23,10 @@ x = np.arange(4, dtype=np.float32)
 def started(text):
     """A process that runs a program."""
     return subprocess.Popen(
-        [sys.executable, "-W", "always::ResourceWarning", "-c", BEGINNING + text],
+        [*INTERRUPTIBLE, sys.executable, "-W", "always::ResourceWarning", "-c", BEGINNING + text],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell that starts the tests in the background has it ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
