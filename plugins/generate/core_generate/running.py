@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from core_generate.reading import GenerateRequest
 from core_generate.spans import describe_generation, describe_request
 
 _ONE = (1,)
+_length = struct.Struct("<I").pack  # of an element of BYTES
 _OF_THE_END = {"finish_reason", "stop_reason"}  # outputs whose value comes with the last response
 _LOWEST = -9999.0  # what JSON has for the logarithm of 0, as in vLLM
 
@@ -52,8 +54,15 @@ class GenerationRun:
         self._batch = batch
         self._request = batch.requests[0]
         self._asked = asked
-        # Whether an event needs no outputs but `text_output` and, perhaps, `finish_reason`.
-        self._plain = asked.stream and not asked.prepend and asked.returns <= _OF_THE_END
+        # Whether an event with a text becomes a response at once, with no outputs but `text_output` and,
+        # perhaps, `finish_reason`.
+        self._plain = (
+            asked.stream
+            and not asked.prepend
+            and asked.returns <= _OF_THE_END
+            and self._request.parent is None
+        )
+        self._names_finish = "finish_reason" in asked.returns
         self._engine = engine
         self._measured = measured
         self._loop = loop
@@ -118,14 +127,26 @@ class GenerationRun:
             self._end(error)
 
     def _take(self, event: Event) -> None:
-        count = event.count or len(event.tokens)
-        if count:
+        text, tokens, _, finish, prompt_tokens, cached_tokens, count, _ = event
+        if count or tokens:
             self._last_ns = time.monotonic_ns()
             self._first_ns = self._first_ns or self._last_ns
-            self._tokens += count
-        if event.prompt_tokens:
-            self._prompt_tokens = event.prompt_tokens
-            self._cached_tokens = event.cached_tokens
+            self._tokens += count or len(tokens)
+        if prompt_tokens:
+            self._prompt_tokens, self._cached_tokens = prompt_tokens, cached_tokens
+        slow = self._waiting is not None or self._request.paused
+        if not self._plain or finish or not text or self._kept or slow:
+            self._take_other(event, slow)
+        elif self._names_finish:
+            self._batch.respond(0, [text_tensor("text_output", text), _GOES_ON], final=False)
+        else:
+            self._batch.respond(0, [text_tensor("text_output", text)], final=False)
+
+    def _take_other(self, event: Event, slow: bool) -> None:
+        """Take an event that does not become a plain response at once.
+
+        slow   whether events wait for the client, or it is behind
+        """
         if not event.finish and (not event.text or not self._asked.stream):
             self._kept.append(event)
             return
@@ -133,11 +154,8 @@ class GenerationRun:
             self._kept.append(event)
             event = merged(self._kept)
             self._kept = []
-        request = self._request
-        if self._waiting is not None or request.paused or request.parent is not None:
+        if slow or self._request.parent is not None:
             self._take_slowly(event)
-        elif self._plain and not event.finish:
-            self._batch.respond(0, self._text_outputs(event.text), final=False)
         else:
             self._respond(event)
 
@@ -190,12 +208,6 @@ class GenerationRun:
         self._over = True
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
             self._loop.call_soon_threadsafe(self._finish, error)
-
-    def _text_outputs(self, text: str) -> list[Tensor]:
-        """Return the outputs of a response that is `_plain` and not the last."""
-        if "finish_reason" in self._asked.returns:
-            return [text_tensor("text_output", text), _GOES_ON]
-        return [text_tensor("text_output", text)]
 
     def _outputs(self, event: Event) -> list[Tensor]:
         text = event.text
@@ -283,8 +295,8 @@ def merged(events: Sequence[Event]) -> Event:
 
 def text_tensor(name: str, text: str) -> Tensor:
     """Return a BYTES[1] tensor that holds the text in its wire form: 4 bytes of length, then UTF-8."""
-    data = text.encode(errors="replace")
-    return new_tensor(name, BYTES, _ONE, len(data).to_bytes(4, "little") + data, None)
+    data = text.encode("utf-8", "replace")
+    return new_tensor(name, BYTES, _ONE, _length(len(data)) + data, None)
 
 
 _GOES_ON = text_tensor("finish_reason", "None")  # in all responses but the last
