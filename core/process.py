@@ -30,11 +30,11 @@ from core.system import heap, service_manager
 
 logger = logging.getLogger("core")
 
-YOUNG = 5000
+YOUNG = 20000
 """Threshold of the garbage collector's youngest generation, in allocated objects.
 
-A batch of sixteen requests allocates more than 700 objects, Python's default threshold. A collection would
-follow each such batch and free nothing, since the objects of a request are in no reference cycle.
+A batch of sixteen requests has more than 700 objects, Python's default threshold. 64 streams of a fast engine
+have 15,000 between two turns of the event loop. None is in a reference cycle: a collection frees nothing.
 """
 
 

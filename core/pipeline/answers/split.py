@@ -187,7 +187,7 @@ def _wrong_shape(found: Tensor, dims: tuple[int, ...], signature: Signature) -> 
 
 def named_tensors(outputs: Mapping[str, Any] | list[Tensor]) -> list[Tensor]:
     """Return the outputs of one request as tensors."""
-    if isinstance(outputs, Mapping):
+    if type(outputs) is not list and isinstance(outputs, Mapping):
         return [Tensor.of(name, value) for name, value in outputs.items()]
     return outputs
 
