@@ -56,18 +56,21 @@ cdef class PartWriter:
         It must wait while the client is behind or another part is being written, and if it is large.
         """
         cdef Py_ssize_t size = PyBytes_GET_SIZE(part)
-        if self.busy or size > _SMALL or self._protocol._paused or self._transport.is_closing():
+        cdef double since
+        if self.busy or size > _SMALL or self._protocol._paused:
             return False
-        cdef double since = now_s() - self._last
-        if self._timer is None and since >= PAUSE_S:
-            self._write(part)
-            return True
+        if self._timer is None:
+            if self._transport.is_closing():
+                return False
+            since = now_s() - self._last
+            if since >= PAUSE_S:
+                self._write(part)
+                return True
+            self._timer = self._loop.call_later(PAUSE_S - since, self.flush)
         self._held.append(part)
         self._size += size
         if self._size > MOST_HELD:
             self.flush()
-        elif self._timer is None:
-            self._timer = self._loop.call_later(PAUSE_S - since, self.flush)
         return True
 
     cdef _write(self, bytes part):
