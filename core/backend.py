@@ -17,8 +17,8 @@ and in pyproject.toml
     [project.entry-points."core.backends"]
     lightgbm = "backend_lightgbm:backend"
 
-Order of calls, also when one raises: Backend.open → Model.load → ModelInstance.open → execute* →
-ModelInstance.close → Model.unload → Backend.close.
+Order of calls: Backend.open → Model.load → ModelInstance.open → execute* → ModelInstance.close →
+Model.unload → Backend.close. If one raises, all that was opened before it is still closed.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Model:
 
 
 class ModelInstance:
-    """One execution slot of a model version. Its calls never overlap.
+    """One execution slot of a model version. Calls of open, execute and close never overlap; others may.
 
     model       the Model
     device      where it runs; `secondary_devices`, such as DLA cores, are what else it may use

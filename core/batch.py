@@ -186,7 +186,7 @@ class Batch:
     def fail(
         self, i: int, error: CoreError | str, *, final: bool = True, failure: bool = False
     ) -> None:
-        """Answer request `i` with an error. Thread-safe.
+        """Answer request `i` with an error. Do nothing if it has its final response. Thread-safe.
 
         failure   True for an exception of execute; as in Triton, statistics count other errors as success
         """
@@ -219,7 +219,7 @@ class Batch:
     def reschedule(self, i: int) -> None:
         """Put request `i` back into the queue after this execution. Call it on the thread of execute.
 
-        The request may have got responses with final=False before.
+        It waits behind all others, in a sequence before them. It may have got responses with final=False.
         """
         self.delivery.reschedule(i)
 

@@ -95,7 +95,7 @@ class ManagedModel:
         return list(self._leaving.values())
 
     def alive(self) -> list[ModelVersion]:
-        """Return every version that holds loaded resources, also those that the index no longer shows."""
+        """Return the versions that are READY or drain, also those that the index no longer shows."""
         return [*self._ready(), *self._leaving]
 
     def _ready(self) -> list[ModelVersion]:

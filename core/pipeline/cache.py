@@ -143,7 +143,7 @@ class Cached:
         return outer
 
     def _keep(self, lookup: _Lookup, outputs: list[Tensor]) -> None:
-        """Store a response, if the cache may hold it. Another thread copies a large one first."""
+        """Store outputs (no parameters) if the cache may hold them. A thread copies large ones first."""
         size = sum(tensor.byte_size for tensor in outputs)
         if size <= LARGE_BYTES:
             self._cache.insert_for(lookup.request, lookup.key, outputs)

@@ -225,6 +225,6 @@ def first_version_entries(listing: Listing) -> frozenset[str]:
 
 
 def digest_of(entries: Iterable[str]) -> str:
-    """Return a short digest of the entries, independent of their order."""
+    """Return a digest of the entries, independent of their order."""
     text = "\n\n".join(sorted(entries))
     return hashlib.blake2b(text.encode(errors="surrogateescape")).hexdigest()

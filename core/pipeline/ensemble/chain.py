@@ -42,7 +42,7 @@ class StepModels:
 
 
 class EnsembleChain:
-    """The handlers of one ensemble version; the interface is that of Chain.
+    """The handlers of one ensemble version; the interface is that of Chain, except for instances.
 
     Not thread-safe: call from the event loop only.
 
