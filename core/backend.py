@@ -74,7 +74,7 @@ class Model:
     config           the completed ModelConfig message; read only. When only the instance groups change,
                      another message replaces it while the instances stay
     backend          the Backend it belongs to
-    server           the Server, for models that call other models
+    server           the core.control.models.Models, for models that call others; None without a server
     waits            `async with model.waits():` on the event loop, around the part of a load that only waits
                      for the load of another model: other models may load meanwhile
     checks_outputs   whether core compares tensors for Batch.respond and respond_all with the configuration:

@@ -219,7 +219,7 @@ class Batch:
     def reschedule(self, i: int) -> None:
         """Put request `i` back into the queue after this execution. Call it on the thread of execute.
 
-        It waits behind all others, in a sequence before them. It may have got responses with final=False.
+        It waits last at its priority, first in its sequence. It may have got responses with final=False.
         """
         self.delivery.reschedule(i)
 

@@ -96,7 +96,7 @@ class Tensor:
 
     @property
     def array(self) -> np.ndarray:
-        """Return the numpy form, of `shape`; if it is a view of wire bytes, it is writable as they are."""
+        """Return the numpy form, of `shape`; a view of wire bytes is writable only if they are."""
         return self._as_array()
 
     def _as_array(self) -> np.ndarray:

@@ -16,7 +16,7 @@ _imported: dict[str, tuple[Plugin, Backend]] = {}  # written by `backend`
 
 
 def backend(name: str, directory: str = "") -> Backend:
-    """Return the installed backend of that name, or a new one of its folder. Any thread, one call at a time.
+    """Return the installed backend of that name, or a new one of its folder. Any thread, no two at once.
 
     directory   parent of the folders with backends, "" for none; installed backends take precedence
     Its hooks are active from then on. Raises CoreError: INVALID if there is none, INTERNAL if the object is

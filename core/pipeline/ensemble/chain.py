@@ -28,7 +28,7 @@ from core.telemetry.statistics import Statistics
 class StepModels:
     """The models of an ensemble's steps, as the server gives access to them.
 
-    infer     gives a request to the model that it names (Server.infer_step)
+    infer     gives a request to the model that it names (Models.infer_step)
     ready     returns whether all models can serve
     check     asks the instances of all models, and returns whether all models can serve
     content   returns a digest of the files of the ensemble and its models; raises CoreError if a model does

@@ -1,6 +1,6 @@
 """Tracer: apply the trace settings of a server.
 
-Server.infer ─► [Tracer] ─► the chain of a model version.  The Tracer creates the trace of a traced request
+Models.infer ─► [Tracer] ─► the chain of a model version.  The Tracer creates the trace of a traced request
 and ends it with the last response. Finished traces go to files or to an exporter.
 """
 
