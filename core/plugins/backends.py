@@ -71,7 +71,7 @@ def can_isolate() -> bool:
 def isolate(found: Backend) -> HostedBackend:
     """Return the backend that runs the models of `found` in processes of their own. Any thread.
 
-    Raises CoreError(INVALID) if no process host is installed, and the errors of `Plugin.load`.
+    Raises CoreError: INVALID without a process host, INTERNAL if it has no `isolate`; and as `backend`.
     """
     if not can_isolate():
         ours = distributions().get(PROCESS_HOST)

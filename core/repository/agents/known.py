@@ -23,7 +23,7 @@ def find_agent(name: str, directory: str = "") -> RepositoryAgent:
 
     directory   parent of the folders with agents, "" for none
     Plugins take precedence, then built-in agents, then the folders.
-    Raises CoreError: INVALID if there is none, INTERNAL if it cannot be created; and those of its author.
+    Raises CoreError: INVALID if there is none, INTERNAL if it cannot be created; or the agent's own.
     """
     with _lock:
         if (name, directory) not in _found:

@@ -41,7 +41,7 @@ class Tracer:
 
     on             whether a request may be traced, or is being traced; the only check for each request while
                    tracing is off
-    takes_context  whether a request with the context of its client is always traced (see `context`)
+    takes_context  whether each request with the context of its client is traced, unless tracing is off
 
     suffix     appended to the paths of trace files
     exporter   receives the traces; None for trace files
