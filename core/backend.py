@@ -103,7 +103,7 @@ class Model:
     def memory_usage(self) -> Iterable[MemoryUsage]:
         """Return what the model keeps beside its instances, such as weights, as far as it is known.
 
-        Called on the event loop whenever a client asks for statistics, so it must not block.
+        Called on the event loop, such as when a client asks for statistics, so it must not block.
         """
         return ()
 

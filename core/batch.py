@@ -179,7 +179,7 @@ class Batch:
         self.delivery.respond_all(answers)
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
-        """Call `listener` for each request when it is cancelled; at once if it is now. Event loop only."""
+        """Call `listener` for each request when cancelled; at once if it already is. Event loop only."""
         for request in self.requests:
             request.on_cancel(listener)
 

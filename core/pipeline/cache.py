@@ -214,7 +214,7 @@ def _copies(outputs: list[Tensor]) -> list[Tensor]:
 
 
 def cache_key(request: InferenceRequest, signature: Signature, content: str = "") -> bytes:
-    """Return the key of a request: 32 bytes. Thread-safe.
+    """Return the key of a request: 32 bytes. Any thread, while no other uses the request.
 
     Id, priority and timeout of the request are not part of the key.
     """

@@ -172,7 +172,7 @@ class Chain:
 
     @property
     def opened(self) -> list[ModelInstance]:
-        """All open instances, passive ones included."""
+        """The instances in service, broken ones included, and the passive ones."""
         return [runner.instance for runner in self._pool.runners + self._pool.passive]
 
     @property
