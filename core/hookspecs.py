@@ -251,7 +251,7 @@ def core_batch_rule(model: Model) -> Callable[[], BatchRule] | None:
 def core_model_changed(model: ModelVersion, state: str, reason: str) -> None:
     """Handle that a version has changed its state. Called on the loop thread; must not block.
 
-    model    the version: its name, version, config and more
+    model    the version: its name, version and more; it has its config once it was ready
     state    "loading", "ready", "unloading", "gone" (unloaded), "failed" (it could not load)
     reason   why it failed, else ""
 
