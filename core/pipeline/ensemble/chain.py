@@ -46,7 +46,7 @@ class EnsembleChain:
 
     Not thread-safe: call from the event loop only.
 
-    steps    of the configuration, completed with what their models say
+    steps    the steps to run, completed with what their models say
     models   of the steps: they have the instances, and requests wait in their queues
     ranks    output → rank for clients, if only its model or only the ensemble has a batch dimension
     """

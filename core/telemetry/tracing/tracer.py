@@ -184,7 +184,7 @@ class Tracer:
         return contexts.parsed(traceparent, ",".join(tracestates))
 
     def infer(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
-        """Return handler(request), traced if it has a trace already, or if `Sampler.take` says so.
+        """Return handler(request), traced if the request has a trace already, or if `Sampler.take` says so.
 
         name, version   of the model
         """
