@@ -79,7 +79,7 @@ class ModelAlone:
             self._opened = opened.pop_all()
 
     def close(self) -> None:
-        """Close the instance, unload the model and close the backend, also if one of these raises."""
+        """Close instance, unload model, close backend: each even if another raises; then raise that error."""
         self._opened.close()
 
 

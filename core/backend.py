@@ -17,8 +17,8 @@ and in pyproject.toml
     [project.entry-points."core.backends"]
     lightgbm = "backend_lightgbm:backend"
 
-Order of calls, also when one raises: Backend.open → Model.load → ModelInstance.open → execute* →
-ModelInstance.close → Model.unload → Backend.close.
+Order of calls: Backend.open → Model.load → ModelInstance.open → execute* → ModelInstance.close →
+Model.unload → Backend.close. If one raises, all that was opened before it is still closed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Model:
     config           the completed ModelConfig message; read only. When only the instance groups change,
                      another message replaces it while the instances stay
     backend          the Backend it belongs to
-    server           the Server, for models that call other models
+    server           the core.control.models.Models, for models that call others; None without a server
     waits            `async with model.waits():` on the event loop, around the part of a load that only waits
                      for the load of another model: other models may load meanwhile
     checks_outputs   whether core compares tensors for Batch.respond and respond_all with the configuration:
@@ -103,7 +103,7 @@ class Model:
     def memory_usage(self) -> Iterable[MemoryUsage]:
         """Return what the model keeps beside its instances, such as weights, as far as it is known.
 
-        Called on the event loop whenever a client asks for statistics, so it must not block.
+        Called on the event loop, such as when a client asks for statistics, so it must not block.
         """
         return ()
 
@@ -130,7 +130,7 @@ class Model:
 
 
 class ModelInstance:
-    """One execution slot of a model version. Its calls never overlap.
+    """One execution slot of a model version. Calls of open, execute and close never overlap; others may.
 
     model       the Model
     device      where it runs; `secondary_devices`, such as DLA cores, are what else it may use

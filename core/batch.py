@@ -179,14 +179,14 @@ class Batch:
         self.delivery.respond_all(answers)
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
-        """Call `listener` for each request when it is cancelled; at once if it is now. Event loop only."""
+        """Call `listener` for each request when cancelled; at once if it already is. Event loop only."""
         for request in self.requests:
             request.on_cancel(listener)
 
     def fail(
         self, i: int, error: CoreError | str, *, final: bool = True, failure: bool = False
     ) -> None:
-        """Answer request `i` with an error. Thread-safe.
+        """Answer request `i` with an error. Do nothing if it has its final response. Thread-safe.
 
         failure   True for an exception of execute; as in Triton, statistics count other errors as success
         """
@@ -219,7 +219,7 @@ class Batch:
     def reschedule(self, i: int) -> None:
         """Put request `i` back into the queue after this execution. Call it on the thread of execute.
 
-        The request may have got responses with final=False before.
+        It waits last at its priority, first in its sequence. It may have got responses with final=False.
         """
         self.delivery.reschedule(i)
 

@@ -21,7 +21,7 @@ DEFAULT_MAX_BATCH_SIZE = 4
 
 
 def is_described(config: ModelConfig) -> bool:
-    """Return whether `config` has outputs with datatype and dims, and such inputs or any batch inputs."""
+    """Return whether `config` has (batch) inputs and outputs, and each input and output has type and dims."""
     inputs = bool(config.input or config.batch_input)
     tensors: list[Any] = [*config.input, *config.output]
     return inputs and bool(config.output) and all(io.data_type and io.dims for io in tensors)

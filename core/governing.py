@@ -1,5 +1,5 @@
 """For plugins that decide which models are loaded, which version answers, and in which order the steps of an
-ensemble run: what only core imports else."""
+ensemble run: names that otherwise only core imports."""
 
 from core.lifecycle import ModelManager, ModelVersion
 from core.lifecycle.ensemble import Arrangement

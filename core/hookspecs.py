@@ -55,7 +55,7 @@ def core_add_options(parser: Flags) -> None:
 
     Called once per process, on the main thread, before the command line is parsed. The values are in
     `server.options.added`, by name with underscores. A server inside a program takes them as arguments of
-    core.Server; the hook then runs on the thread that creates it. An exception ends the start.
+    core.Server; the hook then runs for each one, on the thread that creates it. An exception ends the start.
     """
 
 
@@ -220,7 +220,7 @@ def core_around_load(
 
     server   `server.models` of the other hooks
 
-    Called once per load of a version, on the loop thread, with configuration and signature complete. Core
+    Called at each try to load a version, on the loop thread, with configuration and signature complete. Core
     enters it before the files are loaded, and leaves it when the instances are open, or with the error of the
     load. Entering may wait. An exception fails the load; core.errors.AtRest leaves the version unloaded.
     """
@@ -251,7 +251,7 @@ def core_batch_rule(model: Model) -> Callable[[], BatchRule] | None:
 def core_model_changed(model: ModelVersion, state: str, reason: str) -> None:
     """Handle that a version has changed its state. Called on the loop thread; must not block.
 
-    model    the version: its name, version, config and more
+    model    the version: its name, version and more; it has its config once it was ready
     state    "loading", "ready", "unloading", "gone" (unloaded), "failed" (it could not load)
     reason   why it failed, else ""
 

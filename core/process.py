@@ -94,7 +94,7 @@ def run(options: Options) -> int:
 async def serve(options: Options, role: OnlyProcess) -> int:
     """Serve until a signal comes or the role sets `end`; return 0, or 1 after a CoreError, which it prints.
 
-    If requests outlast --exit-timeout-secs, end the whole process at once with status 1.
+    If requests or loads outlast --exit-timeout-secs, end the whole process at once with status 1.
     """
     _end_on_signals(role)
     try:
@@ -184,7 +184,7 @@ async def _until_either(*waits: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _stop(server: InferenceServer, frontends: Sequence[Frontend], timeout_s: float) -> bool:
-    """Stop frontends, then the server, within `timeout_s`; return whether all requests have ended."""
+    """Stop frontends, then the server, within `timeout_s`; return whether all models and loads have ended."""
     deadline = time.monotonic() + timeout_s
     await asyncio.gather(*(frontend.stop(timeout_s) for frontend in frontends))
     return not await server.stop(max(0.0, deadline - time.monotonic()))

@@ -123,7 +123,7 @@ class InferenceRequest:
         self._when_free: list[Callable[[], None]] | None = None
 
     def copy_with(self, inputs: dict[str, Tensor]) -> InferenceRequest:
-        """Return a copy with these inputs. Not copied are caller, deadline_ns, trace, shared and parent."""
+        """Return a copy with these inputs, unadmitted, without caller, deadline_ns, trace, shared, parent."""
         request = new_request(self.model_name, inputs)
         request.model_version = self.model_version
         request.id = self.id

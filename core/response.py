@@ -25,7 +25,7 @@ Listening = Callable[["InferenceResponse | CoreError | None", bool], None]
 class InferenceResponse:
     """One response of a model version.
 
-    outputs   in the order of the model's configuration, only those that the client has requested
+    outputs   those that the client has requested, in the order in which the model gave them
     """
 
     def __init__(

@@ -149,7 +149,7 @@ class InferenceServer:
             listener()
 
     def shared_table(self, name: str) -> Any:
-        """Return the table `name` that all processes share; None without any table. KeyError if unknown."""
+        """Return the table `name` that all processes share; None in an only process. KeyError if unknown."""
         return None if self._exchange is None else self._exchange.table(name)
 
     def metadata(self) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class Tensor:
 
     @property
     def array(self) -> np.ndarray:
-        """Return the numpy form, of `shape`; read-only if it is a view of wire bytes."""
+        """Return the numpy form, of `shape`; a view of wire bytes is writable only if they are."""
         return self._as_array()
 
     def _as_array(self) -> np.ndarray:
@@ -246,7 +246,7 @@ def _device_tensor(name: str, array: Any, dtype: DataType | None) -> DeviceTenso
     """Return a tensor of an array that is on a device.
 
     dtype   BF16 for an array of its bit patterns; otherwise it follows from the array
-    Raises CoreError(INVALID) for a datatype that the protocol does not have.
+    Raises CoreError(INVALID) if DLPack cannot describe it, or the protocol does not have its datatype.
     """
     try:
         found, shape = dlpack.described(array)

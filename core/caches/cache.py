@@ -61,7 +61,7 @@ class Cache:
         self.insert(key, outputs)
 
     def lost(self, request: InferenceRequest, key: bytes, error: CoreError | None) -> None:
-        """Take note that a request inserts no response: it failed with `error`; None: no copy can be kept."""
+        """Take note that a request inserts no response: it failed with `error`; None: there is no copy."""
 
     def may_hold(self, size: int) -> bool:
         """Return whether a response with `size` bytes of tensors may be stored. False avoids a copy."""

@@ -13,7 +13,7 @@ def open_cache(config: Mapping[str, Mapping[str, str]]) -> Cache | None:
     """Return the response cache that `config` names; None for an empty `config`. Loop thread.
 
     config   settings of each cache, by its name; only the first cache is opened
-    Raises CoreError: INVALID for an unknown name, INTERNAL for what is no Cache; and errors of the plugin.
+    Raises CoreError: INVALID for an unknown name, INTERNAL for what is no Cache; and as `plugins.ask`.
     """
     if not config:
         return None

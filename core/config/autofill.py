@@ -24,8 +24,8 @@ def fill(
     formats           of the installed backends
     version_entries   names in the first version directory (first in string order, as in Triton),
                       folders with a "/" at the end; empty if there is no version
-    Raises CoreError(INVALID) if nothing tells the backend, neither `config` nor the files nor a name
-    `x.<backend>`, and if the files are of several backends.
+    Raises CoreError(INVALID) if `config` names no backend, platform or file, and the files are of several
+    backends, or neither they nor a name `x.<backend>` tell it. Backend "ensemble" becomes the platform.
     """
     if not config.name:
         config.name = model_name

@@ -72,7 +72,7 @@ class Formats:
     def of_backend(
         self, backend: str, platform: str, file: str, entries: Collection[str]
     ) -> Format | None:
-        """Return the format for a configured `backend`; None if it has none (tensorflow: none that fits)."""
+        """Return the format for a configured `backend`; None if it has none, or with must_exist none fits."""
         known = [each for each in self if each.backend == backend]
         present = [each for each in known if each.is_in(entries)]
         if any(each.must_exist for each in known):

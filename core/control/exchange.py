@@ -54,7 +54,7 @@ class ProcessResults:
         return list(self.values.values())
 
     def all_done(self, otherwise: str) -> None:
-        """Raise the first error, if any; its text names the process if others succeeded. UNAVAILABLE if none.
+        """Raise the first error, naming its process if others succeeded; UNAVAILABLE if there is no result.
 
         otherwise   what the others do then, as the end of the error's text
         """

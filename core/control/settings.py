@@ -96,8 +96,8 @@ class SettingsControl(Area, name="settings"):
 def open_exporter(options: Options) -> TraceExporter | None:
     """Return the exporter that a plugin opens for the mode of --trace-config; None for trace files.
 
-    A plugin may take mode triton, too. Raises CoreError(INVALID) for a mode that no installed plugin
-    has, and what a plugin raises.
+    A plugin may take mode triton, too. Raises CoreError: INVALID for a mode that no installed plugin
+    has, INTERNAL for what is no TraceExporter, and what `plugins.ask` raises.
     """
     config = options.trace_config
     mode = dict(config.get("", ())).get("mode", TRITON).lower()

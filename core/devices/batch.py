@@ -15,7 +15,7 @@ from core.tensor import Tensor
 class DeviceBatch(Batch):
     """A Batch in which `batch["x"]` can be an array on a device, if a request has the input on a device.
 
-    One request then gives the producer's array. Several give what the instance's `gather` returns, or a numpy
+    One request then gives its `Tensor.value`. Several give what the instance's `gather` returns, or a numpy
     array if that is NotImplemented. An input that all requests have in host memory is a numpy array.
     """
 

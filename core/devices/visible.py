@@ -17,8 +17,8 @@ def gpus(
 
     devices       folder of device files
     environment   variables; None for those of the process
-    The length of CUDA_VISIBLE_DEVICES limits their number. TRITON_SERVER_CPU_ONLY hides all, unless it
-    is "" or "0".
+    CUDA_VISIBLE_DEVICES shows as many of them as it has entries other than "" and -1, none if it is "".
+    TRITON_SERVER_CPU_ONLY hides all, unless it is "" or "0".
     """
     found = environment if environment is not None else dict(os.environ)
     if found.get("TRITON_SERVER_CPU_ONLY") not in (None, "", "0"):

@@ -39,7 +39,7 @@ class ManagedModel:
     source     source of the serving versions; None if none serves
     seen       that source as it was before repository agents; the next look is compared with it
     attempt    what the last load was made from: a source, or an error instead; None without a load
-    error      why the last load found no version to load; "" if it found one
+    error      why the last load failed before any version was loaded; "" if it did not
     wanted     whether it was requested, by name or through an ensemble, and not unloaded since
     by_name    whether it was requested by its own name
     users      operations that hold `turn` or wait for it
@@ -95,7 +95,7 @@ class ManagedModel:
         return list(self._leaving.values())
 
     def alive(self) -> list[ModelVersion]:
-        """Return every version that holds loaded resources, also those that the index no longer shows."""
+        """Return the versions that are READY or drain, also those that the index no longer shows."""
         return [*self._ready(), *self._leaving]
 
     def _ready(self) -> list[ModelVersion]:

@@ -54,7 +54,7 @@ class ModelRegistry:
         return [(name, self.models[name]) for name in sorted(self._composed)]
 
     def alive(self) -> list[ModelVersion]:
-        """Return every version that holds loaded resources, draining versions included."""
+        """Return every version that is READY or drains. One that loads is not among them."""
         return [version for model in self.models.values() for version in model.alive()]
 
     def asleep(self, names: Iterable[str]) -> list[str]:

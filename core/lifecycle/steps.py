@@ -69,7 +69,7 @@ def _check_names(ensemble: str, step: Step, model: Signature) -> None:
 
 
 def _check_condition(ensemble: Signature, step: Step, seen: _Seen) -> None:
-    """Raise CoreError(INVALID) unless a step's condition is BOOL with one element for each row or request."""
+    """Raise CoreError(INVALID) unless a step's condition is BOOL and each of its dims is 1 or -1."""
     where = f"in ensemble '{ensemble.name}', {step}: the condition '{step.condition}'"
     if seen.datatype != "BOOL":
         raise invalid(f"{where} is {seen.datatype}, it must be BOOL")

@@ -186,7 +186,7 @@ class Options:
         return replace(self, **own, added={**self.added, **changes}, sections={})
 
     def value(self, name: str, default: Any = None) -> Any:
-        """Return the value of a flag of core or of any part, named with underscores; `default` if unknown."""
+        """Return the value of any flag, named with underscores, before `Section.resolve`; else `default`."""
         return self.added.get(name, getattr(self, name, default))
 
     def listeners(self) -> list[Listener]:

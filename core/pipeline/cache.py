@@ -143,7 +143,7 @@ class Cached:
         return outer
 
     def _keep(self, lookup: _Lookup, outputs: list[Tensor]) -> None:
-        """Store a response, if the cache may hold it. Another thread copies a large one first."""
+        """Store outputs (no parameters) if the cache may hold them. A thread copies large ones first."""
         size = sum(tensor.byte_size for tensor in outputs)
         if size <= LARGE_BYTES:
             self._cache.insert_for(lookup.request, lookup.key, outputs)
@@ -214,7 +214,7 @@ def _copies(outputs: list[Tensor]) -> list[Tensor]:
 
 
 def cache_key(request: InferenceRequest, signature: Signature, content: str = "") -> bytes:
-    """Return the key of a request: 32 bytes. Thread-safe.
+    """Return the key of a request: 32 bytes. Any thread, while no other uses the request.
 
     Id, priority and timeout of the request are not part of the key.
     """

@@ -172,7 +172,7 @@ class Chain:
 
     @property
     def opened(self) -> list[ModelInstance]:
-        """All open instances, passive ones included."""
+        """The instances in service, broken ones included, and the passive ones."""
         return [runner.instance for runner in self._pool.runners + self._pool.passive]
 
     @property
@@ -315,7 +315,7 @@ async def open_chain(
 
 
 def hooks_of(model: Model) -> ModelHooks:
-    """Return the hooks for a model. Raise what a plugin's core_layers or core_batch_rule raises."""
+    """Return the hooks for a model. Raise what `layers_of` and `rules_of` raise."""
     return ModelHooks(layers_of(model), _batch_done(model), rules_of(model))
 
 

@@ -1,7 +1,6 @@
 """EndpointTable: the endpoints of all model versions that serve.
 
-frontend ─► [EndpointTable] ─► ModelEndpoint ─► …  Written when versions
-load or unload, read once for each request.
+frontend ─► [EndpointTable] ─► ModelEndpoint ─► …  Written when versions load or unload, read for requests.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class _Forward:
 def layers_of(model: Model) -> list[Layer]:
     """Return the layers of plugins for a model, the outermost first.
 
-    Raise CoreError(INTERNAL) if a hook fails or does not return a list of functions.
+    Raise what `plugins.ask_each` raises, and CoreError(INTERNAL) for what is no list of functions.
     """
     found: list[Layer] = []
     for plugin, layers in plugins.ask_each("core_layers", model=model):

@@ -11,9 +11,9 @@ class BatchTiming:
 
     requests, rows     of the batch
     start_ns           it reached the instance
-    compute_start_ns   its inputs were gathered; start_ns where the backend took the requests themselves
+    compute_start_ns   its inputs were gathered, where the backend tells (Batch.inputs_ready); else start_ns
     compute_end_ns     the model had computed; end_ns where the backend gave no outputs to split
-    end_ns             its answers were made
+    end_ns             it had ended, and its answers were made, except those that come later
     error              what it raised, None for nothing
     """
 

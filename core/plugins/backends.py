@@ -16,7 +16,7 @@ _imported: dict[str, tuple[Plugin, Backend]] = {}  # written by `backend`
 
 
 def backend(name: str, directory: str = "") -> Backend:
-    """Return the backend of that name, imported on first use. Any thread; one call at a time.
+    """Return the installed backend of that name, or a new one of its folder. Any thread, no two at once.
 
     directory   parent of the folders with backends, "" for none; installed backends take precedence
     Its hooks are active from then on. Raises CoreError: INVALID if there is none, INTERNAL if the object is
@@ -71,7 +71,7 @@ def can_isolate() -> bool:
 def isolate(found: Backend) -> HostedBackend:
     """Return the backend that runs the models of `found` in processes of their own. Any thread.
 
-    Raises CoreError(INVALID) if no process host is installed, and the errors of `Plugin.load`.
+    Raises CoreError: INVALID without a process host, INTERNAL if it has no `isolate`; and as `backend`.
     """
     if not can_isolate():
         ours = distributions().get(PROCESS_HOST)

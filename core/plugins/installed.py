@@ -123,7 +123,7 @@ def look_again() -> None:
 
 
 def hidden() -> set[str]:
-    """Return the names of plugins and distributions that CORE_BLOCK hides."""
+    """Return the names of plugins and distributions that CORE_BLOCK hides; {""} if it is not set."""
     return {name.strip() for name in os.environ.get("CORE_BLOCK", "").split(",")}
 
 

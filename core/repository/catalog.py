@@ -146,7 +146,7 @@ class Catalog:
     def keys_of(self, name: str, override: Override | None = None) -> list[str]:
         """Return the keys for a load: [name]; with namespaces one for each repository with it, else [name].
 
-        An override with files gets its own key. Raises CoreError(INTERNAL) if a repository cannot be listed.
+        With them an override with files has its own key. CoreError(INTERNAL) if a repository is unreadable.
         """
         if not self._namespacing:
             return [name]

@@ -13,7 +13,7 @@ def open_repositories(options: Options) -> list[Repository]:
     """Return a Repository for each location of --model-repository, in alphabetical order, without duplicates.
 
     Loop thread. Raises CoreError: UNSUPPORTED for a URL without a plugin, INTERNAL for what is no Repository;
-    and the errors of the plugin. It does not check that the location can be read: see Repository.check.
+    and as `plugins.ask`. It does not check that the location can be read: see Repository.check.
     """
     return [_open(location, options) for location in sorted(set(options.model_repository))]
 

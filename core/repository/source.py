@@ -85,7 +85,7 @@ class Repository(ABC):
 
     @abstractmethod
     def listing(self, name: str) -> Listing | None:
-        """Return the listing of a model's folder, None if there is no such folder."""
+        """Return the listing of a model's folder, None without one. Raises OSError if unreadable."""
 
     @abstractmethod
     def read_text(self, name: str, path: str) -> str:
@@ -93,7 +93,7 @@ class Repository(ABC):
 
     @abstractmethod
     def directory(self, name: str) -> ModelDirectory:
-        """Return the folder from which the model will be loaded, not yet fetched."""
+        """Return the folder from which the model will be loaded, not yet fetched. Raises OSError."""
 
     def look(self) -> None:  # noqa: B027  # optional, like those that follow
         """Update what `names` returns. Raises OSError when the place cannot be listed now."""
@@ -225,6 +225,6 @@ def first_version_entries(listing: Listing) -> frozenset[str]:
 
 
 def digest_of(entries: Iterable[str]) -> str:
-    """Return a short digest of the entries, independent of their order."""
+    """Return a digest of the entries, independent of their order."""
     text = "\n\n".join(sorted(entries))
     return hashlib.blake2b(text.encode(errors="surrogateescape")).hexdigest()

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Labels(dict[str, str]):
-    """Immutable labels: name → value, any text. Call from the event loop only, except `text`.
+    """Labels that must not change: name → value, any text. Call from the event loop only, except `text`.
 
     text   rendered labels, cached by the writer; "" before the first rendering
     """

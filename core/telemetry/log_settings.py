@@ -59,7 +59,7 @@ _KINDS = {field.name: field.type for field in fields(LogSettings)}  # the types 
 
 
 def _check(key: str, value: Any) -> None:
-    """Raise CoreError for a bad change: UNSUPPORTED for log_file, UNAVAILABLE for a format, else INVALID."""
+    """Raise CoreError: UNSUPPORTED for log_file, UNAVAILABLE for an unknown format, else INVALID if bad."""
     if key not in _KINDS:
         raise invalid(f"unknown log setting '{key}'; there are {', '.join(_KINDS)}")
     if key == "log_file":

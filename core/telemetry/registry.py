@@ -67,7 +67,7 @@ class Metric:
             self.changed_ns = self.set_ns = time.monotonic_ns()
 
     def observe(self, value: float) -> None:
-        """Count a value in the first bucket of a histogram whose upper bound is not below the value."""
+        """Count a value in the first bucket whose bound is not below it. UNSUPPORTED for another kind."""
         self._require("observe", "histogram")
         with self._lock:
             self._counts[bisect_left(self.buckets, value)] += 1

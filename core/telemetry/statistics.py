@@ -106,7 +106,7 @@ class Statistics:
         self.cache_miss.add(cache_ns)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the members of a `model_stats` entry, without name and version."""
+        """Return the members of a `model_stats` entry, without name, version and memory_usage."""
         return {
             "last_inference": self.last_inference_ms,
             "inference_count": self.inference_count,

@@ -64,7 +64,7 @@ def open_sources(options: Options, worker: int | None = None) -> Mapping[str, Me
     """Return plugin name → its source, and reserve the names of its families. `worker` is as in Watch.
 
     Raises CoreError(INTERNAL) for what is no MetricSource, CoreError(INVALID) for a family that exists,
-    and what a plugin raises.
+    and what `plugins.ask_each` raises.
     """
     sources, taken = {}, set(CATALOG)
     for plugin, source in plugins.ask_each(

@@ -23,8 +23,8 @@ BatchDone = Callable[[Batch, "BaseException | None"], None]
 class DeliveryContext:
     """Shared state of the deliveries of one model version.
 
-    Not thread-safe: use it on the event loop only. Any thread may read `signature`, `specs`, `loop` and
-    `clock`.
+    Call its methods and use `statistics`, `first_response`, `in_flight` and `put_back` on the event loop
+    only. Any thread may read the other fields.
 
     signature        inputs and outputs of the version, with `specs` of its outputs
     reshapes         whether clients see an output in another shape than the model

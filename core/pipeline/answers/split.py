@@ -26,7 +26,7 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
     """Return a list of tensors for each request of a batch.
 
     outputs   name → array with the rows of all requests, in their order
-    Raise CoreError(INTERNAL) if a name, a datatype or a number of rows does not fit the configuration.
+    Raise what `whole_tensors` raises.
     """
     requests = batch.requests
     found: list[list[Tensor]] = [[] for _ in requests]
@@ -63,7 +63,8 @@ def whole_tensors(outputs: Mapping[str, Any], batch: Batch) -> list[Tensor]:
     """Return the outputs of an execution as tensors with the rows of all requests.
 
     outputs   name → array with the rows of all requests, in their order
-    Raise CoreError(INTERNAL) if a name, a datatype or a number of rows does not fit the configuration.
+    Raise CoreError: INTERNAL if a name, a datatype or a row count does not fit the configuration, INVALID if
+    the protocol does not have the datatype.
     """
     signature = batch.signature
     found = []
@@ -76,7 +77,7 @@ def whole_tensors(outputs: Mapping[str, Any], batch: Batch) -> list[Tensor]:
 
 
 def _whole(name: str, value: Any, signature: Signature) -> Tensor:
-    """Return one output as a tensor with all rows. Raise CoreError(INTERNAL) for a wrong name or datatype."""
+    """Return one output as a tensor with all rows. Raise for name and datatype as `whole_tensors` does."""
     spec = signature.outputs.get(name)
     dtype = spec.dtype if spec is not None else _state_dtype(signature, name)
     if has_dtype(value, dtype.numpy) and dtype is not BYTES:
@@ -197,7 +198,7 @@ def wanted_tensors(
 ) -> list[Tensor]:
     """Return the tensors of one request that its client wants, reshaped and classified.
 
-    Copy an output into memory of the client if the request names memory for it. Copy tensors on a device to
+    Copy an output into memory that the request names, unless it is cancelled. Copy tensors on a device to
     host memory, on the responding thread, unless the request lets them stay.
     Raise CoreError(INTERNAL) if the configuration lacks an output, or if an output is larger than its memory
     or cannot be copied. Raise CoreError(INVALID) if an output cannot be classified.

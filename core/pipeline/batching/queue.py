@@ -171,7 +171,7 @@ class RequestQueue:
         self._enter(waiting, level)
 
     def put_back(self, waiting: QueuedRequest) -> None:
-        """Add a taken request again that asks for another execution.
+        """Add a taken request again, at the end of its level: it asks for another execution.
 
         It is never refused and never expires.
         """

@@ -24,7 +24,7 @@ STRATEGY_PATH = "TRITON_BATCH_STRATEGY_PATH"
 def rules_of(model: Model) -> Callable[[], BatchRule] | None:
     """Return a function that returns the rule for the next batch; None if neither model nor plugin has one.
 
-    The model's own rule takes precedence over a plugin's. Raise what a plugin's core_batch_rule raises.
+    The model's own rule takes precedence over a plugin's. Raise what `plugins.ask` raises.
     """
     if implements(model, Model, "batch_rule"):
         return _SafeRules(model.batch_rule, model.name)

@@ -28,7 +28,7 @@ from core.telemetry.statistics import Statistics
 class StepModels:
     """The models of an ensemble's steps, as the server gives access to them.
 
-    infer     gives a request to the model that it names (Server.infer_step)
+    infer     gives a request to the model that it names (Models.infer_step)
     ready     returns whether all models can serve
     check     asks the instances of all models, and returns whether all models can serve
     content   returns a digest of the files of the ensemble and its models; raises CoreError if a model does
@@ -42,11 +42,11 @@ class StepModels:
 
 
 class EnsembleChain:
-    """The handlers of one ensemble version; the interface is that of Chain.
+    """The handlers of one ensemble version; the interface is that of Chain, except for instances.
 
     Not thread-safe: call from the event loop only.
 
-    steps    of the configuration, completed with what their models say
+    steps    the steps to run, completed with what their models say
     models   of the steps: they have the instances, and requests wait in their queues
     ranks    output → rank for clients, if only its model or only the ensemble has a batch dimension
     """

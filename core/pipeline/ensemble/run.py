@@ -3,7 +3,7 @@
 EnsembleChain ─► [Run] ─► the chains of the steps' models ─► Reply.  A step starts as soon as its inputs
 exist; steps pass tensors on without a copy. Each response of a decoupled step creates a *branch*: the steps
 that depend on it run once for each response. A step that its condition skips makes *absent* tensors, which
-will never exist.
+will never exist; an absent condition counts as false.
 Source of the rules: ModelEnsembling in Triton's model_config.proto and its ensemble scheduler.
 """
 

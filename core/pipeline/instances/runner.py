@@ -64,7 +64,7 @@ class InstanceRunner:
         self._owner = owner
 
     async def open(self) -> None:
-        """Open the instance. Raise what its `open` raises."""
+        """Open the instance. Raise what `open_instance` raises."""
         raise NotImplementedError
 
     def run(self, delivery: BatchDelivery) -> None:
@@ -265,7 +265,7 @@ def on_device(delivery: BatchDelivery, instance: ModelInstance) -> None:
 def open_instance(instance: ModelInstance) -> Callable[[Batch], Any]:
     """Open an instance, and return its `execute`, or the native code of its capsule.
 
-    Close the instance again and raise CoreError if core cannot use the capsule.
+    Raise what `call_author` raises. If core cannot use the capsule, close the instance and raise CoreError.
     """
     backend = getattr(getattr(instance, "model", None), "backend", None)
     call_author(getattr(backend, "name", ""), "open", instance.open)

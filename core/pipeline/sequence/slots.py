@@ -82,7 +82,7 @@ class InstanceSlots:
         return all(sequence is None for sequence in self.sequences)
 
     def ready(self) -> list[Sequence]:
-        """Return the sequences whose next request may run, first ready first. With states, set its `key`."""
+        """Return the sequences whose next request may run, first ready first. With states, set the keys."""
         ready = [sequence for sequence in self._with_requests if not sequence.running]
         if self._states is not None:
             for sequence in ready:

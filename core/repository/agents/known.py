@@ -19,11 +19,11 @@ _found: dict[tuple[str, str], tuple[RepositoryAgent, str]] = {}
 
 
 def find_agent(name: str, directory: str = "") -> RepositoryAgent:
-    """Return the agent of that name; create it on first use. Worker threads, one call at a time.
+    """Return the agent of that name; create it on first use. Worker threads; calls wait for one another.
 
     directory   parent of the folders with agents, "" for none
     Plugins take precedence, then built-in agents, then the folders.
-    Raises CoreError(INVALID) if there is none, CoreError(INTERNAL) if it cannot be created.
+    Raises CoreError: INVALID if there is none, INTERNAL if it cannot be created; or the agent's own.
     """
     with _lock:
         if (name, directory) not in _found:

@@ -24,7 +24,7 @@ class Treated(ModelDirectory):
     find     name → agent
 
     Call `treat` first, then `complete` or `fail`. `unload` may be called any number of times, `remove` after
-    the last version that reads the folder. `treat` raises the errors of agents; other methods log them.
+    the last version that reads the folder. If an agent raises, `treat` fails; other methods log that.
     """
 
     def __init__(self, source: ModelSource, find: Callable[[str], RepositoryAgent]):

@@ -1,7 +1,7 @@
 """Traces of a sample of all requests: the times of each request's steps, and its tensors.
 
                                   ┌─► TraceFiles
-Server.infer ─► [Tracer] ─► Trace ┤
+Models.infer ─► [Tracer] ─► Trace ┤
                                   └─► TraceExporter of a plugin
 
 The pipeline and the frontends add their times to `request.trace`, which is None for a request that is not

@@ -13,8 +13,8 @@ from core.telemetry.tracing.trace import Trace
 class TraceExporter:
     """Base class of exporters. All calls come from the event loop and must not block.
 
-    takes_context  whether traces are W3C spans: a request with a `traceparent` is always traced, and a trace
-                   has `root`, `remote` and `context`
+    takes_context  whether traces are W3C spans: unless tracing is off, each request with a `traceparent` is
+                   traced, and a trace has `root`, `remote` and `context`
     takes_tensors  whether traces keep tensors at level TENSORS
     shown          settings of the exporter by name, which clients read with the trace extension
     """

@@ -10,7 +10,7 @@ from core.telemetry.tracing.writer import TraceFiles
 class Sampler:
     """Chooses requests by the settings of the server or of one model. Call from the loop thread only.
 
-    takes_context  whether a request with the context of its client is always traced
+    takes_context  whether each request with the context of its client is traced, unless tracing is off
     remaining      traces that may still begin, -1 for no limit; a request with the context of its client
                    is traced beyond this limit
 

@@ -34,7 +34,7 @@ class TraceSettings:
     level           TIMESTAMPS, TENSORS or both, in this order; empty for OFF
     rate            one of `rate` requests is traced; 0 for only those with the context of their client
     count           maximum number of traces, -1 for no limit
-    log_frequency   traces in each numbered file; 0 for one file without number
+    log_frequency   traces in each numbered file; 0 for one file, with a number only if `count` is reached
     file            path of the trace file, "" for no traces; only the command line sets it
     mode            TRITON, or a mode of a plugin
     shown           settings of the trace exporter by name; None for trace files

@@ -61,7 +61,7 @@ class Trace:
     parent          the trace of the request that made this one
     root            span of the whole request; None in a trace without spans and in a child
     remote          span of the client, the root's parent; None if the client sent none
-    context         span of the model; None in a trace without spans
+    context         span of the model; None in a trace without spans or without TIMESTAMPS
     parent_context  parent of `context`
     error           error of the request, "" for none
     began_ns        time of creation, on the clock of `clock_ns`
@@ -119,7 +119,7 @@ class Trace:
     def carrier(self) -> str | None:
         """Return the context for requests of the model: JSON with traceparent and an optional tracestate.
 
-        None in a trace without spans.
+        None without `context`.
         """
         return None if self.context is None else self.context.carrier()
 

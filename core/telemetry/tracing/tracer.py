@@ -1,6 +1,6 @@
 """Tracer: apply the trace settings of a server.
 
-Server.infer ─► [Tracer] ─► the chain of a model version.  The Tracer creates the trace of a traced request
+Models.infer ─► [Tracer] ─► the chain of a model version.  The Tracer creates the trace of a traced request
 and ends it with the last response. Finished traces go to files or to an exporter.
 """
 
@@ -41,7 +41,7 @@ class Tracer:
 
     on             whether a request may be traced, or is being traced; the only check for each request while
                    tracing is off
-    takes_context  whether a request with the context of its client is always traced (see `context`)
+    takes_context  whether each request with the context of its client is traced, unless tracing is off
 
     suffix     appended to the paths of trace files
     exporter   receives the traces; None for trace files
@@ -184,7 +184,7 @@ class Tracer:
         return contexts.parsed(traceparent, ",".join(tracestates))
 
     def infer(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
-        """Return handler(request). Trace it if the sampler chooses it, or if it has a trace or a context.
+        """Return handler(request), traced if the request has a trace already, or if `Sampler.take` says so.
 
         name, version   of the model
         """
