@@ -3,7 +3,7 @@
 Signature of each model ─► [models_description] ─► /docs/openapi.json
 
 Each model has its own paths, with the names, datatypes and shapes of its tensors. The examples are complete
-requests: zeros and short texts, which a client may send as they are.
+requests, which a client may send as they are: each number is 0 or 0.5, each boolean false, each text "text".
 """
 
 from __future__ import annotations

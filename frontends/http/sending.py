@@ -60,7 +60,8 @@ def without_version(request: web.BaseRequest) -> web.StreamResponse:
 def _fields(answer: HttpResponse, request: web.BaseRequest) -> dict[str, str]:
     """Return the header fields of a response, with `Server`.
 
-    If the port has CORS, with its fields; with a load report, if the client asks for it.
+    If the port has CORS, with its fields. With a load report, if the client asks for it, the format is known,
+    and the request has reached a model.
     """
     fields = {**answer.headers, "Server": "core"}
     connection: Any = request.protocol

@@ -100,6 +100,7 @@ class ServerLifetime:
         """Open frontends and return the port of each.
 
         ports   frontend → port, 0 for any free port, None for the port of the options
+        Ports and address go into the options of the server, which stay so after the call.
         Raises CoreError if one is not installed, is already open, or cannot listen; then this call leaves
         none open.
         """

@@ -65,7 +65,8 @@ class Server(ControlMethods):
         """Load the models that the control mode names. Return the server when they are ready.
 
         Raises CoreError if a repository cannot be read or a model fails (with exit_on_error=False the
-        other models are served); then the server is stopped. A second call does nothing.
+        other models are served); then the server is stopped. A second call does nothing. Raises
+        CoreError(UNAVAILABLE) for a server that has stopped.
         """
         with self._lock:
             if self._thread is not None:
@@ -262,7 +263,8 @@ class Server(ControlMethods):
 
         Port 0 takes any free port. If no port is given, the options define the ports.
         address   to listen on: by default only this machine, "0.0.0.0" for all networks
-        Raises CoreError if a frontend cannot listen. The frontends close with the server.
+        Raises CoreError if a frontend cannot listen or is open already; then this call leaves none open.
+        The frontends close with the server.
         """
         ports = checked_ports({"http": http_port, "grpc": grpc_port, "metrics": metrics_port})
         return self._run(lambda: self._lifetime.serve(ports, address))

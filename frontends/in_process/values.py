@@ -142,8 +142,9 @@ def _parameters(given: Any) -> dict[str, Parameter]:
 
 
 def tensor_of(name: str, value: Any) -> Tensor:
-    """Return the value of input `name` as a tensor, read-only unless the value is a tensor itself.
+    """Return the value of input `name` as a tensor.
 
+    A numpy array of numbers, or what DLPack makes of an array in host memory, becomes a read-only view.
     Raises CoreError(INVALID) for a value of a type that Inputs does not permit.
     """
     if type(value) is not np.ndarray:

@@ -70,7 +70,10 @@ class BasePool:
         self._registration.forget()
 
     def close_at_exit(self) -> None:
-        """Remove all names and close the socket, without waiting for the server; never raises."""
+        """Remove all names and close the socket, without waiting for the server; never raises.
+
+        SharedMemoryPool replaces it by `close`, which unregisters.
+        """
         if not self._closed:
             self._end("the interpreter ends")
             self._close_files()
@@ -114,13 +117,16 @@ class BasePool:
             ) from error
 
     def _added(self, segment: Segment, byte_size: int) -> Block:
-        """Add a segment that is registered; return its first block, for `byte_size` bytes."""
+        """Add a segment that is registered; return its first block, for `byte_size` bytes.
+
+        Its file loses its name, except with `keep_names`.
+        """
         self._registration.registered(segment)
         self._segments.append(segment)
         return self._allocator.add(segment, byte_size)
 
     def _end(self, why: str) -> list[Segment]:
-        """Close the pool for new arrays; return the segments to unregister."""
+        """Close the pool for new arrays, which get ValueError(why); return all segments, to unregister."""
         self._closed = why
         open_pools.discard(self)
         return self._segments

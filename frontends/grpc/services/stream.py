@@ -341,7 +341,7 @@ class InferStream:
 
 
 def _named(asked: Asked) -> tuple[str, str, str]:
-    """Return id, model name and version in the form of the client's request."""
+    """Return id, model name and version of the client's request; the version as text, "" for the newest."""
     version = asked.model_version
     if isinstance(version, int):
         version = "" if version == NEWEST else str(version)

@@ -78,7 +78,8 @@ def read(
     signature    inputs of the model
     body         not compressed; UINT8 tensors may view it
     most_bytes   limit of the body in bytes (--http-max-input-size)
-    Raises CoreError(INVALID) for a malformed form, and for a part that does not fit its input.
+    Raises CoreError(INVALID) for a malformed form, for a part that does not fit its input, and for one that
+    is no input and comes twice, is a file, or has the name of a reserved parameter.
     """
     if len(body) > most_bytes:
         raise too_large(len(body), most_bytes)

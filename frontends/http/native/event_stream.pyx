@@ -192,7 +192,10 @@ cdef class TextEvents(ReplyListener):
         return self._written(text)
 
     cdef bytes _written(self, Tensor text):
-        """Return the event of an element; None if it is empty, large, or no complete UTF-8."""
+        """Return the event of an element; None if it is empty, large, or no complete UTF-8.
+
+        After an element that is no complete UTF-8, `others` takes all further responses.
+        """
         cdef Py_buffer view
         PyObject_GetBuffer(text._as_raw(), &view, PyBUF_SIMPLE)
         try:

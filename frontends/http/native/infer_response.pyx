@@ -63,7 +63,7 @@ cdef enum:
 
 
 cpdef tuple write(InferenceResponse response, OutputForm form):
-    """Return (size of the JSON, or 0 if no output is binary; buffers of the body)."""
+    """Return (size of the JSON, or 0 if no bytes of binary outputs follow it; buffers of the body)."""
     return _write_answer(response, form, False)
 
 

@@ -79,7 +79,8 @@ async def described(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 def _security(server: InferenceServer) -> dict[str, Any]:
     """Return name → security scheme of OpenAPI for what callers of the page's paths must send.
 
-    It is a token if the server has an access policy, and each header that --http-restricted-api requires.
+    It is a token if the server has an access policy, and each header that --http-restricted-api requires for
+    inference, metadata, model-config or health.
     """
     found: dict[str, Any] = {}
     if context_of(server).policy is not None:

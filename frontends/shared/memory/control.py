@@ -99,7 +99,8 @@ class MemoryControl(Area, name="memory"):
         process   id of the process that received the descriptor, and closes it
         file      number of the descriptor in that process
 
-        Raises what SharedMemoryRegions.lend raises.
+        Raises what SharedMemoryRegions.lend raises, and CoreError(INTERNAL) if that process has ended or has
+        closed the descriptor.
         """
         with opened_elsewhere(process, file) as found:
             self.regions.lend(name, found, byte_size)

@@ -152,8 +152,8 @@ def sealed_region(name: str, file: int, byte_size: int) -> Region:
     """Map the first `byte_size` bytes of the memory of a client's descriptor. Never blocks.
 
     file   descriptor, which the caller closes
-    Raises CoreError(INVALID) if the memory is not sealed against shrinking or is smaller than `byte_size`,
-    CoreError(INTERNAL) if the mapping fails, CoreError(UNSUPPORTED) on Windows.
+    Raises CoreError(INVALID) if the memory is not sealed against shrinking, or if `byte_size` is not from 1
+    to its size, CoreError(INTERNAL) if the mapping fails, CoreError(UNSUPPORTED) on Windows.
     """
     if fcntl is None:
         raise unsupported("memory of a descriptor can be registered on Linux only")
