@@ -109,7 +109,7 @@ class HttpListener:
 
     @property
     def port(self) -> int:
-        """Return the port, also one that the system chose; before `start`, the one that was given."""
+        """Return the open port, also one that the system chose; without one, the port that was given."""
         if not self._listeners or self._unix is not None:
             return self._port
         port: int = self._listeners[0].sockets[0].getsockname()[1]

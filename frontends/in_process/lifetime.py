@@ -133,7 +133,8 @@ class ServerLifetime:
         """Refuse new requests, finish the accepted ones, and unload all models.
 
         Requests that have no response after `timeout_s` end with an error. If models still run then, their
-        threads are abandoned and the method returns False; else it returns True.
+        threads are abandoned and the method returns False; else it returns True. Raises asyncio.TimeoutError
+        if a thread of the loop's executor is busy for 5 s more.
         """
         end_s = time.monotonic() + timeout_s
         self._dispatcher.close(STOPPED)

@@ -177,7 +177,7 @@ class Server(ControlMethods):
 
         timeout   seconds until the last response
         The model waits for a slow reader. A reader that takes nothing for a minute while the model waits
-        loses the rest. The first `next` raises the error of a refused request.
+        gets an error in place of the rest. The first `next` raises the error of a refused request.
         """
         return ResponseStream(*self._request(model, inputs, timeout, fields), timeout)
 
@@ -248,7 +248,10 @@ class Server(ControlMethods):
         self._run(lambda: self._lifetime.bind(bound_function(name, function, settings)))
 
     def unbind(self, name: str) -> None:
-        """Unload a function; accepted requests finish. Raises CoreError(NOT_FOUND) for an unknown name."""
+        """Unload a function. Returns when it refuses new requests; accepted requests finish later.
+
+        Raises CoreError(NOT_FOUND) for an unknown name.
+        """
         self._run(lambda: self._lifetime.unbind(name))
 
     def serve(

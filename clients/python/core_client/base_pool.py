@@ -89,7 +89,8 @@ class BasePool:
     def _withdrawn(self, byte_size: int) -> list[Segment]:
         """Remove and return unused segments, so that one for `byte_size` bytes fits below `most_bytes`.
 
-        The caller unregisters and closes them.
+        The list is empty if it fits already, or if not enough are unused. The caller unregisters and closes
+        them.
         """
         more = self._allocator.next_segment(byte_size) - (self._most_bytes - self.byte_size)
         found = self._allocator.withdraw(more) if more > 0 else []

@@ -39,7 +39,8 @@ class CheckedModel:
 
     report       its findings
     tree         of its config.pbtxt
-    source       None if its folder or its config.pbtxt cannot be read, or repository agents may change them
+    source       None with `outside`, if its folder or its config.pbtxt cannot be read, if core refuses them,
+                 and if repository agents may change them
     versions     those that its version policy selects
     signatures   version → inputs and outputs; None with errors, and where only a load can tell
     config       of the newest version, completed as far as it can be without a load; None if unknown

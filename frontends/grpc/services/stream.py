@@ -290,7 +290,8 @@ class InferStream:
     def _emit(self, turn: ResponseSlot | None, item: Item | None, final: bool) -> None:
         """Send `item`, if it is not None: at once if `turn` is None, else when it is its turn.
 
-        turn   slot of the request; holds its responses until those to earlier requests are sent
+        turn    slot of the request; holds its responses until those to earlier requests are sent
+        final   whether no item follows for the request
         """
         if turn is None:
             if item is not None:
