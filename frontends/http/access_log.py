@@ -131,7 +131,7 @@ def _value(text: str) -> tuple[Any, str]:
 
 
 def size_of(response: web.StreamResponse) -> int:
-    """Return the bytes of a response's body; of a stream without Content-Length, those sent so far."""
+    """Return the size of a response's body in bytes; of a stream without Content-Length, that sent so far."""
     if isinstance(response, web.Response):
         body = response.body
         return len(body) if isinstance(body, bytes | bytearray) else 0

@@ -96,7 +96,10 @@ def _tensor_text(spec: InputSpec | OutputSpec, signature: Signature) -> str:
 
 
 def _dims(spec: InputSpec | OutputSpec, signature: Signature) -> tuple[int, ...]:
-    """Return a tensor's shape for clients: -1 is any size. The batch comes first if the model has batches."""
+    """Return a tensor's shape for clients: -1 is any size.
+
+    The batch comes first if the model has batches, except for a shape tensor.
+    """
     has_batch = signature.max_batch_size > 0 and not getattr(spec, "shape_tensor", False)
     return (-1, *spec.dims) if has_batch else tuple(spec.dims)
 

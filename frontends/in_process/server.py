@@ -64,6 +64,8 @@ class Server(ControlMethods):
     def start(self) -> Server:
         """Load the models that the control mode names. Return the server when they are ready.
 
+        If an option begins with log_, configure the log of this process.
+
         Raises CoreError if a repository cannot be read or a model fails (with exit_on_error=False the
         other models are served); then the server is stopped. A second call does nothing. Raises
         CoreError(UNAVAILABLE) for a server that has stopped.

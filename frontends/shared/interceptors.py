@@ -82,7 +82,7 @@ class Interceptors:
 
     @property
     def needed(self) -> bool:
-        """Return whether calls are checked, counted, logged or named."""
+        """Return whether calls are checked, counted, logged or named. Restrictions do not matter here."""
         return not (self.policy is None and self.access_log is None and self.names is None)
 
     def enter(self, call: CallDescription, wanted: Requirement | None) -> ActiveCall:

@@ -51,6 +51,8 @@ class AsyncSharedMemoryPool(BasePool):
     async def buffer(self, byte_size: int, shape: Iterable[int] = ()) -> SharedArray:
         """Return `byte_size` bytes for an output of type BYTES; `texts` of the result reads the elements.
 
+        shape   of an input that is made of them (SharedArray.input); an output needs none
+
         Raises the errors of `empty`.
         """
         return self._bytes(await self._block(byte_size), byte_size, shape)

@@ -56,7 +56,7 @@ class BasePool:
 
     @property
     def byte_size(self) -> int:
-        """Return the bytes of all segments, in use or free."""
+        """Return the size of all segments in bytes, in use or free."""
         return sum(segment.byte_size for segment in self._segments)
 
     def forget(self) -> None:
@@ -152,7 +152,7 @@ class BasePool:
 
 
 def size_of(shape: tuple[int, ...], dtype: Any) -> int:
-    """Return the bytes of an array. Raises the TypeError of `described`."""
+    """Return the size of an array in bytes. Raises the TypeError of `described`."""
     return int(np.prod(shape, dtype=np.int64)) * described(dtype)[1].itemsize
 
 
@@ -162,5 +162,5 @@ def sizes_of(shape: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def wire_form(array: np.ndarray[Any, Any]) -> bytes | None:
-    """Return the wire form of an array of text or bytes; None for other arrays."""
+    """Return the wire form of an array of text, bytes or objects, as `encode`; None for numbers."""
     return encode(array) if array.dtype.kind in "OSU" else None

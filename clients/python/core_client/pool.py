@@ -53,6 +53,8 @@ class SharedMemoryPool(BasePool):
     def buffer(self, byte_size: int, shape: Iterable[int] = ()) -> SharedArray:
         """Return `byte_size` bytes for an output of type BYTES; `texts` of the result reads the elements.
 
+        shape   of an input that is made of them (SharedArray.input); an output needs none
+
         Raises the errors of `empty`.
         """
         return self._bytes(self._block(byte_size), byte_size, shape)

@@ -161,7 +161,10 @@ class SharedArray:
 
 
 def encode(array: npt.ArrayLike) -> bytes:
-    """Return the wire form of text and bytes: before each its length in four bytes, little endian."""
+    """Return the wire form of text and bytes: before each its length in four bytes, little endian.
+
+    Any other element becomes what `bytes` makes of it.
+    """
     parts = []
     for element in np.asarray(array, dtype=object).ravel().tolist():
         data = element.encode() if isinstance(element, str) else bytes(element)

@@ -127,7 +127,7 @@ def _text(part: FormPart) -> str:
 def _parameter(part: FormPart, signature: Signature) -> Any:
     """Return the value of a part that is no input: a number or a boolean if it reads as one, else a text.
 
-    Raises CoreError(INVALID) for a file.
+    Raises CoreError(INVALID) for a file, and for a text that is not UTF-8 or longer than MOST_TEXT_BYTES.
     """
     if part.is_file:
         names = ", ".join(f"'{name}'" for name in signature.inputs)
@@ -156,7 +156,10 @@ def _tensor(spec: InputSpec, batched: bool, given: Sequence[FormPart], most_byte
 
 
 def _strings(spec: InputSpec, batched: bool, given: Sequence[FormPart]) -> Tensor:
-    """Return a BYTES tensor with the unchanged data of each part as one element."""
+    """Return a BYTES tensor with the unchanged data of each part as one element.
+
+    Raises CoreError(INVALID) if that number of elements does not fill the shape.
+    """
     shape = _shape(spec, batched, len(given), f"{len(given)} parts")
     pieces: list[Buffer] = []
     for part in given:

@@ -45,7 +45,10 @@ async def page(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def file(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return a script, a style or an icon of the page. Raises CoreError for other files."""
+    """Return a script, a style or an icon of the page.
+
+    Raises CoreError: NOT_FOUND for other files, and for Swagger UI's own files what `_swagger` raises.
+    """
     name = call.captures["file"]
     if name not in (*_OWN, *_SWAGGER):
         raise not_found(f"the page /docs has no file '{name}'")

@@ -76,7 +76,11 @@ class MemoryControl(Area, name="memory"):
 
     @change("shared-memory", subject=_subject("memory"), otherwise=_FREED, forgets=True)
     async def unregister(self, name: str = "") -> None:
-        """Forget a region of system memory, or all if `name` is empty. An unknown name is no error."""
+        """Forget a region of system memory, or all if `name` is empty. An unknown name is no error.
+
+        Nor is a name of another kind of memory; its region stays. Raises CoreError(UNSUPPORTED) unless
+        clients may register memory.
+        """
         self.regions.unregister(name)
 
     @change("shared-memory", subject=_subject("gpu-memory"), otherwise=_FREED)
@@ -87,7 +91,10 @@ class MemoryControl(Area, name="memory"):
 
     @change("shared-memory", subject=_subject("gpu-memory"), otherwise=_FREED, forgets=True)
     async def unregister_cuda(self, name: str = "") -> None:
-        """Forget a region of GPU memory, or all if `name` is empty. An unknown name is no error."""
+        """Forget a region of GPU memory, or all if `name` is empty. An unknown name is no error.
+
+        Names of other memory, and what is raised, are as in `unregister`.
+        """
         self.regions.unregister(name, CUDA)
 
     @change(

@@ -101,6 +101,8 @@ class Region:
 def check_place(name: str, size: int, offset: int, byte_size: int) -> None:
     """Raise CoreError(INVALID) unless `byte_size` bytes from `offset` on lie within a region of `size` bytes.
 
+    The offset itself must be within the region, even if `byte_size` is 0.
+
     name   of the region, for errors
     """
     if not 0 <= offset < size:
