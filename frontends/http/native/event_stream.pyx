@@ -53,7 +53,8 @@ cdef class PartWriter:
     cdef bint send(self, bytes part) except -1:
         """Write a part, now or at most 2 ms later, and return True. Return False if it must wait.
 
-        It must wait while the client is behind or another part is being written, and if it is large.
+        It must wait while the client is behind or another part is being written, if it is large, and once the
+        connection closes.
         """
         cdef Py_ssize_t size = PyBytes_GET_SIZE(part)
         if self.busy or size > _SMALL or self._protocol._paused or self._transport.is_closing():
