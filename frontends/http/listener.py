@@ -67,6 +67,7 @@ class HttpListener:
     certificates  the TLS certificates, None for a server without TLS
     logged        whether requests get lines in the access log
     cors          pages of other origins that may use the port; None for no fields of CORS
+    Raises what `context_of` raises.
     """
 
     name: str

@@ -219,7 +219,7 @@ class Response(Mapping[str, Any]):
     An output that was requested as core.DeviceOutput is the model's device array, if the model produced one.
     The arrays are the model's own, or rows of the output of a batch, and stay valid. If a model returns
     its input, the array is the program's input and read-only. BYTES are arrays of `bytes` objects, BF16
-    are bit patterns as uint16.
+    are bit patterns as uint16. A response equals only itself.
     """
 
     # Mapping compares the values, but comparing arrays gives arrays.
