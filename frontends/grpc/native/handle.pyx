@@ -50,7 +50,7 @@ cdef class Handle:
     cpdef send(self, message, bint compressed):
         """Send one message; return whether the method may send more now, None if the message is not sent.
 
-        A message over the limit is not sent, and ends the call with the status RESOURCE_EXHAUSTED.
+        The call ends with an error if the message is over the limit, or if the memory account refuses it.
         """
         cdef Session* session = self.connection.session
         if self.over or session == NULL or not session.is_open(self.id):
