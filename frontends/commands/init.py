@@ -54,8 +54,8 @@ def run(namespace: argparse.Namespace) -> int:
     """Make a model of each FILE, load it once, and print what was made.
 
     Return 0 if all models load, else 1. Raises CoreError before anything is made if a FILE is refused, the
-    name of a model is taken, or --name is given with several files. Raises CoreError, too, if the repository
-    cannot be written.
+    name of a model is taken, or --name is given with several files. Raises CoreError, too, if a file cannot
+    be put into the repository; models that were made before stay.
     """
     from frontends.commands.model_file import model_file
 
@@ -141,8 +141,8 @@ def _text(completed: ModelConfig) -> str:
 def _incomplete(file: ModelFile, config: Path, reason: str, repository: Path) -> str:
     """Return the text of a config.pbtxt for the user to complete, for a model that does not load.
 
-    It has the reason as a comment, the fields that the file `config` has, names of backend and file, and
-    examples of `input` and `output` as comments.
+    It has the reason as a comment, the fields that the file `config` has, names of backend and file unless
+    that file has `default_model_filename`, and examples of `input` and `output` as comments.
     """
     why = "".join(f"#   {line}\n" for line in reason.splitlines())
     given = config.read_text() if config.exists() else ""

@@ -29,8 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     """Print the list of commands and return 0, or print the help of the command that is named.
 
-    A command ends with SystemExit(0) after its help; 1 is returned if it cannot be imported. For a name that
-    is no installed command, print the reason to stderr and return UNKNOWN.
+    A command ends with SystemExit(0) after its help, but a Program such as `serve` returns its status; 1 is
+    returned if the command cannot be imported. For a name that is no installed command, print the reason to
+    stderr and return UNKNOWN.
     """
     name = namespace.command
     if name is None:

@@ -110,7 +110,8 @@ class _Offline:
 
         name     of the model; its folder lies beside that of the ensemble
         number   NEWEST for the newest version that the model's version policy selects
-        Raises CoreError if there is no such model, or its version policy does not select the version.
+        Raises CoreError if there is no such model, or its version policy does not select the version, and
+        what a load raises.
         """
         if Path(name).name != name:
             raise not_found(f"'{name}' is no name of a model")

@@ -57,7 +57,7 @@ async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: MessageMem
     encoding     1 for gzip, 2 for deflate
     most_bytes   limit of the decompressed message
     ledger       counts the decompressed bytes, and the unpaid ones among them, before they are made; the
-                 first 256 KiB only later. What is returned stays counted
+                 first 256 KiB only later. What is returned stays counted, and after an error all that was
     Raises Unreadable if the message is broken or too large, MemoryExhausted if the ledger refuses its bytes.
     """
     unpacking = _Unpacking(data, encoding, most_bytes)

@@ -26,7 +26,10 @@ class GrpcFrontend:
     name = "grpc"
 
     def __init__(self, server: InferenceServer):
-        """Make methods and engine. Raises CoreError(UNAVAILABLE) if --grpc-engine is not installed."""
+        """Make methods and engine.
+
+        Raises CoreError(UNAVAILABLE) if --grpc-engine is not installed, and what `context_of` raises.
+        """
         self._options = server.options
         self._intake = RequestsInFlight()
         context = context_of(server)

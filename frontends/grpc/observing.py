@@ -18,9 +18,10 @@ Begin = Callable[[ObservedCall], "CallObservation | None"]
 
 
 def observe(begin: Begin, method: Method, call: GrpcCall, message: bytes | None = None) -> None:
-    """Set `call.observation`, if an observer wants the call.
+    """Set `call.observation`: None if no observer wants the call.
 
-    message   of a unary call, decompressed; None for a stream, whose messages come later
+    message   of a unary call, decompressed: the observation gets it; None for a stream, whose messages come
+              later
     """
     model, version, _ = ("", "", "") if message is None else names_in(method.path, message)
     caller = None if call.active is None else call.active.caller

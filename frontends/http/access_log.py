@@ -64,7 +64,8 @@ def entry_of_head(client: str, head: bytes, model: str, version: int, size: int)
 def end_of_answer(answer: bytes | Sequence[Any] | None) -> tuple[int, int]:
     """Return status and body size in bytes of a fast-path response.
 
-    answer   bytes, or buffers of which the first holds the whole head; None if the client has disconnected
+    answer   bytes, or buffers of which the first holds the whole head; None if the client has disconnected,
+             which makes (GONE, 0)
     """
     if answer is None:
         return GONE, 0
@@ -98,7 +99,7 @@ def address_text(peer: Any) -> str:
 
 
 def plain_path(target: str) -> str:
-    """Return the target of a request line without its query, which may hold a secret."""
+    """Return the target of a request line without query and fragment: a query may hold a secret."""
     return target.partition("?")[0].partition("#")[0]
 
 
@@ -130,7 +131,7 @@ def _value(text: str) -> tuple[Any, str]:
 
 
 def size_of(response: web.StreamResponse) -> int:
-    """Return the bytes of a response's body; of a stream without Content-Length, those sent so far."""
+    """Return the size of a response's body in bytes; of a stream without Content-Length, that sent so far."""
     if isinstance(response, web.Response):
         body = response.body
         return len(body) if isinstance(body, bytes | bytearray) else 0

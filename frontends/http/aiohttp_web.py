@@ -3,7 +3,7 @@
 `import aiohttp` also imports the client with its tables. The client makes TLS contexts, which read all
 certificates of the system. A server that sends no requests needs none of it. So this module makes the
 package importable at once, without its `__init__`. Submodules, such as `web`, are imported without it, too.
-It runs when a name that it defines is first used: a model that uses the client finds the complete package.
+`__init__` runs when a name that it defines is first used, so that a model with a client finds all of it.
 """
 
 from __future__ import annotations

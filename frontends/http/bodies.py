@@ -66,7 +66,7 @@ async def _read_known(request: web.BaseRequest, length: int, share: RequestShare
 def _add(body: bytearray, piece: bytes, most: int, share: RequestShare) -> None:
     """Append a piece to a body, and count the body in `share` once it exceeds UNCOUNTED bytes.
 
-    most   largest size of the whole body in bytes
+    most   largest size of the whole body in bytes: bounds its spare capacity, and is not checked
     Raises MemoryExhausted.
     """
     if share.held:

@@ -220,7 +220,10 @@ class Connections(web.Server):
             connection.cut()
 
     async def _end_streams(self, error: CoreError) -> None:
-        """End all streams of responses with an error. Wait at most GOODBYE_S until clients have read it."""
+        """End all streams of responses with an error.
+
+        If there were any, wait at most GOODBYE_S until all connections are closed.
+        """
         replies = [
             call.reply
             for connection in self.connections

@@ -51,7 +51,7 @@ class HttpRoutes:
 
         rows      results of `frontends.http.route.row`; the port's own routes come first
         below     regular expression for the start of the paths whose refusals `refused` changes, such as
-                  "/v1/"; of several that fit, the first one counts
+                  "/v1/", or "" for all paths; of several that fit, the first one counts
         refused   returns a response of status 400 and more in another form: it gets the JSON object
                   {"error": text}, or what a service of these routes has returned
         Raises CoreError(INTERNAL) if the port has its routes already.

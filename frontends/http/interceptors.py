@@ -85,7 +85,7 @@ class HttpInterceptors(Interceptors):
     def enter_request(
         self, method: str, path: str, headers: MultiMapping[str], transport: BaseTransport | None
     ) -> ActiveCall:
-        """Begin a request and return it: check it and count it as `enter` does.
+        """Begin a request and return it: check it and count it as `enter` does, with a refusal in `error`.
 
         path   without its query
         A preflight is not checked if the listener answers preflights; nor is an open or unknown path.

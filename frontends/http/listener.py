@@ -67,6 +67,7 @@ class HttpListener:
     certificates  the TLS certificates, None for a server without TLS
     logged        whether requests get lines in the access log
     cors          pages of other origins that may use the port; None for no fields of CORS
+    Raises what `context_of` raises.
     """
 
     name: str
@@ -109,7 +110,7 @@ class HttpListener:
 
     @property
     def port(self) -> int:
-        """Return the port, also one that the system chose; before `start`, the one that was given."""
+        """Return the open port, also one that the system chose; without one, the port that was given."""
         if not self._listeners or self._unix is not None:
             return self._port
         port: int = self._listeners[0].sockets[0].getsockname()[1]

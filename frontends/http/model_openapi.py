@@ -3,7 +3,7 @@
 Signature of each model ─► [models_description] ─► /docs/openapi.json
 
 Each model has its own paths, with the names, datatypes and shapes of its tensors. The examples are complete
-requests: zeros and short texts, which a client may send as they are.
+requests, which a client may send as they are: each number is 0 or 0.5, each boolean false, each text "text".
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ def _tensor_text(spec: InputSpec | OutputSpec, signature: Signature) -> str:
 
 
 def _dims(spec: InputSpec | OutputSpec, signature: Signature) -> tuple[int, ...]:
-    """Return a tensor's shape for clients: -1 is any size. The batch comes first if the model has batches."""
+    """Return a tensor's shape for clients: -1 is any size.
+
+    The batch comes first if the model has batches, except for a shape tensor.
+    """
     has_batch = signature.max_batch_size > 0 and not getattr(spec, "shape_tensor", False)
     return (-1, *spec.dims) if has_batch else tuple(spec.dims)
 

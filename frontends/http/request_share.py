@@ -22,7 +22,7 @@ class RequestShare:
         self.unpaid = 0  # decompressed bytes taken beyond those that compressed bytes paid for
 
     def take(self, size: int, what: str) -> None:
-        """Take `size` bytes of the connection's share. `what` names them in MemoryExhausted."""
+        """Take `size` bytes of the connection's share. Raises MemoryExhausted, which names them as `what`."""
         self._share.take(size, what)
         self.held += size
 

@@ -162,7 +162,8 @@ class Router:
 
         path   without its query
         The refusal has status `unknown` for a path without a route, 403 without the header that the category
-        requires, 405 for a method that the route does not have. The first of these that applies is returned.
+        of a route requires (unless the route is open), 405 for a method that the route does not have. The
+        first of these that applies is returned.
         """
         if (found := self._queue(method, path)) is None:
             return refusal(self.unknown, "Not Found")

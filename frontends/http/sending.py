@@ -60,7 +60,8 @@ def without_version(request: web.BaseRequest) -> web.StreamResponse:
 def _fields(answer: HttpResponse, request: web.BaseRequest) -> dict[str, str]:
     """Return the header fields of a response, with `Server`.
 
-    If the port has CORS, with its fields; with a load report, if the client asks for it.
+    If the port has CORS, with its fields. With a load report, if the client asks for it, the format is known,
+    and the request has reached a model.
     """
     fields = {**answer.headers, "Server": "core"}
     connection: Any = request.protocol
@@ -113,7 +114,10 @@ async def _send_traced(
 async def _send_whole(
     answer: HttpResponse, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
-    """Send a response with a complete body. Wait until the client has taken all but a small rest of it."""
+    """Send a response with a complete body. Wait until the client has taken all but a small rest of it.
+
+    If there is no memory for a large one, an error with status 503 is sent instead.
+    """
     try:
         share.take_large(len(answer.body), "the answer")
     except MemoryExhausted as error:
@@ -157,8 +161,8 @@ async def _send_parts(
 ) -> web.StreamResponse:
     """Send a response whose body comes in parts: each when it is ready, and the one before is taken.
 
-    The iterator of the parts is closed in any case, also when the client disconnects. Raises MemoryExhausted
-    if there is no memory for a part after the first.
+    The iterator of the parts is closed in any case, also when the client disconnects. Without memory for the
+    first part, an error with status 503 is sent instead; for a later one, MemoryExhausted is raised.
     """
     async with aclosing(more):
         try:

@@ -86,6 +86,8 @@ class WebSocketSession:
     async def run(self, call: Callable[[bytes], HttpRequest]) -> web.StreamResponse:
         """Answer messages until the client or `finish` ends the connection. Then cancel unfinished requests.
 
+        A binary message ends it, too.
+
         call   returns the request in the bytes of a message
         Raises HTTPException for a bad handshake.
         """

@@ -37,7 +37,13 @@ class ControlMethods:
         self._run(lambda: self._inner.models.load(name, dict(parameters or {})))
 
     def unload(self, name: str, *, unload_dependents: bool = False) -> None:
-        """Unload a model of a repository; needs model_control_mode="explicit". Unknown names are no error."""
+        """Unload a model of a repository and the ensembles that need it. Unknown names are no error.
+
+        Needs model_control_mode="explicit".
+
+        unload_dependents   whether to unload the models that an ensemble calls, too, except those that were
+                            loaded by name or that another ensemble needs
+        """
         self._run(lambda: self._inner.models.unload(name, unload_dependents))
 
     async def load_async(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -71,7 +77,8 @@ class ControlMethods:
     def index(self, *, ready_only: bool = False) -> list[dict[str, Any]]:
         """List the models of the repositories and the bound functions, with version, state and reason.
 
-        On the server's own thread, the list of a cloud repository is the one of the last poll.
+        On the server's own thread, the list of a cloud repository is the one of the last poll. Raises
+        CoreError if a repository cannot be read.
         """
         if not self._running_thread().is_current:
             self._run(self._inner.manager.look)

@@ -100,6 +100,7 @@ class ServerLifetime:
         """Open frontends and return the port of each.
 
         ports   frontend → port, 0 for any free port, None for the port of the options
+        Ports and address go into the options of the server, which stay so after the call.
         Raises CoreError if one is not installed, is already open, or cannot listen; then this call leaves
         none open.
         """
@@ -132,7 +133,8 @@ class ServerLifetime:
         """Refuse new requests, finish the accepted ones, and unload all models.
 
         Requests that have no response after `timeout_s` end with an error. If models still run then, their
-        threads are abandoned and the method returns False; else it returns True.
+        threads are abandoned and the method returns False; else it returns True. Raises asyncio.TimeoutError
+        if a thread of the loop's executor is busy for 5 s more.
         """
         end_s = time.monotonic() + timeout_s
         self._dispatcher.close(STOPPED)

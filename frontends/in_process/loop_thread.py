@@ -38,7 +38,8 @@ class CallQueue:
     def add(self, call: Callable[[], None]) -> None:
         """Let the loop run `call`, which must not raise; do not wait for it.
 
-        Raises CoreError(UNAVAILABLE) if the queue or its loop is closed; then the call does not run.
+        Raises CoreError(UNAVAILABLE) if the queue is closed, or if its loop is found to be closed; then the
+        call does not run. After a first error of the latter kind, further calls are dropped without one.
         """
         self._calls.append(call)
         if self._closed:

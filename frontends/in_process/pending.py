@@ -257,7 +257,10 @@ def timed_out(request: InferenceRequest, timeout_s: float | None) -> Timeout:
 
 
 def copy_of(error: CoreError) -> CoreError:
-    """Return a copy of an error for one caller to raise, since raising adds a traceback to a shared error."""
+    """Return a copy of an error for one caller to raise, since raising adds a traceback to a shared error.
+
+    The copy is a plain CoreError with the same kind, text and cause, whatever the class of `error`.
+    """
     copy = CoreError(error.kind, error.message)
     copy.__cause__ = error.__cause__  # the exception of a function, with its traceback
     return copy

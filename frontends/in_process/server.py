@@ -64,8 +64,11 @@ class Server(ControlMethods):
     def start(self) -> Server:
         """Load the models that the control mode names. Return the server when they are ready.
 
+        If an option begins with log_, configure the log of this process.
+
         Raises CoreError if a repository cannot be read or a model fails (with exit_on_error=False the
-        other models are served); then the server is stopped. A second call does nothing.
+        other models are served); then the server is stopped. A second call does nothing. Raises
+        CoreError(UNAVAILABLE) for a server that has stopped.
         """
         with self._lock:
             if self._thread is not None:
@@ -176,7 +179,7 @@ class Server(ControlMethods):
 
         timeout   seconds until the last response
         The model waits for a slow reader. A reader that takes nothing for a minute while the model waits
-        loses the rest. The first `next` raises the error of a refused request.
+        gets an error in place of the rest. The first `next` raises the error of a refused request.
         """
         return ResponseStream(*self._request(model, inputs, timeout, fields), timeout)
 
@@ -247,7 +250,10 @@ class Server(ControlMethods):
         self._run(lambda: self._lifetime.bind(bound_function(name, function, settings)))
 
     def unbind(self, name: str) -> None:
-        """Unload a function; accepted requests finish. Raises CoreError(NOT_FOUND) for an unknown name."""
+        """Unload a function. Returns when it refuses new requests; accepted requests finish later.
+
+        Raises CoreError(NOT_FOUND) for an unknown name.
+        """
         self._run(lambda: self._lifetime.unbind(name))
 
     def serve(
@@ -262,7 +268,8 @@ class Server(ControlMethods):
 
         Port 0 takes any free port. If no port is given, the options define the ports.
         address   to listen on: by default only this machine, "0.0.0.0" for all networks
-        Raises CoreError if a frontend cannot listen. The frontends close with the server.
+        Raises CoreError if a frontend cannot listen or is open already; then this call leaves none open.
+        The frontends close with the server.
         """
         ports = checked_ports({"http": http_port, "grpc": grpc_port, "metrics": metrics_port})
         return self._run(lambda: self._lifetime.serve(ports, address))

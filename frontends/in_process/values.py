@@ -142,8 +142,9 @@ def _parameters(given: Any) -> dict[str, Parameter]:
 
 
 def tensor_of(name: str, value: Any) -> Tensor:
-    """Return the value of input `name` as a tensor, read-only unless the value is a tensor itself.
+    """Return the value of input `name` as a tensor.
 
+    A numpy array of numbers, or what DLPack makes of an array in host memory, becomes a read-only view.
     Raises CoreError(INVALID) for a value of a type that Inputs does not permit.
     """
     if type(value) is not np.ndarray:
@@ -218,7 +219,7 @@ class Response(Mapping[str, Any]):
     An output that was requested as core.DeviceOutput is the model's device array, if the model produced one.
     The arrays are the model's own, or rows of the output of a batch, and stay valid. If a model returns
     its input, the array is the program's input and read-only. BYTES are arrays of `bytes` objects, BF16
-    are bit patterns as uint16.
+    are bit patterns as uint16. A response equals only itself.
     """
 
     # Mapping compares the values, but comparing arrays gives arrays.

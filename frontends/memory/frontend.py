@@ -60,7 +60,10 @@ class MemoryFrontend:
         logger.info("Started SharedMemoryService at %s", self._path)
 
     async def stop(self, timeout_s: float) -> None:
-        """Stop listening and close all connections. Running requests keep their views of the memory."""
+        """Stop listening and close all connections, without regard to `timeout_s`.
+
+        Running requests keep their views of the memory.
+        """
         listener, self._listener = self._listener, None
         if listener is None:
             return

@@ -61,6 +61,7 @@ class CallObservation(Protocol):
     """Observes one call: `receive` and `send` for each message, then `end` once.
 
     All methods run on the event loop, must return within microseconds, and keep messages only by reference.
+    One that raises is logged, and misses the rest of its call.
     """
 
     def receive(self, message: Message) -> None:
@@ -79,7 +80,7 @@ class CallObservation(Protocol):
 
 
 class CallObserver(Protocol):
-    """Is asked at the beginning of each call."""
+    """Is asked at the beginning of each call. If it raises, that is logged, and it misses the call."""
 
     def begin(self, call: ObservedCall) -> CallObservation | None:
         """Return what observes the call; None to ignore it. Event loop; must return within microseconds."""

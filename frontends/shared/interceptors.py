@@ -82,7 +82,7 @@ class Interceptors:
 
     @property
     def needed(self) -> bool:
-        """Return whether calls are checked, counted, logged or named."""
+        """Return whether calls are checked, counted, logged or named. Restrictions do not matter here."""
         return not (self.policy is None and self.access_log is None and self.names is None)
 
     def enter(self, call: CallDescription, wanted: Requirement | None) -> ActiveCall:
@@ -123,7 +123,7 @@ def credentials_of(call: CallDescription) -> Credentials:
 
 
 def caller_of(active: ActiveCall | None, call: CallDescription) -> str:
-    """Return text for the audit log that names the caller: "NAME at ADDRESS", or the address if unknown."""
+    """Return text for the audit log: "caller 'NAME' at ADDRESS", or ADDRESS alone for an unknown caller."""
     caller = None if active is None else active.caller
     known = f"{caller.text} at " if caller is not None and caller.known else ""
     return f"{known}{call.address}"

@@ -29,7 +29,7 @@ _PYTHON = {kind: (each,) for each, kind in _SCALARS.items()} | {"number": (float
 
 @dataclass(frozen=True)
 class JsonForm:
-    """The JSON schemas of the arguments and of the result of a control operation."""
+    """The JSON schemas of the arguments and of the result of a control operation; {} permits any value."""
 
     arguments: Mapping[str, Schema]  # by name
     required: Sequence[str]  # names of the arguments without a default

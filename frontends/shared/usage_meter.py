@@ -149,7 +149,7 @@ class UsageMeter:
         return counting.follow(reply)
 
     def check(self) -> None:
-        """Raise Exhausted for a caller without tokens."""
+        """Raise Exhausted if the caller has a limit of tokens, and none left."""
         if self._bucket is not None:
             self._bucket.check()
 

@@ -37,7 +37,10 @@ RESERVED = frozenset((*PARAMETERS, "headers", "binary_data_output"))
 
 
 def set_parameter(request: InferenceRequest, name: str, value: Any) -> None:
-    """Write the value of one of PARAMETERS into a request. The caller has checked its type."""
+    """Write the value of one of PARAMETERS into a request. The caller has checked its type.
+
+    A false sequence_start or sequence_end changes nothing: it does not clear a flag that is set.
+    """
     if name == "sequence_id":
         request.correlation_id = value
     elif name == "sequence_start":

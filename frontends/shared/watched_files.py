@@ -53,7 +53,7 @@ class WatchedFiles:
     def look(self, anyway: bool = False) -> None:
         """Call `renew` of each group that has a changed file, or of every group if `anyway` is true.
 
-        What `renew` raises is logged, and not raised.
+        What `renew` raises is logged, and not raised; the group is read again only after its next change.
         """
         for each in self._watched:
             stamps = _stamps(each.paths)

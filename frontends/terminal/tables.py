@@ -102,7 +102,8 @@ def table(headings: Row, rows: Iterable[Row], width: int | None = None) -> str:
     """Return rows under headings, in a frame.
 
     width   of the terminal in characters, which the table fits: columns wrap, within long words too. None for
-            a file or a pipe: columns wrap between words, at 100 characters for the table
+            a file or a pipe: columns wrap between words, at 100 characters for the table or more if a long
+            word needs them
     """
     cells = [[log.escaped(cell) for cell in row] for row in (headings, *rows)]
     needed = [max(len(row[i]) for row in cells) for i in range(len(headings))]

@@ -20,7 +20,7 @@ class Block(NamedTuple):
 
 
 def size_class(byte_size: int) -> int:
-    """Return the size of a block for `byte_size` bytes: at most a quarter more."""
+    """Return the size of a block for `byte_size` bytes: at least SMALLEST, else at most a quarter more."""
     if byte_size <= SMALLEST:
         return SMALLEST
     step = 1 << ((byte_size - 1).bit_length() - 3)

@@ -56,7 +56,7 @@ class BasePool:
 
     @property
     def byte_size(self) -> int:
-        """Return the bytes of all segments, in use or free."""
+        """Return the size of all segments in bytes, in use or free."""
         return sum(segment.byte_size for segment in self._segments)
 
     def forget(self) -> None:
@@ -70,7 +70,10 @@ class BasePool:
         self._registration.forget()
 
     def close_at_exit(self) -> None:
-        """Remove all names and close the socket, without waiting for the server; never raises."""
+        """Remove all names and close the socket, without waiting for the server; never raises.
+
+        SharedMemoryPool replaces it by `close`, which unregisters.
+        """
         if not self._closed:
             self._end("the interpreter ends")
             self._close_files()
@@ -86,7 +89,8 @@ class BasePool:
     def _withdrawn(self, byte_size: int) -> list[Segment]:
         """Remove and return unused segments, so that one for `byte_size` bytes fits below `most_bytes`.
 
-        The caller unregisters and closes them.
+        The list is empty if it fits already, or if not enough are unused. The caller unregisters and closes
+        them.
         """
         more = self._allocator.next_segment(byte_size) - (self._most_bytes - self.byte_size)
         found = self._allocator.withdraw(more) if more > 0 else []
@@ -114,13 +118,16 @@ class BasePool:
             ) from error
 
     def _added(self, segment: Segment, byte_size: int) -> Block:
-        """Add a segment that is registered; return its first block, for `byte_size` bytes."""
+        """Add a segment that is registered; return its first block, for `byte_size` bytes.
+
+        Its file loses its name, except with `keep_names`.
+        """
         self._registration.registered(segment)
         self._segments.append(segment)
         return self._allocator.add(segment, byte_size)
 
     def _end(self, why: str) -> list[Segment]:
-        """Close the pool for new arrays; return the segments to unregister."""
+        """Close the pool for new arrays, which get ValueError(why); return all segments, to unregister."""
         self._closed = why
         open_pools.discard(self)
         return self._segments
@@ -145,7 +152,7 @@ class BasePool:
 
 
 def size_of(shape: tuple[int, ...], dtype: Any) -> int:
-    """Return the bytes of an array. Raises the TypeError of `described`."""
+    """Return the size of an array in bytes. Raises the TypeError of `described`."""
     return int(np.prod(shape, dtype=np.int64)) * described(dtype)[1].itemsize
 
 
@@ -155,5 +162,5 @@ def sizes_of(shape: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def wire_form(array: np.ndarray[Any, Any]) -> bytes | None:
-    """Return the wire form of an array of text or bytes; None for other arrays."""
+    """Return the wire form of an array of text, bytes or objects, as `encode`; None for numbers."""
     return encode(array) if array.dtype.kind in "OSU" else None

@@ -33,7 +33,8 @@ class SharedMemoryPool(BasePool):
         """Return an array with any content.
 
         dtype   one of numpy, or a name of the protocol such as "BF16"; for BYTES use `share` or `buffer`
-        Raises MemoryError; ValueError if the pool is closed; the client's error if registration fails.
+        Raises TypeError for another dtype; MemoryError; ValueError if the pool is closed; the error of the
+        client or the socket if registration fails.
         """
         sizes = sizes_of(shape)
         return self._array(self._block(size_of(sizes, dtype)), sizes, dtype)
@@ -52,12 +53,17 @@ class SharedMemoryPool(BasePool):
     def buffer(self, byte_size: int, shape: Iterable[int] = ()) -> SharedArray:
         """Return `byte_size` bytes for an output of type BYTES; `texts` of the result reads the elements.
 
+        shape   of an input that is made of them (SharedArray.input); an output needs none
+
         Raises the errors of `empty`.
         """
         return self._bytes(self._block(byte_size), byte_size, shape)
 
     def close(self) -> None:
-        """Unregister and remove all memory; arrays stay readable here. Ignores a server that has ended."""
+        """Unregister and remove all memory; arrays stay readable here. Does nothing if it is closed.
+
+        The first error of an unregistration ends the unregistrations, and is not raised.
+        """
         if self._closed:
             return
         for segment in self._end("the pool is closed"):

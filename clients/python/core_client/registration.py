@@ -41,7 +41,7 @@ class ByName:
         )
 
     def registered(self, segment: Segment) -> None:
-        """Remove the name: the server has mapped the segment and does not need it."""
+        """Remove the name, except with `keep_names`: the server has mapped the segment."""
         if not self._keep_names:
             segment.unlink()
 
@@ -78,7 +78,10 @@ class BySocket:
         return sealed_segment(byte_size)
 
     def register(self, segment: Segment) -> None:
-        """Register. Raises SharedMemoryError, and OSError if the server has ended."""
+        """Register; set the segment's name to the server's, and close its descriptor.
+
+        Raises SharedMemoryError, and OSError if the server has ended.
+        """
         answer = self._ask({"register": segment.byte_size}, segment.file)
         segment.name = answer["name"]
         os.close(segment.file)  # client and server have mapped it

@@ -27,8 +27,8 @@ class Segment:
 
     name        as requests name the region
     key         of its object, "" without one
-    byte_size   whole pages
-    file        descriptor
+    byte_size   size of the memory
+    file        descriptor, which `close` closes; -1 from then on
     address     of the first byte, as long as the segment lives
     """
 

@@ -102,9 +102,10 @@ class SharedArray:
         return self._array
 
     def place(self, tensor: Any) -> Any:
-        """Let tritonclient's InferInput or InferRequestedOutput use these bytes; returns it.
+        """Let `tensor`, tritonclient's InferInput or InferRequestedOutput, use these bytes; return `tensor`.
 
-        The bytes are not used again while `tensor` exists, unless `release` is called.
+        The bytes are not used again while `tensor` exists, unless `release` is called. Raises ValueError
+        after `release`.
         """
         _ = self.array  # not after release
         tensor.set_shared_memory(self.region, self.byte_size, self.offset)
@@ -145,7 +146,10 @@ class SharedArray:
         self.release()
 
     def _protocol(self) -> Any:
-        """Return tritonclient.http or tritonclient.grpc, whichever has the client's class."""
+        """Return tritonclient.http or tritonclient.grpc, whichever has the client's class.
+
+        Raises TypeError if the pool has no client, or one of another package.
+        """
         found = type(self._pool.client).__module__
         for each in ("tritonclient.grpc", "tritonclient.http"):
             if found.startswith(each):
@@ -157,7 +161,10 @@ class SharedArray:
 
 
 def encode(array: npt.ArrayLike) -> bytes:
-    """Return the wire form of text and bytes: before each its length in four bytes, little endian."""
+    """Return the wire form of text and bytes: before each its length in four bytes, little endian.
+
+    Any other element becomes what `bytes` makes of it.
+    """
     parts = []
     for element in np.asarray(array, dtype=object).ravel().tolist():
         data = element.encode() if isinstance(element, str) else bytes(element)
@@ -166,7 +173,10 @@ def encode(array: npt.ArrayLike) -> bytes:
 
 
 def decode(data: memoryview, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return the elements of the wire form; bytes after the last element of `shape` are ignored."""
+    """Return the elements of the wire form; bytes after the last element of `shape` are ignored.
+
+    Raises ValueError if an element is cut or missing.
+    """
     most = -1 if -1 in shape else int(np.prod(shape, dtype=np.int64))
     found: list[bytes] = []
     at = 0

@@ -72,7 +72,8 @@ def run(namespace: argparse.Namespace) -> int:
     """Check the repositories, do what --load and --write ask for, and print the findings; return the status.
 
     It is 0 without errors, or if --write has mended them all; 1 with errors, without models, or if a file
-    cannot be written; 2 for a wrong command line. With --strict, warnings count as errors.
+    cannot be written; 2, with the reason on stderr, for a path or option that is refused. With --strict,
+    warnings count as errors.
     """
     # Imported here: the list of commands does not need them.
     from dataclasses import replace

@@ -17,7 +17,7 @@ from frontends.commands.check.places.tree import FieldValue, Tree
 
 
 def replace_value(entry: FieldValue, text: str) -> Edit:
-    """Return the edit that replaces a scalar."""
+    """Return the edit that replaces a scalar by `text`, a literal: a string has its quotes."""
     return Edit(entry.start, entry.end, text)
 
 

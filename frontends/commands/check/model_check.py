@@ -39,7 +39,8 @@ class CheckedModel:
 
     report       its findings
     tree         of its config.pbtxt
-    source       None if its folder or its config.pbtxt cannot be read, or repository agents may change them
+    source       None with `outside`, if its folder or its config.pbtxt cannot be read, if core refuses them,
+                 and if repository agents may change them
     versions     those that its version policy selects
     signatures   version → inputs and outputs; None with errors, and where only a load can tell
     config       of the newest version, completed as far as it can be without a load; None if unknown
@@ -126,7 +127,10 @@ def check_model(folder: Path, root: Path, settings: Settings) -> CheckedModel:
 def _config(model: CheckedModel, listing: dict[str, str], settings: Settings) -> ModelConfig | None:
     """Return the parsed configuration: an empty one without a file, None if the file cannot be read.
 
+    That includes a file that cannot be parsed.
+
     Report what is wrong with its text; set the tree of the model, and the file and text of its report.
+    A `name` other than that of the folder is an error, and the returned configuration has the folder's.
     """
     report, name = model.report, settings.options.model_config_name
     path = f"configs/{name}.pbtxt"
@@ -208,7 +212,10 @@ def _check_source(model: CheckedModel, settings: Settings) -> None:
 
 
 def _name_backend(config: ModelConfig, place: Place, settings: Settings) -> None:
-    """Report a misspelt backend, and set `config.backend` to the one that the name certainly means."""
+    """Report a misspelt backend, and set `config.backend` to the one that the name certainly means.
+
+    Do nothing if none is certain.
+    """
     folder = settings.options.backend_directory
     if not config.backend or plugins.is_there(config.backend, folder):
         return
@@ -257,9 +264,10 @@ def _check_version(model: CheckedModel, version: int, backend: Backend, settings
 def _complete(
     config: ModelConfig, path: Path, backend: Backend, place: Place, settings: Settings
 ) -> bool:
-    """Complete the configuration in place without loading; return whether it is then complete.
+    """Complete the configuration in place without loading; return False if only a load can complete it.
 
-    With --disable-auto-complete-config, a copy is completed: the files are only compared with `config`.
+    Report what contradicts the version's files, and what only a load can tell. With
+    --disable-auto-complete-config, a copy is completed, and `config` is unchanged whatever is returned.
     """
     try:
         check = check_of(backend, config.backend)
@@ -291,7 +299,8 @@ def _settle(
 ) -> None:
     """Check the rules of a completed configuration, and the files that it names.
 
-    Set the model's `config`, and its signature of `version`; None stands for all versions.
+    Set the model's `config`, and its signature of `version`, which is None for all versions. The signature is
+    None if a rule is broken or `whole` is False: the configuration is not complete.
     """
     broken = broken_rules(config, place, settings, whole=whole)
     if not broken:

@@ -37,7 +37,10 @@ def broken_rules(
 
 
 def check_rates(config: ModelConfig, place: Place, settings: Settings) -> None:
-    """Report resources that are both global and of a device, and counts above --rate-limit-resource."""
+    """Report resources that are both global and of a device, and counts above --rate-limit-resource.
+
+    If that option is given, a resource that it does not name has the limit 0; otherwise there is no limit.
+    """
     given = settings.options.rate_limit_resource  # by name in lower case
     kinds: dict[str, bool] = {}
     for index, group in enumerate(config.instance_group):

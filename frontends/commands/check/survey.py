@@ -40,7 +40,8 @@ class Survey:
 
 
 def check_repositories(repositories: Sequence[str], settings: Settings) -> Survey:
-    """Check all models of the repositories. Of models with the same name, only the first is checked.
+    """Check all models of the repositories. Of models with the same name, only the first is checked; the
+    others are reported as an error of the first.
 
     Raises CoreError for a URL, and for a folder that cannot be listed.
     """

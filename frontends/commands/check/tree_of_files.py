@@ -21,7 +21,7 @@ class Files:
     """What lies in a model's folder.
 
     listing    relative path → stamp, in the form of core.repository.source.Listing
-    findings   links and bounds
+    findings   links to nothing or out of the repository, unreadable folders, bounds that are exceeded
     outside    whether the folder itself is a link out of the repository, and is not followed
     """
 

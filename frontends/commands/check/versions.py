@@ -57,7 +57,7 @@ def completed(
     """Complete the configuration in place, and report what contradicts the file.
 
     An error that the file leaves one answer to is mended in `config`, so that the next one is found.
-    Returns whether the configuration is complete.
+    Returns whether the configuration is complete: False also after an error that is not mended.
     """
     facts: ModelConfig | None = None
     for _ in range(_MOST_ERRORS):
@@ -83,7 +83,7 @@ def completed(
 
 
 def _facts(config: ModelConfig, path: Path, backend: Backend, check: CheckVersion) -> ModelConfig:
-    """Return the configuration that the file alone gives; one without tensors if it gives none."""
+    """Return the configuration that the file alone gives; one without tensors if the check fails on it."""
     facts = deepcopy(config)
     facts.ClearField("input")
     facts.ClearField("output")

@@ -136,7 +136,10 @@ cdef class Connection:
             self.transport.writelines(pieces)
 
     cdef soon(self):
-        """Schedule `proceed` for the next iteration of the loop; do nothing while the transport is paused."""
+        """Schedule `proceed` for the next iteration of the loop; do nothing while the transport is paused.
+
+        While `proceed` runs, let it send the new output instead.
+        """
         if self.busy:
             self.more = True
         elif not (self.scheduled or self.paused):

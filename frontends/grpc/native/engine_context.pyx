@@ -65,7 +65,7 @@ cdef class EngineContext:
         return settings
 
     def close(self, on_empty):
-        """Refuse new calls; call `on_empty` when no connection is left, maybe at once."""
+        """Refuse new calls; call `on_empty` when no connection is left: maybe at once, and maybe again."""
         self.closed = True
         self.on_empty = on_empty
         for connection in list(self.connections):

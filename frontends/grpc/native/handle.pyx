@@ -48,7 +48,10 @@ cdef class Handle:
             self.finish(OK, "")
 
     cpdef send(self, message, bint compressed):
-        """Send one message; return whether the method may send more now, None if the message is not sent."""
+        """Send one message; return whether the method may send more now, None if the message is not sent.
+
+        The call ends with an error if the message is over the limit, or if the memory account refuses it.
+        """
         cdef Session* session = self.connection.session
         if self.over or session == NULL or not session.is_open(self.id):
             return None

@@ -58,7 +58,10 @@ cdef inline Span _span(object text) except *:
 
 
 cpdef response(InferenceResponse answer, InferenceRequest request):
-    """Return the encoded ModelInferResponse of `answer`; None if the encoder with protobuf must write it."""
+    """Return the encoded ModelInferResponse of `answer`: bytes, or a list of buffers if it is large.
+
+    Return None if the encoder with protobuf must write it.
+    """
     cdef bytes again
     try:
         again = None if request.shared else answered_again(answer)
@@ -70,7 +73,7 @@ cpdef response(InferenceResponse answer, InferenceRequest request):
 def stream_response(
     InferenceResponse answer not None, InferenceRequest request not None, bint final
 ):
-    """Return the encoded ModelStreamInferResponse; None if the encoder with protobuf must write it."""
+    """Return the bytes of a ModelStreamInferResponse; None if the encoder with protobuf must write it."""
     try:
         return _response(answer, request, final, True)
     except Exception:

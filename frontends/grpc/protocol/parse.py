@@ -53,7 +53,8 @@ def parse(
     version     version that the client requests, -1 for the newest
     signature   of the model version
     regions     registered shared memory, which inputs and outputs may use
-    Raises CoreError(INVALID) for a wrong form or datatype, CoreError(NOT_FOUND) for an unknown region.
+    Raw contents that no input takes are ignored. Raises CoreError(INVALID) for a wrong form or datatype,
+    CoreError(NOT_FOUND) for an unknown region.
     """
     outputs = _outputs(message, regions)
     request = InferenceRequest(

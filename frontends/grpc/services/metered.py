@@ -17,8 +17,8 @@ AskLogged = Callable[[ModelEndpoint, InferenceRequest, "AccessLogEntry | None"],
 def asking(models: Models, call: GrpcCall) -> AskLogged:
     """Return a function that hands a request of a call to its model, as Models.ask does.
 
-    It counts the tokens in the request's entry of the access log, and in the limit of the caller. It raises
-    Exhausted if the caller has no tokens left.
+    If the call has a meter, it counts the tokens in the request's entry of the access log, and in the limit
+    of the caller, and raises Exhausted if the caller has no tokens left.
     """
 
     def plain(

@@ -31,7 +31,8 @@ async def load(
 ) -> messages.RepositoryModelLoadResponse:
     """Load a model, with the `config` and files in the parameters, and return when it is ready.
 
-    The load continues if the client disconnects. Raises CoreError if it fails, or for a wrong parameter.
+    The load continues if the client disconnects. Raises CoreError if it fails, for a wrong parameter, and for
+    the name of a repository.
     """
     _refuse_name(request.repository_name)
     overrides = {name: _override(name, each) for name, each in request.parameters.items()}

@@ -290,7 +290,8 @@ class InferStream:
     def _emit(self, turn: ResponseSlot | None, item: Item | None, final: bool) -> None:
         """Send `item`, if it is not None: at once if `turn` is None, else when it is its turn.
 
-        turn   slot of the request; holds its responses until those to earlier requests are sent
+        turn    slot of the request; holds its responses until those to earlier requests are sent
+        final   whether no item follows for the request
         """
         if turn is None:
             if item is not None:
@@ -341,7 +342,7 @@ class InferStream:
 
 
 def _named(asked: Asked) -> tuple[str, str, str]:
-    """Return id, model name and version in the form of the client's request."""
+    """Return id, model name and version of the client's request; the version as text, "" for the newest."""
     version = asked.model_version
     if isinstance(version, int):
         version = "" if version == NEWEST else str(version)

@@ -36,7 +36,7 @@ class Unpacking:
     """A compressed body while it is unpacked.
 
     encoding   the header Content-Encoding, for errors; the data itself says whether it is gzip or deflate
-    most       limit of the result in bytes; no more is ever made
+    most       limit of the result in bytes; at most one byte more is ever made
     size       bytes unpacked so far
     plain      the unpacked body, once complete
     Data after the end of the packed data is ignored, as in Triton.

@@ -43,9 +43,9 @@ def read_typed(
 
     data           as in `read_tensor`; a text stands for a list of one
     content_type   "base64": elements of BYTES are decoded if they are base64; for other datatypes a single
-                   text has the bytes of the tensor. "datetime": elements of BYTES must be times, those of
-                   INT64 become nanoseconds. Any other value, and other datatypes with "datetime": as
-                   `read_tensor`
+                   text has the bytes of the tensor, whose number is not compared with the shape.
+                   "datetime": elements of BYTES must be times, those of INT64 become nanoseconds. Any other
+                   value, and other datatypes with "datetime": as `read_tensor`
     most_bytes     limit of the size of the tensor, and of its texts, in bytes
     Raises CoreError(INVALID) as `read_tensor`, for a text that is no time, and for bytes that are no base64.
     """

@@ -127,8 +127,8 @@ def _table_shape(rows: int, columns: int, spec: InputSpec, signature: Signature)
 def _column(column: Tensor, spec: InputSpec) -> np.ndarray:
     """Return the elements of a column, converted to the datatype of an input.
 
-    Raises CoreError(INVALID) if numpy cannot convert them within their kind, and if the data of the column
-    have another size than its shape.
+    Raises CoreError(INVALID) if numpy's rule "same_kind" does not allow to convert them, if only one of
+    the two datatypes is BYTES, and if the data of the column have another size than its shape.
     """
     if column.dtype is dtypes.BYTES:
         is_whole = strings.count(column.raw) == (column.count, 0)

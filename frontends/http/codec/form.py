@@ -78,7 +78,8 @@ def read(
     signature    inputs of the model
     body         not compressed; UINT8 tensors may view it
     most_bytes   limit of the body in bytes (--http-max-input-size)
-    Raises CoreError(INVALID) for a malformed form, and for a part that does not fit its input.
+    Raises CoreError(INVALID) for a malformed form, for a part that does not fit its input, and for one that
+    is no input and comes twice, is a file, or has the name of a reserved parameter.
     """
     if len(body) > most_bytes:
         raise too_large(len(body), most_bytes)
@@ -126,7 +127,7 @@ def _text(part: FormPart) -> str:
 def _parameter(part: FormPart, signature: Signature) -> Any:
     """Return the value of a part that is no input: a number or a boolean if it reads as one, else a text.
 
-    Raises CoreError(INVALID) for a file.
+    Raises CoreError(INVALID) for a file, and for a text that is not UTF-8 or longer than MOST_TEXT_BYTES.
     """
     if part.is_file:
         names = ", ".join(f"'{name}'" for name in signature.inputs)
@@ -155,7 +156,10 @@ def _tensor(spec: InputSpec, batched: bool, given: Sequence[FormPart], most_byte
 
 
 def _strings(spec: InputSpec, batched: bool, given: Sequence[FormPart]) -> Tensor:
-    """Return a BYTES tensor with the unchanged data of each part as one element."""
+    """Return a BYTES tensor with the unchanged data of each part as one element.
+
+    Raises CoreError(INVALID) if that number of elements does not fill the shape.
+    """
     shape = _shape(spec, batched, len(given), f"{len(given)} parts")
     pieces: list[Buffer] = []
     for part in given:

@@ -36,7 +36,8 @@ def read(
 
     version      from the path, -1 for the newest
     most_bytes   --http-max-input-size: limit for all inputs together
-    Raises CoreError(INVALID) if the body is not such an object, or a value does not fit its input.
+    Raises CoreError(INVALID) if the body is not such an object, if a value does not fit its input, and for a
+    model with an input named "parameters".
     """
     if _NESTED in signature.inputs:
         raise invalid(f"Keyword '{_NESTED}' for nested schema also given as input tensor name")

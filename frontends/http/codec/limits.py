@@ -67,7 +67,7 @@ def natural_number(text: str) -> int:
 
 
 def json_size(headers: Mapping[str, str], body_size: int) -> int:
-    """Return the bytes of JSON at the start of a body: those in the header JSON_SIZE, or all without it.
+    """Return the size of the JSON at the start of a body: the header JSON_SIZE, or `body_size` without it.
 
     0 is a request without JSON, whose body is its only input. Raises CoreError(INVALID) if the header is no
     number from 0 to `body_size`.

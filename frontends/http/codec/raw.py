@@ -20,8 +20,9 @@ def parse(
 
     The signature gives name, datatype and shape. The batch size is 1 if the model has batches, and one
     variable dimension follows from the length of the body. core/pipeline/admit.py checks that the elements
-    are whole. Raises CoreError(INVALID) if the body exceeds `most_bytes`, the model has other than one input,
-    or several dimensions are variable.
+    are whole. For an input of BYTES, the body is its only element. Raises CoreError(INVALID) if the body
+    exceeds `most_bytes`, the model has other than one input, several dimensions are variable, or an input of
+    BYTES has another shape than [1].
     """
     if len(body) > most_bytes:
         raise invalid(

@@ -28,7 +28,10 @@ def render(response: InferenceResponse, form: OutputForm) -> HttpResponse:
 
 
 def render_at_once(response: InferenceResponse, form: OutputForm) -> HttpResponse | None:
-    """Return the response of `render`, or None if it is so large that this takes some milliseconds."""
+    """Return the response of `render`, or None if it is so large that this takes some milliseconds.
+
+    Raises what `render` raises.
+    """
     try:
         json_size, parts = write_at_once(response, form)
     except TakesLong:

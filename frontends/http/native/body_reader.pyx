@@ -43,7 +43,8 @@ cdef class BodyReader(ResponseWriter):
     cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1:
         """Append bytes of `data` from `at` on to the current body; return the position after them.
 
-        Submit the request if its body is complete; refuse it if the memory account refuses the body.
+        Submit the request if its body is complete. If the memory account refuses the body, refuse the
+        request, and return the end of `data`.
         """
         cdef Py_ssize_t more = min(self._body_size - self._received, PyBytes_GET_SIZE(data) - at)
         cdef Py_ssize_t end = self._received + more, room

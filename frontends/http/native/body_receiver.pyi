@@ -8,7 +8,9 @@ import asyncio
 from typing import Any
 
 def append(body: bytearray, piece: bytes, most: int) -> None:
-    """Append `piece` to `body`, which gets at most `most` bytes in all.
+    """Append all of `piece` to `body`.
+
+    most   largest size of the whole body in bytes: bounds its spare capacity, and is not checked
 
     The capacity doubles when it is full, so that a large body is seldom moved; a bytearray by itself grows by
     an eighth. Unused capacity takes no physical memory.

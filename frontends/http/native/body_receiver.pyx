@@ -28,7 +28,7 @@ cdef _resize(bytearray body, Py_ssize_t end, Py_ssize_t most):
 
 
 def append(bytearray body, bytes piece, Py_ssize_t most):
-    """Append `piece` to `body`, which gets at most `most` bytes in all."""
+    """Append all of `piece` to `body`. `most`, its largest size, only bounds its spare capacity."""
     cdef Py_ssize_t size = PyByteArray_GET_SIZE(body)
     _resize(body, size + PyBytes_GET_SIZE(piece), most)
     memcpy(PyByteArray_AS_STRING(body) + size, PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece))

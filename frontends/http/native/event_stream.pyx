@@ -53,7 +53,8 @@ cdef class PartWriter:
     cdef bint send(self, bytes part) except -1:
         """Write a part, now or at most 2 ms later, and return True. Return False if it must wait.
 
-        It must wait while the client is behind or another part is being written, and if it is large.
+        It must wait while the client is behind or another part is being written, if it is large, and once the
+        connection closes.
         """
         cdef Py_ssize_t size = PyBytes_GET_SIZE(part)
         cdef double since
@@ -195,7 +196,10 @@ cdef class TextEvents(ReplyListener):
         return self._written(text)
 
     cdef bytes _written(self, Tensor text):
-        """Return the event of an element; None if it is empty, large, or no complete UTF-8."""
+        """Return the event of an element; None if it is empty, large, or no complete UTF-8.
+
+        After an element that is no complete UTF-8, `others` takes all further responses.
+        """
         cdef Py_buffer view
         PyObject_GetBuffer(text._as_raw(), &view, PyBUF_SIMPLE)
         try:

@@ -152,7 +152,7 @@ cdef class FastConnection(ConnectionLifetime):
         self._receive_elsewhere()
 
     cdef bint _takes_known(self, const char* data, Py_ssize_t size) except -1:
-        """Return whether the next head repeats the last one, sizes aside, and the fast path serves it."""
+        """Return whether the fast path serves the next head as a repeat, sizes aside; begin its call then."""
         cdef RequestHead request_head = self._request_head
         if request_head is None:
             return False
@@ -217,7 +217,7 @@ cdef class FastConnection(ConnectionLifetime):
             self._receiver.begin()
 
     def landed(self, bytearray room, Py_ssize_t begin, Py_ssize_t there):
-        """Submit the request that a RequestReceiver has received: `there` bytes of `room` from `begin` on."""
+        """Submit `there` bytes of `room` from `begin` on as a repeated request, or process them as others."""
         cdef RequestHead request_head = self._request_head
         cdef Py_ssize_t head_size = request_head.head.size, size = head_size + request_head.head.body_size
         if self._transport is None:

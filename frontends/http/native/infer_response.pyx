@@ -63,7 +63,7 @@ cdef enum:
 
 
 cpdef tuple write(InferenceResponse response, OutputForm form):
-    """Return (size of the JSON, or 0 if no output is binary; buffers of the body)."""
+    """Return (size of the JSON, or 0 if no bytes of binary outputs follow it; buffers of the body)."""
     return _write_answer(response, form, False)
 
 
@@ -168,7 +168,10 @@ cdef Py_ssize_t _put_output(
 
 
 def write_data(Tensor tensor not None):
-    """Return the elements of a tensor as a flat JSON array, in bytes. Raises CoreError and ValueError."""
+    """Return the elements of a tensor as a flat JSON array, in bytes.
+
+    Raises CoreError for FP16 and BF16, ValueError if the tensor's bytes do not fit its shape.
+    """
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
     cdef list parts = []

@@ -106,7 +106,10 @@ def count_values(data):
 
 
 def read(data, int plan=0, size_t most_values=MOST_VALUES):
-    """Return the Python value of a JSON text. Raises CoreError(INVALID) for invalid or too large text."""
+    """Return the Python value of a JSON text; large values that `plan` names become Elements.
+
+    Raises CoreError(INVALID) for invalid or too large text.
+    """
     cdef Py_buffer view
     cdef Tape tape
     cdef Outcome outcome

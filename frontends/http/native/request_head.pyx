@@ -164,7 +164,10 @@ cdef class RequestHead:
         self.requests_tried += 1
 
     cdef go_on_from(self, RequestHead before):
-        """Take over the kept request and response of `before`, if it is for the same model and version."""
+        """Take over the kept request and response of `before`, if it is for the same model and version.
+
+        Do nothing if only one of the two heads has a JSON size.
+        """
         if (
             (before.json_size == NO_JSON_SIZE) == (self.json_size == NO_JSON_SIZE)
             and before.head.version == self.head.version

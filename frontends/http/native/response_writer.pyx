@@ -89,7 +89,7 @@ cdef class ResponseWriter(ResponseSink):
             self._ready_held += self._queue.take(self._ready)
 
     cdef _flush(self):
-        """Write all ready responses with one call."""
+        """Write all ready responses with one call; of counted ones, such as large ones, the first piece."""
         cdef list ready = self._ready
         if not ready or self._transport is None:
             return

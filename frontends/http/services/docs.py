@@ -45,7 +45,10 @@ async def page(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def file(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return a script, a style or an icon of the page. Raises CoreError for other files."""
+    """Return a script, a style or an icon of the page.
+
+    Raises CoreError: NOT_FOUND for other files, and for Swagger UI's own files what `_swagger` raises.
+    """
     name = call.captures["file"]
     if name not in (*_OWN, *_SWAGGER):
         raise not_found(f"the page /docs has no file '{name}'")
@@ -79,7 +82,8 @@ async def described(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 def _security(server: InferenceServer) -> dict[str, Any]:
     """Return name → security scheme of OpenAPI for what callers of the page's paths must send.
 
-    It is a token if the server has an access policy, and each header that --http-restricted-api requires.
+    It is a token if the server has an access policy, and each header that --http-restricted-api requires for
+    inference, metadata, model-config or health.
     """
     found: dict[str, Any] = {}
     if context_of(server).policy is not None:

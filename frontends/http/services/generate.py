@@ -195,7 +195,7 @@ class ResponseEvents:
         return (await _event(part))[1]
 
     async def aclose(self) -> None:
-        """Cancel the request unless its last response has come."""
+        """Cancel the request unless its last response has come, and drop the responses that wait here."""
         if not self._queue.ended:
             self._request.cancel()
         self._queue.end()

@@ -18,12 +18,15 @@ _MOST_LOADING = 20  # versions that a response lists
 
 
 async def live(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return status 200 if the server is live, else 400; the body is empty."""
+    """Return status 200 with an empty body. Raises CoreError(UNAVAILABLE) while the server exits."""
     return _as_status(server.control.health.live())
 
 
 async def ready(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return status 200 if the server is ready, else 400 with a JSON body that says what is loading."""
+    """Return status 200 if the server is ready, else 400 with a JSON body that says what is loading.
+
+    Raises CoreError(UNAVAILABLE) while the server exits.
+    """
     if await server.control.health.ready():
         return HttpResponse()
     loading = {"ready": False, "loading": _loading(server)}

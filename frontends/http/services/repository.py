@@ -26,7 +26,10 @@ _PIECE = 256 * 1024  # characters of base64, whole groups of four
 
 
 async def index(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return all models with their versions; with {"ready": true} as body, only those that serve."""
+    """Return all models with their versions; with {"ready": true} as body, only those that serve.
+
+    A repository in the path is ignored. Raises CoreError(INVALID) for a malformed body.
+    """
     document = _object(read_control(call.body) if len(call.body) else {})
     ready = document.get("ready", False)
     if type(ready) is not bool:
@@ -46,7 +49,7 @@ async def load(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def unload(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Unload the model in the path; return when no version is ready any more.
+    """Unload the model in the path and the ensembles that need it; return when no version is ready any more.
 
     The parameter `unload_dependents` of the body says whether to unload the models of an ensemble, too.
     Raises CoreError(UNSUPPORTED) if the path names a repository.

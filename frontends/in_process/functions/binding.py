@@ -161,6 +161,8 @@ def _inputs(
 ) -> dict[str, Spec]:
     """Return the specs of the inputs from the settings, or if they have none, from the example.
 
+    Raises CoreError(INVALID) if both are missing.
+
     defaults   parameters of the function that have a default; an input of such a name is optional
     """
     if settings.inputs is None and not examples:

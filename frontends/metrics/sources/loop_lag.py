@@ -49,7 +49,7 @@ class LoopLag(MetricSource):
             self._timer = None
 
     def families(self) -> list[Family]:
-        """Return the histogram of the delays since the start; nothing while the timer does not run."""
+        """Return the histogram of all delays since the first start; nothing while the timer does not run."""
         if not self._running:
             return []
         seen = self._histogram

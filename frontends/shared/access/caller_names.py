@@ -78,7 +78,11 @@ class CallerNames:
         return self.number(network_of(call.address) if self._addresses else ANONYMOUS)
 
     def number_of_text(self, text: str) -> int:
-        """Return the number of a caller by its text (Caller.text), as jobs keep it; "" if unknown."""
+        """Return the number of a caller by its text (Caller.text), as jobs keep it.
+
+        It is that of `ANONYMOUS` for "" or any other text, and for an address unless callers are told
+        apart by addresses.
+        """
         kind, _, rest = text.partition(" '")
         if kind == "caller" or (kind == "address" and self._addresses):
             return self.number(rest.removesuffix("'"))
@@ -99,7 +103,7 @@ class CallerNames:
         return self._last
 
     def name(self, number: int) -> str:
-        """Return the name of a number; `FORGOTTEN` if too many other callers were seen since."""
+        """Return the name of a number; `FORGOTTEN` if too many other callers were seen since, and for 0."""
         return self._names.get(number, FORGOTTEN)
 
     async def close(self) -> None:

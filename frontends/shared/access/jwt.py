@@ -105,7 +105,7 @@ class Issuer:
         """Return the key with the name in the token's header, or the only key if the header has no name.
 
         Raises Unauthenticated if there is not exactly one such key, or if the token's algorithm is not
-        permitted or not that of the key.
+        permitted or not that of the key; PyJWTError for a token without a valid header.
         """
         head = jwt.get_unverified_header(token)
         name = head.get("kid")

@@ -26,12 +26,15 @@ class Limits:
 
     @property
     def interval_ns(self) -> int:
-        """Nanoseconds in which the bucket gains one request."""
+        """Nanoseconds in which the bucket gains one request. Needs a `rate` above 0."""
         return max(1, min(LONGEST_NS, math.ceil(1e9 / self.rate)))
 
     @property
     def tolerance_ns(self) -> int:
-        """Nanoseconds in which the bucket gains all but one of the requests that it holds when full."""
+        """Nanoseconds in which the bucket gains all but one of the requests that it holds when full.
+
+        Needs a `rate` above 0.
+        """
         return int(min(LONGEST_NS, (self.depth - 1.0) * self.interval_ns))
 
     @property

@@ -76,7 +76,11 @@ class MemoryControl(Area, name="memory"):
 
     @change("shared-memory", subject=_subject("memory"), otherwise=_FREED, forgets=True)
     async def unregister(self, name: str = "") -> None:
-        """Forget a region of system memory, or all if `name` is empty. An unknown name is no error."""
+        """Forget a region of system memory, or all if `name` is empty. An unknown name is no error.
+
+        Nor is a name of another kind of memory; its region stays. Raises CoreError(UNSUPPORTED) unless
+        clients may register memory.
+        """
         self.regions.unregister(name)
 
     @change("shared-memory", subject=_subject("gpu-memory"), otherwise=_FREED)
@@ -87,7 +91,10 @@ class MemoryControl(Area, name="memory"):
 
     @change("shared-memory", subject=_subject("gpu-memory"), otherwise=_FREED, forgets=True)
     async def unregister_cuda(self, name: str = "") -> None:
-        """Forget a region of GPU memory, or all if `name` is empty. An unknown name is no error."""
+        """Forget a region of GPU memory, or all if `name` is empty. An unknown name is no error.
+
+        Names of other memory, and what is raised, are as in `unregister`.
+        """
         self.regions.unregister(name, CUDA)
 
     @change(
@@ -99,7 +106,8 @@ class MemoryControl(Area, name="memory"):
         process   id of the process that received the descriptor, and closes it
         file      number of the descriptor in that process
 
-        Raises what SharedMemoryRegions.lend raises.
+        Raises what SharedMemoryRegions.lend raises, and CoreError(INTERNAL) if that process has ended or has
+        closed the descriptor.
         """
         with opened_elsewhere(process, file) as found:
             self.regions.lend(name, found, byte_size)

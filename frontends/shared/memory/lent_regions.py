@@ -45,7 +45,10 @@ class LentRegions:
         self._watched: dict[int, int] = {}
 
     def watch(self, name: str, process: int) -> None:
-        """Call `ended` with `name` when the running process `process` ends. Do nothing for this process."""
+        """Call `ended` with `name` when the running process `process` ends. Do nothing for this process.
+
+        Raises OSError if the process has ended already, or if this one has no more files.
+        """
         if process == os.getpid():
             return
         self._names.setdefault(process, set()).add(name)

@@ -101,6 +101,8 @@ class Region:
 def check_place(name: str, size: int, offset: int, byte_size: int) -> None:
     """Raise CoreError(INVALID) unless `byte_size` bytes from `offset` on lie within a region of `size` bytes.
 
+    The offset itself must be within the region, even if `byte_size` is 0.
+
     name   of the region, for errors
     """
     if not 0 <= offset < size:
@@ -152,8 +154,8 @@ def sealed_region(name: str, file: int, byte_size: int) -> Region:
     """Map the first `byte_size` bytes of the memory of a client's descriptor. Never blocks.
 
     file   descriptor, which the caller closes
-    Raises CoreError(INVALID) if the memory is not sealed against shrinking or is smaller than `byte_size`,
-    CoreError(INTERNAL) if the mapping fails, CoreError(UNSUPPORTED) on Windows.
+    Raises CoreError(INVALID) if the memory is not sealed against shrinking, or if `byte_size` is not from 1
+    to its size, CoreError(INTERNAL) if the mapping fails, CoreError(UNSUPPORTED) on Windows.
     """
     if fcntl is None:
         raise unsupported("memory of a descriptor can be registered on Linux only")

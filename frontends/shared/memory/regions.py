@@ -58,8 +58,8 @@ class SharedMemoryRegions:
         key      name of the object, as shm_open takes it: "/" and a name
         offset   in bytes, a multiple of the page size
         Raises CoreError: UNSUPPORTED if clients may not register memory, ALREADY_EXISTS for a name in use,
-        UNAVAILABLE for too many regions, INVALID for an empty name or one that is no UTF-8, and what
-        `open_region` raises.
+        UNAVAILABLE for too many regions, INVALID for an empty name and for a name or key that is no UTF-8,
+        and what `open_region` raises.
         """
         self.check_allowed()
         if not name:
@@ -75,7 +75,7 @@ class SharedMemoryRegions:
         name   random text, which only the client of the memory knows
         file   descriptor, which the caller closes
         The method needs no --allow-client-shm, because --shared-memory-socket permits to lend memory.
-        Raises what `sealed_region` raises, and CoreError(UNAVAILABLE) for too many regions.
+        Raises what `check_free` and `sealed_region` raise.
         """
         self.check_free(name)
         self._regions[name] = sealed_region(name, file, byte_size)
@@ -166,7 +166,10 @@ class SharedMemoryRegions:
 
 
 def _most_regions() -> int:
-    """Return half of the limit of open files: each region holds one file, and connections need the rest."""
+    """Return half of the limit of open files, sys.maxsize if there is no limit.
+
+    Each region holds one file, and connections need the rest.
+    """
     files = os.sysconf("SC_OPEN_MAX")
     return files // 2 if files > 0 else sys.maxsize
 

@@ -65,7 +65,7 @@ def _lines(finding: Finding, report: Report | None, colours: bool) -> Sequence[s
 
 
 def _shortened(text: str, report: Report | None) -> str:
-    """Return an error text with paths of the model as a person writes them."""
+    """Return the text of a finding with the model's folder written as `shown` writes it."""
     return text if report is None else text.replace(str(report.folder), shown(report.folder))
 
 
@@ -94,7 +94,7 @@ def _escaped(character: str) -> str:
 
 
 def shown(path: Path) -> str:
-    """Return a path relative to the working folder if it lies in it."""
+    """Return a path relative to the working folder if it lies in it; any other path is unchanged."""
     try:
         relative = os.path.relpath(path)
     except ValueError:  # another drive

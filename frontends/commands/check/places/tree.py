@@ -45,7 +45,7 @@ class FieldValue:
 
     @property
     def string(self) -> str:
-        """The value of a scalar without quotes."""
+        """The value of a scalar, without quotes and escapes."""
         return unquoted(self.text)
 
 
