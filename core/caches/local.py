@@ -65,7 +65,7 @@ class LocalCache(Cache):
 
 def local_cache(settings: Mapping[str, str]) -> LocalCache:
     """Return the cache of --cache-config=local,size=N. Raises CoreError(INVALID) for other settings."""
-    if not settings.get("size", "").isdigit() or set(settings) != {"size"}:
+    if not settings.get("size", "").isdecimal() or set(settings) != {"size"}:
         more = set(settings) - {"size"}
         raise invalid(
             f"the local cache takes size=<bytes>, found {dict(settings)}; try --cache-config=local,size=N"

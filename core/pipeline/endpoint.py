@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from core.errors import CoreError, unavailable
+from core.errors import unavailable
 from core.pipeline.admit import Admission, request_label
 from core.request import InferenceRequest
 from core.response import Reply
@@ -102,6 +102,6 @@ class ModelEndpoint:
             if self._compiled is not None:
                 return self._compiled.submit(request)
             return self._inner(request)
-        except CoreError:
+        except BaseException:  # also one of a plugin's layer: the request is over
             self._in_flight.leave()
             raise

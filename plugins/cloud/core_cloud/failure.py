@@ -135,7 +135,7 @@ def _status(error: BaseException) -> int:
         return found if isinstance(found, int) else 0
     for name in ("status_code", "status", "code"):
         found = getattr(error, name, None)
-        if isinstance(found, int) or (isinstance(found, str) and found.isdigit()):
+        if isinstance(found, int) or (isinstance(found, str) and found.isdecimal()):
             return int(found)
     return 0
 

@@ -70,7 +70,7 @@ def _copy(source: Path, target: Path, key: bytes) -> int:
                 encrypt(opened, written, key)
             count += 1
     for folder in source.iterdir():  # version folders of ensembles are empty
-        if folder.is_dir() and folder.name.isdigit():
+        if folder.is_dir() and folder.name.isdecimal():
             (target / folder.name).mkdir(exist_ok=True)
     return count
 

@@ -76,3 +76,5 @@ def test_more_settings_of_the_local_cache_name_the_extra_that_has_them():
         local_cache({"size": "1", "ttl": "1"})
     with pytest.raises(CoreError, match=r"size=N$"):
         local_cache({"size": "x"})
+    with pytest.raises(CoreError, match=r"size=N$"):
+        local_cache({"size": "\u00b2"})  # a digit for Python, and no number

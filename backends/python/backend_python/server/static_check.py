@@ -40,7 +40,7 @@ def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
     Raises the CoreError of a load for a missing file, a wrong parameter, wrong syntax, and a missing class.
     """
     model = PythonModel()
-    model.name, model.version = config.name, int(path.name) if path.name.isdigit() else 1
+    model.name, model.version = config.name, int(path.name) if path.name.isdecimal() else 1
     model.path, model.directory = path, path.parent
     model.config, model.backend = config, backend
     model.check_settings()

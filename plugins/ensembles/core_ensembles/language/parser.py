@@ -182,4 +182,4 @@ def _levels(node: Node) -> int:
 
 def _number(text: str) -> int | float:
     # A larger integer fits no datatype.
-    return int(text) if text.isdigit() and int(text) < 2**64 else float(text)
+    return int(text) if text.isdecimal() and int(text) < 2**64 else float(text)

@@ -68,7 +68,7 @@ def tokens_of(text: str) -> list[Token]:
 def _unknown(text: str, at: int) -> CoreError:
     while text[at].isspace():
         at += 1
-    if text[at].isdigit() or text[at] == ".":
+    if text[at].isdecimal() or text[at] == ".":
         word = re.match(r"[\w.]+", text[at:])
         shown = word[0] if word else text[at]
         return wrong(
