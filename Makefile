@@ -44,8 +44,8 @@ test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, i
 test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an environment of its own of 1 GB
 	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
 
-test-formats: .venv-formats/.test  ## the tests of backends whose framework is large, in an environment of its own: JAX, TensorFlow
-	CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other .venv-formats/bin/python -m pytest --timeout=1800 backends/jax backends/tensorflow examples/tensorflow plugins/tfserving/tests/test_client.py $(ARGS)
+test-formats: .venv-formats/.test  ## the tests of backends and examples whose framework is large, in an environment of its own: JAX, TensorFlow
+	CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other .venv-formats/bin/python -m pytest --timeout=1800 backends/jax backends/tensorflow examples/notes examples/tensorflow plugins/tfserving/tests/test_client.py $(ARGS)
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
 	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
@@ -210,11 +210,11 @@ VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai pl
 	@touch $@
 
 # The second TensorFlow, older than the first, is that of a model with an environment of its own.
-FORMATS_TESTED := backends/jax backends/python backends/tensorflow plugins/testing plugins/tfserving
+FORMATS_TESTED := backends/jax backends/litert backends/onnx backends/python backends/tensorflow plugins/testing plugins/tfserving
 .venv-formats/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(FORMATS_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-formats . $(FORMATS_TESTED)
-	.venv-formats/bin/python -m pip install --disable-pip-version-check flatbuffers jax tensorflow-cpu pytest pytest-asyncio pytest-timeout
-	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps tensorflow-serving-api
+	.venv-formats/bin/python -m pip install --disable-pip-version-check flatbuffers jax tensorflow-cpu pytest pytest-asyncio pytest-timeout "tritonclient[http]"
+	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps basic-pitch tensorflow-serving-api
 	$(PYTHON) -m venv .venv-formats/other
 	.venv-formats/other/bin/python -m pip install --disable-pip-version-check "tensorflow-cpu<2.21"
 	@touch $@

@@ -70,7 +70,7 @@ INSTALLED = [
         *files("plugins/openai/tests", "clients", "encoders"),
         *files("plugins/router/tests", "grpc", "grpc_failures", "grpc_streams", "scan"),
         *files("tests/examples", "rag"),
-        "examples/speech",
+        *("examples/notes", "examples/ocr", "examples/speech"),
         *("plugins/cloud", "plugins/redis"),
     ],
 ]
