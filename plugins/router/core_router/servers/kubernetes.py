@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import aclosing
 from random import uniform
 from typing import Any, NamedTuple
 
@@ -61,7 +62,11 @@ class KubernetesService(AddressSource):
         """Return the addresses of the pods that are ready. Raises OSError before the API has answered."""
         if not self._version and not self._has_asked:
             self._has_asked = True
-            await self._list()
+            try:
+                await self._list()
+            except OSError as error:
+                self._said = str(error)  # the caller logs it
+                raise
         if not self._version:
             raise OSError(self._said or "the API of Kubernetes has not answered yet")
         return self._known()
@@ -74,13 +79,14 @@ class KubernetesService(AddressSource):
                 if not self._version:
                     await self._list()
                     changed()
-                async for event in self._api.watch(self._path, self._watched(), _WATCH_S + 15.0):
-                    before = self._known()
-                    self._take(event)
-                    wait_s = _LEAST_S
-                    if self._known() != before:
-                        changed()
-                self._said = ""
+                watch = self._api.watch(self._path, self._watched(), _WATCH_S + 15.0)
+                async with aclosing(watch) as events:
+                    async for event in events:
+                        before = self._known()
+                        self._take(event)
+                        wait_s, self._said = _LEAST_S, ""
+                        if self._known() != before:
+                            changed()
             except ApiError as error:
                 if error.status == _GONE:
                     self._version = ""  # the API no longer knows what has changed since

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class KubernetesApi:
 
     async def watch(
         self, path: str, query: Mapping[str, str], silent_s: float
-    ) -> AsyncIterator[Object]:
+    ) -> AsyncGenerator[Object, None]:
         """Yield the events of a watch until the API ends it. Raises OSError.
 
         silent_s   seconds without a byte after which the connection counts as lost
