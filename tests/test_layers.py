@@ -97,7 +97,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
     "plugins/ray": ("frontends.http.options",),
     "plugins/response_cache": ("frontends.shared",),
-    "plugins/router": ("frontends.grpc.protocol",),
+    "plugins/router": ("frontends.grpc.protocol", "frontends.shared"),
     "plugins/tritonserver": ("frontends.in_process", "frontends.metrics.text"),
     "plugins/tune": ("frontends.commands.check", "frontends.grpc.protocol"),
     "plugins/workers": (

@@ -13,6 +13,7 @@ import aiohttp
 import orjson
 
 from core_router.http.responses import error_body
+from core_router.servers.tls import reason_of
 from core_router.targets import Purpose, Target
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Combined:
         return 200, orjson.dumps(merged_statistics(value for _, value in found))
 
     async def _ask(self, server: Server, head: RequestHead, body: bytes) -> _Answer:
-        url = f"http://{server.name}{head.target.decode('latin-1')}"
+        url = f"{server.address.url}{head.target.decode('latin-1')}"
         try:
             async with self._servers.session.request(
                 head.method.decode(),
@@ -89,10 +90,11 @@ class Combined:
                 headers=_fields(head.passed_on),
                 timeout=_TIMEOUT,
                 allow_redirects=False,
+                **self._servers.tls.to_http(server.address),
             ) as response:
                 return _Answer(server, response.status, await response.read())
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
-            return _Answer(server, 502, error_body(str(error) or type(error).__name__))
+            return _Answer(server, 502, error_body(reason_of(error)))
 
 
 def _exact(url: str) -> Any:

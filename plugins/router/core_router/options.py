@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.errors import invalid
+from core_router import tls_options
 from core_router.choice.shares import Shares
-from core_router.servers.addresses import AddressSource, read_servers
+from core_router.servers.source import AddressSource
+from core_router.servers.tls import ServerCertificates
+from frontends.shared.tls import Certificates
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class RouterOptions:
     hedge_share       copies per request at most
     drain_s           seconds at the end in which requests in flight are answered
     drain_delay_s     seconds at the end in which the router is not ready, but serves
+    http_certificates, grpc_certificates, admin_certificates   of the ports; None without TLS
+    server_certificates   for the servers; None if none of them is known to use TLS
+    reload_s          seconds between two looks at the files of certificates; 0 for none
     """
 
     sources: Sequence[AddressSource]
@@ -71,12 +77,18 @@ class RouterOptions:
     drain_s: float = 30.0
     drain_delay_s: float = 0.0
     limits: Limits = field(default_factory=Limits)
+    http_certificates: Certificates | None = None
+    grpc_certificates: Certificates | None = None
+    admin_certificates: Certificates | None = None
+    server_certificates: ServerCertificates | None = None
+    reload_s: float = 10.0
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> RouterOptions:
         """Return the options of a command line. Raises CoreError(INVALID) for one that has no meaning."""
         return cls(
-            sources=read_servers(given.servers),
+            sources=tls_options.sources_of(given),
+            **tls_options.certificates_of(given),
             address=given.http_address,
             port=given.http_port,
             grpc_port=None if given.no_grpc else given.grpc_port,
@@ -114,7 +126,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="LIST",
         help="servers with commas between them: host:port, host:port:grpc_port, "
-        "host:port:grpc_port:metrics_port, or dns://name:port for all addresses of a name",
+        "host:port:grpc_port:metrics_port; https://… with TLS, grpcs://… with TLS for gRPC only; "
+        "dns://name:port for all addresses of a name; kubernetes://namespace/service:port for the pods of a "
+        "service; dns+https://…, kubernetes+https://… with TLS",
     )
     parser.add_argument(
         "--share",
@@ -160,6 +174,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="several routers share --http-port, one per processor",
     )
+    tls_options.declare(parser)
     check = parser.add_argument_group("checks of the servers")
     _seconds(check, "--check-secs", options.check_s, "between two checks of a server")
     _seconds(

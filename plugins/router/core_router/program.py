@@ -22,7 +22,7 @@ _YOUNG = 5000
 def serve(options: RouterOptions) -> int:
     """Serve until SIGINT or SIGTERM; return the exit status.
 
-    Raises CoreError(UNAVAILABLE) if a port is in use.
+    Raises CoreError(UNAVAILABLE) if a port is in use, CoreError(INVALID) for certificates that are no use.
     """
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s"
@@ -51,6 +51,7 @@ async def _serve(options: RouterOptions) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
     router = Router(options)
+    loop.add_signal_handler(signal.SIGHUP, router.files.look, True)
     admin = Admin(router)
     try:
         opening = loop.create_task(_open(router, admin, options))
@@ -74,11 +75,18 @@ async def _open(router: Router, admin: Admin, options: RouterOptions) -> None:
         admin_port = await admin.open(options.admin_address, options.admin_port)
     except OSError as error:
         raise _in_use("--admin-port", options.admin_address, options.admin_port, error) from None
+    tls = " with TLS" if options.grpc_certificates else ""
+    if options.server_certificates is not None and options.server_certificates.is_insecure:
+        logger.warning(
+            "--server-insecure: any certificate of a server is accepted; who answers is not certain"
+        )
     logger.info(
-        "router at http://%s:%d for clients%s, http://%s:%d for operators",
+        "router at %s://%s:%d for clients%s, %s://%s:%d for operators",
+        "https" if options.http_certificates else "http",
         options.address,
         ports.http,
-        f", {options.address}:{ports.grpc} for gRPC" if ports.grpc else "",
+        f", {options.address}:{ports.grpc} for gRPC{tls}" if ports.grpc else "",
+        "https" if options.admin_certificates else "http",
         options.admin_address,
         admin_port,
     )

@@ -20,6 +20,9 @@ from core_router.http.upstream import ServerConnection
 from core_router.operate.counts import Counts
 from core_router.servers.listing import ServerList
 from core_router.servers.table import ServerTable
+from core_router.servers.tls import reason_of
+from frontends.shared.tls import listening
+from frontends.shared.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
     from core_router.grpc.port import GrpcPort
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from core_router.options import RouterOptions
     from core_router.servers.server import Server
     from core_router.targets import Target
+    from frontends.shared.tls import Certificates
 
 logger = logging.getLogger("core_router")
 
@@ -60,6 +64,7 @@ class Router:
     clients       open connections of clients over HTTP
     grpc          the port for gRPC; None without one
     hedging       when requests get a second copy; None for never
+    files         those that are read again when they change: certificates
     kept_bytes    bodies that are kept for another attempt
     is_draining   whether it ends: each response is the last one of its connection
     """
@@ -79,6 +84,7 @@ class Router:
             Hedging(options.hedge_quantile, options.hedge_share) if options.hedge_quantile else None
         )
         self.metrics = Counts()
+        self.files = WatchedFiles(options.reload_s)
         self.servers = ServerList(self.table, options)
         self._combined = Combined(self.table, self.servers)
         self.grpc = _grpc_port(self) if options.grpc_port is not None else None
@@ -91,10 +97,12 @@ class Router:
     async def open(self) -> Ports:
         """Find the servers and listen. Return the ports.
 
-        Raises PortInUse.
+        Raises PortInUse, and CoreError(INVALID) for certificates that cannot be used.
         """
         loop = asyncio.get_running_loop()
         options = self.options
+        self.servers.tls.watch(self.files)
+        secure = self.listening(options.http_certificates, "http/1.1")
         # The ports first: a second router on them must not send checks.
         try:
             self._listener = await loop.create_server(
@@ -104,13 +112,16 @@ class Router:
                 backlog=1024,
                 reuse_port=options.reuse_port or None,
                 start_serving=False,
+                **secure,
             )
         except OSError as error:
             raise PortInUse("--http-port", options.address, options.port, error) from None
         grpc_port = 0
         if self.grpc is not None and (wanted := options.grpc_port) is not None:
             try:
-                grpc_port = await self.grpc.open(options.address, wanted, options.reuse_port)
+                grpc_port = await self.grpc.open(
+                    options.address, wanted, options.reuse_port, options.grpc_certificates
+                )
             except OSError as error:
                 raise PortInUse("--grpc-port", options.address, wanted, error) from None
         await self.servers.open(options.sources)
@@ -121,6 +132,15 @@ class Router:
             await self.grpc.start()
         self.run(self._tick())
         return Ports(self._listener.sockets[0].getsockname()[1], grpc_port)
+
+    def listening(self, certificates: Certificates | None, protocol: str) -> dict[str, Any]:
+        """Return the TLS arguments of a listener; none without certificates.
+
+        Raises CoreError(INVALID) if a file of the certificates cannot be used.
+        """
+        found = listening(certificates, protocol, self.files)
+        # A client that never ends its handshake counts as no connection yet.
+        return {**found, "ssl_handshake_timeout": self.limits.client_s} if found else found
 
     async def drain(self) -> None:
         """Answer requests in flight; accept no more."""
@@ -157,6 +177,7 @@ class Router:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.servers.close()
+        self.files.close()
 
     async def _tick(self) -> None:
         """Close what has waited for too long."""
@@ -195,13 +216,15 @@ class Router:
         address = server.address
         made = ServerConnection(server)
         protocol = cast(asyncio.Protocol, made)
-        opening = loop.create_connection(lambda: protocol, address.host, address.port)
+        opening = loop.create_connection(
+            lambda: protocol, address.host, address.port, **self.servers.tls.to_http(address)
+        )
         try:
             await asyncio.wait_for(opening, self.limits.connect_s)
         except asyncio.TimeoutError:
             request.not_connected(f"no connection in {self.limits.connect_s:g} s")
         except OSError as error:
-            request.not_connected(f"no connection: {error.strerror or error}")
+            request.not_connected(f"no connection: {reason_of(error)}")
         else:
             request.connected(made)
 

@@ -4,6 +4,7 @@ import contextlib
 from importlib.util import find_spec
 
 import pytest
+from routing.certificates import Certificates
 from routing.requests import PATIENCE_S, Raw
 from routing.running import Behaving, LoopThread, RunningRouter, Scripted
 
@@ -36,6 +37,11 @@ def route(thread):
 
 
 @pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
 def three():
     """Three servers of core. Only their gates may be changed."""
     found = [Behaving(number) for number in range(3)]
@@ -55,8 +61,8 @@ def scripted(thread):
     """Make servers with scripts; they are closed after the test."""
     with contextlib.ExitStack() as opened:
 
-        def make(respond):
-            found = Scripted(thread, respond)
+        def make(respond, tls=None):
+            found = Scripted(thread, respond, tls)
             opened.callback(found.close)
             return found
 

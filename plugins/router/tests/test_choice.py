@@ -1,6 +1,7 @@
 """Which server gets a request."""
 
 import pytest
+from core_router.choice import sequences as module
 from core_router.choice.budget import RESERVE, RetryBudget
 from core_router.choice.choose import choose
 from core_router.choice.sequences import SequenceParameters, Sequences, first_choice
@@ -174,6 +175,68 @@ def test_a_sequence_whose_server_was_down_begins_again():
     assert len(sequences) == sequences.count_of(server) == 0
     assert ask(is_start=True) is ask(is_start=False) is server.models["m"]
     assert len(sequences) == sequences.count_of(server) == 1
+
+
+class Undeclared:
+    """Two servers with a model that declares no sequences, and requests of sequences for it."""
+
+    def __init__(self):
+        self.table = Table(a=(State.READY, {"m": "1"}), b=(State.READY, {"m": "1"}))
+        self.sequences = Sequences()
+
+    def ask(self, identifier=7, is_start=False):
+        """Return the server of a request; the error without one."""
+        route, named = self.table.route("m"), SequenceParameters(identifier, is_start, False)
+        found = self.sequences.choose(route, named, (), 0.0)
+        return found.server if found is not None else self.sequences.failure(route, named)
+
+
+@pytest.fixture
+def undeclared():
+    return Undeclared()
+
+
+def test_a_request_that_names_a_sequence_stays_on_its_server_whatever_the_model(undeclared):
+    for key in range(20):
+        server = undeclared.ask(key)
+        server.is_drained = True
+        undeclared.table.table.changed()
+        assert undeclared.ask(key) is server
+        server.is_drained = False
+
+
+def test_without_a_start_one_request_fails_after_the_end_of_the_server(undeclared):
+    server = undeclared.ask()
+    server.set_state(State.DOWN)
+
+    assert undeclared.ask() == (
+        f"sequence 7 was on server {server.name}, which has ended since: begin the sequence again"
+    )
+    assert undeclared.ask() is not server
+
+
+def test_a_sequence_that_has_begun_fails_until_it_begins_again(undeclared):
+    server = undeclared.ask(is_start=True)
+    server.set_state(State.DOWN)
+
+    assert "begin the sequence again" in undeclared.ask()
+    assert "begin the sequence again" in undeclared.ask()
+    assert undeclared.ask(is_start=True) is undeclared.ask() is not server
+
+
+def test_sequences_that_never_end_are_bounded(undeclared, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_UNDECLARED", 3)
+    for key in (1, 2, 3, 1, 4):
+        undeclared.ask(key)
+
+    assert [undeclared.sequences.find("m", key, 0.0) is not None for key in (1, 2, 3, 4)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    undeclared.sequences.expire(1.0)
+    assert len(undeclared.sequences) == 0
 
 
 READY, NOT_READY, DOWN = State.READY, State.NOT_READY, State.DOWN

@@ -151,6 +151,17 @@ def test_a_sequence_stays_on_its_server(calls, router):
     assert router.metric("core_router_sequences") == 0
 
 
+def test_a_sequence_stays_where_the_model_declares_none(calls, router):
+    """Over HTTP and gRPC alike."""
+    for key in ("a", "b", 3, 4):
+        found = {values(calls.infer("who", 1.0, sequence_id=key))[1] for _ in range(10)}
+        found |= {
+            outputs(ask(router.port, "/v2/models/who/infer", inputs(1.0, sequence_id=key)))[1]
+            for _ in range(10)
+        }
+        assert len(found) == 1
+
+
 def test_a_sequence_may_go_on_over_http(calls, router):
     _, server = values(calls.infer("sums", 1.0, sequence_id=99, sequence_start=True))
     over_http = ask(

@@ -205,9 +205,9 @@ def test_a_call_of_a_sequence_is_not_repeated(pair):
     pair.answer_by(fine, fine)
     calls = Calls(router.grpc_port)
     codes = []
-    for _ in range(20):
+    for number in range(1, 21):
         try:
-            calls.infer("m", 1.0, sequence_id=5)
+            calls.infer("m", 1.0, sequence_id=number)
         except grpc.RpcError as error:
             codes.append(error.code())
     calls.close()

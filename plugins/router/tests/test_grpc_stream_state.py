@@ -242,6 +242,25 @@ def test_a_server_without_a_connection_leaves_its_requests_to_another(open_strea
     assert [each.in_flight for each in (failed[0], reached.server)] == [0, 2]
 
 
+def test_a_sequence_does_not_move_with_a_stream_that_is_lost(router_of):
+    """Whether or not a configuration says that the model has sequences."""
+
+    def lose(*requests):
+        found = Opened(router_of("m", "m"))
+        found.send(*requests)
+        (reached,) = found.reached
+        reached.lost(reached._attempt, 0)
+        return found
+
+    begun = packed(request("m", id=1, sequence_id=7, sequence_start=True))
+    middle = packed(request("m", id=2, sequence_id=7))
+
+    assert lose(asks(1)).client.status is None
+    assert lose(begun).client.status is None
+    assert lose(begun, middle).client.status == UNAVAILABLE
+    assert lose(middle).client.status == UNAVAILABLE
+
+
 def test_a_stream_without_servers_ends_once(open_stream):
     found = open_stream("", "", retries=3)
     found.router.grpc.connect = lambda pool: pool.not_opened("no")

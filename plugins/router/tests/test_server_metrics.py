@@ -36,6 +36,14 @@ class Sums:
     def __init__(self):
         self.metrics = ServerMetrics()
 
+    def join(self, server, text="# none yet\n"):
+        for _ in self.metrics.join(server, text.encode()):
+            pass
+        return self
+
+    def leave(self, server, text):
+        self.metrics.leave(server, text.encode())
+
     def add(self, server, text):
         for _ in self.metrics.add(server, text.encode()):
             pass
@@ -58,6 +66,8 @@ class Sums:
 def sums():
     return (
         Sums()
+        .join("one:1")
+        .join("two:2")
         .add("one:1", TEXT.format(a=1, b=2, use=0.25))
         .add("two:2", TEXT.format(a=10, b=20, use=0.5))
     )
@@ -96,32 +106,69 @@ def test_sums_never_fall(sums):
     assert sums.value("requests_total", model="b", version="1") == 23
 
     sums.add("one:1", "")  # not readable
-    sums.metrics.forget(["two:2"])  # no longer in the list
     assert sums.value("requests_total", model="b", version="1") == 23
     assert not [labels for _, labels, _ in sums.samples() if labels.get("server") == "one:1"]
 
-    sums.add("one:1", TEXT.format(a=0, b=3, use=1))  # back
-    assert sums.value("requests_total", model="b", version="1") == 25
+
+def test_what_a_server_counted_before_its_leaving_stays(sums):
+    sums.leave("one:1", TEXT.format(a=1, b=7, use=1))  # counts that no scrape has seen
+
+    assert sums.value("requests_total", model="b", version="1") == 27
+    assert not [labels for _, labels, _ in sums.samples() if labels.get("server") == "one:1"]
 
 
-def test_servers_that_have_left_are_forgotten_in_the_long_run():
-    sums = Sums()
-    for number in range(100):
-        sums.add(f"pod:{number}", TEXT.format(a=1, b=1, use=1))
-        sums.metrics.forget([f"pod:{number}"])
+def test_what_a_server_has_counted_elsewhere_is_not_added(sums):
+    """Neither what it counted before it joined, nor what it counted while it was away."""
+    sums.join("three:3", TEXT.format(a=1000, b=1000, use=1))
+    assert sums.value("requests_total", model="b", version="1") == 22
 
-    assert sums.value("requests_total", model="a", version="1") == 100
-    assert len(sums.metrics._last) == 65
+    sums.add("three:3", TEXT.format(a=1001, b=1000, use=1))
+    sums.leave("three:3", "")
+    sums.join("three:3", TEXT.format(a=5000, b=5000, use=1))  # or 5, after a restart
+    sums.add("three:3", TEXT.format(a=5001, b=5000, use=1))
+    assert sums.value("requests_total", model="a", version="1") == 13
+
+    sums.add("three:3", TEXT.format(a=4, b=5, use=1))  # started again while it is in the list
+    assert sums.value("requests_total", model="a", version="1") == 17
+
+
+def test_a_series_begins_at_zero_with_the_server_that_has_it_first():
+    sums = Sums().join("one:1", TEXT.format(a=9, b=9, use=1))
+
+    assert sums.value("requests_total", model="a", version="1") == 0
+
+
+def test_metrics_of_a_server_that_has_not_joined_are_not_added(sums):
+    sums.add("pod:1", TEXT.format(a=1, b=1, use=1))
+
+    assert sums.value("requests_total", model="a", version="1") == 11
+    assert len(sums.metrics._last) == 2
+
+
+def test_older_metrics_stop_where_newer_ones_begin(sums):
+    """A scrape takes the metrics of a server in parts; it may leave meanwhile."""
+    many = "# TYPE many counter\n" + "".join(f'many{{n="{n}"}} 1\n' for n in range(1000))
+    scrape = sums.metrics.add("one:1", many.encode())
+    next(scrape)
+    sums.leave("one:1", many)
+
+    assert list(scrape) == []
+    assert sum(value for name, _, value in sums.samples() if name == "many_total") == 1000
 
 
 def test_lines_without_a_meaning_are_left_out():
-    sums = Sums().add("one:1", '# a comment\nbroken\n# TYPE x counter\nx{} 1\nx{le="a b"} no\n\n')
+    sums = (
+        Sums()
+        .join("one:1")
+        .add("one:1", '# a comment\nbroken\n# TYPE x counter\nx{} 1\nx{le="a b"} no\n\n')
+    )
 
     assert sums.samples() == [("x_total", {}, 1)]
 
 
 def test_one_scrape_has_the_metrics_of_the_router_and_of_all_servers(route, three):
     router = route([each.reporting for each in three])
+    until(lambda: all(each.metrics for each in router.router.table.servers.values()))
     before = router.metric("nv_inference_request_success", model="who")
     for _ in range(30):
         ask(router.port, "/v2/models/who/infer", inputs(1.0))
@@ -133,6 +180,33 @@ def test_one_scrape_has_the_metrics_of_the_router_and_of_all_servers(route, thre
     assert len(names) == len(set(names))
     for each in three:
         assert f'nv_cpu_utilization{{server="{each.name}"}}' in text
+
+
+def counting(count, start):
+    return (
+        f"# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds {start}\n"
+        f"# TYPE n counter\nn {count}\n"
+    ).encode()
+
+
+def test_a_restart_between_two_scrapes_loses_no_counts(route, scripted):
+    server = scripted(good)
+    server.metrics = counting(100, start=1)
+    router = route([f"{server.name}:1:{server.name.rpartition(':')[2]}"])
+    (found,) = router.router.table.servers.values()
+
+    until(lambda: found.metrics)
+
+    def read(text):
+        server.metrics = text
+        until(lambda: found.metrics == text)
+
+    read(counting(107, start=1))
+    read(counting(5, start=2))
+    read(b"")
+    read(counting(2, start=3))
+
+    assert router.metric("n") == 7 + 5 + 2
 
 
 def test_a_server_without_metrics_leaves_those_of_the_others(route, three, scripted):

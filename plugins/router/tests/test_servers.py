@@ -9,6 +9,7 @@ import pytest
 import tritonclient.http as triton
 from core_router.servers.addresses import read_servers
 from core_router.servers.server import Address
+from core_router.servers.source import AddressSource
 from prometheus_client.parser import text_string_to_metric_families
 from routing.requests import PATIENCE_S, ask, inputs, outputs, until
 
@@ -227,7 +228,7 @@ def test_metrics_say_what_each_server_has_done(router, three):
     assert {each["state"] for each in rows.values()} == {"ready"}
 
 
-class Changing:
+class Changing(AddressSource):
     """A source whose addresses a test changes."""
 
     def __init__(self, *addresses):

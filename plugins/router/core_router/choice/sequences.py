@@ -4,12 +4,16 @@ start ─► [Sequences.begin] ─► find ─► … ─► end, or too long wi
 
 The first choice depends on the identifier only. So several routers, and one that was started again, agree on
 it while the servers stay the same.
+
+A request that names a sequence stays on its server whatever the model's configuration says: a model may keep
+state of its own, and a server may hide its configurations.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,7 +23,13 @@ if TYPE_CHECKING:
 IDLE_S = 600.0
 """Seconds after which a sequence without a request is forgotten. Servers forget sooner."""
 
+_MOST_UNDECLARED = 16_384
+"""Sequences for models without `sequence_batching` that are kept: clients may never end them."""
+
 Identifier = int | str
+
+
+_Key = tuple[str, Identifier]
 
 
 class SequenceParameters(NamedTuple):
@@ -37,13 +47,16 @@ class Pin:
     """A sequence and its server.
 
     used_s   time of its last request, of the monotonic clock
+    stays    whether only a start moves it; else one request fails after the end of the server, and the next
+             begins anew
     """
 
-    __slots__ = ("_downs", "server_model", "used_s")
+    __slots__ = ("_downs", "server_model", "stays", "used_s")
 
-    def __init__(self, server_model: ServerModel, used_s: float):
+    def __init__(self, server_model: ServerModel, used_s: float, stays: bool = True):
         self.server_model = server_model
         self.used_s = used_s
+        self.stays = stays
         self._downs = server_model.server.downs
 
     @property
@@ -56,14 +69,15 @@ class Sequences:
     """The sequences that are open, by model and identifier. Event loop only."""
 
     def __init__(self) -> None:
-        self._pins: dict[tuple[str, Identifier], Pin] = {}
+        self._pins: dict[_Key, Pin] = {}
+        self._undeclared: dict[_Key, Pin] = {}  # the least recently used first
 
     def __len__(self) -> int:
-        return sum(pin.is_open for pin in self._pins.values())
+        return sum(pin.is_open for pin in self._all())
 
     def find(self, model: str, identifier: Identifier, now_s: float) -> ServerModel | None:
         """Return the server of a sequence; None for one that did not begin here."""
-        pin = self._pins.get((model, identifier))
+        pin = self._pin((model, identifier))
         if pin is None:
             return None
         pin.used_s = now_s
@@ -72,8 +86,15 @@ class Sequences:
     def begin(
         self, model: str, identifier: Identifier, server_model: ServerModel, now_s: float
     ) -> None:
-        """Pin a sequence to a server, in place of the server that it had."""
+        """Pin a sequence of a model that declares sequences, in place of the server that it had."""
+        self._undeclared.pop((model, identifier), None)
         self._pins[model, identifier] = Pin(server_model, now_s)
+
+    def _begin_undeclared(self, key: _Key, pin: Pin) -> None:
+        self.end(*key)
+        while len(self._undeclared) >= _MOST_UNDECLARED:
+            del self._undeclared[next(iter(self._undeclared))]
+        self._undeclared[key] = pin
 
     def choose(
         self,
@@ -87,23 +108,31 @@ class Sequences:
         None if that server is gone, or if a first request has tried all of them.
         """
         name, identifier = route.target.model, sequence.identifier
-        pinned = self.find(name, identifier, now_s)
-        if not sequence.is_start and pinned is not None:
-            goes_on = pinned not in tried and pinned.server.is_reachable
-            return pinned if goes_on and self._pins[name, identifier].is_open else None
+        pin = self._pin((name, identifier))
+        if not sequence.is_start and pin is not None:
+            pin.used_s, pinned = now_s, pin.server_model
+            goes_on = pinned not in tried and pinned.server.is_reachable and pin.is_open
+            return pinned if goes_on else None
         candidates = route.candidates
         if route.split is not None:
             candidates = route.split.draw(_fraction(name, identifier), tried, now_s)
         found = first_choice(identifier, candidates, tried, now_s)
-        if found is not None:
+        if found is not None and route.is_stateful:
             self.begin(name, identifier, found, now_s)
+        elif found is not None:
+            self._begin_undeclared((name, identifier), Pin(found, now_s, sequence.is_start))
         return found
 
     def failure(self, route: Route, sequence: SequenceParameters) -> str:
-        """Return why a sequence cannot go on; "" if another reason ended the request."""
-        pin = self._pins.get((route.target.model, sequence.identifier))
+        """Return why a sequence cannot go on; "" if another reason ended the request.
+
+        Forget it if a client that has never begun it may go on elsewhere, now that it knows.
+        """
+        pin = self._pin((route.target.model, sequence.identifier))
         if sequence.is_start or pin is None:
             return ""
+        if not pin.stays:
+            self.end(route.target.model, sequence.identifier)
         server = pin.server_model.server
         status = f"is {server.status}" if pin.is_open else "has ended since"
         return (
@@ -114,16 +143,27 @@ class Sequences:
     def end(self, model: str, identifier: Identifier) -> None:
         """Forget a sequence."""
         self._pins.pop((model, identifier), None)
+        self._undeclared.pop((model, identifier), None)
 
     def expire(self, before_s: float) -> None:
         """Forget sequences without a request since that time of the monotonic clock."""
-        old = [key for key, pin in self._pins.items() if pin.used_s < before_s]
-        for key in old:
-            del self._pins[key]
+        for pins in (self._pins, self._undeclared):
+            old = [key for key, pin in pins.items() if pin.used_s < before_s]
+            for key in old:
+                del pins[key]
 
     def count_of(self, server: object) -> int:
         """Return the number of open sequences of a server."""
-        return sum(pin.server_model.server is server and pin.is_open for pin in self._pins.values())
+        return sum(pin.server_model.server is server and pin.is_open for pin in self._all())
+
+    def _pin(self, key: _Key) -> Pin | None:
+        pin = self._pins.get(key)
+        if pin is None and (pin := self._undeclared.pop(key, None)) is not None:
+            self._undeclared[key] = pin  # at the end
+        return pin
+
+    def _all(self) -> Iterator[Pin]:
+        return chain(self._pins.values(), self._undeclared.values())
 
 
 def first_choice(

@@ -2,7 +2,7 @@
 
 ClientLink ─► messages ─► [InferStream] ─► ServerStream … ─► responses in the order of the requests
 
-All requests for a model reach the same server while it is ready; those of a sequence its server.
+All requests for a model reach the same server while it is ready; those that name a sequence its server.
 Responses of models that answer each request once are sent in the order of the requests, as one server does.
 Those of decoupled models are sent when they come.
 """
@@ -128,8 +128,7 @@ class InferStream(Receiver):
             self._task = self.port.task(self, self._look())
             return False
         self._router.budget.request()
-        sequence = fields.sequence if route.is_stateful else None
-        request = StreamRequest(message, fields.id, route, sequence)
+        request = StreamRequest(message, fields.id, route, fields.sequence)
         if not route.is_decoupled:
             self._turns.append(request)
         return self._send(request)

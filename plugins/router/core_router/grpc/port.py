@@ -18,12 +18,14 @@ from core_router.grpc.pool import LinkPool
 from core_router.grpc.routed_call import RoutedCall
 from core_router.grpc.statuses import INTERNAL
 from core_router.grpc.unary import UnaryCall
+from core_router.servers.tls import reason_of
 from core_router.targets import Purpose
 
 if TYPE_CHECKING:
     from core_router.router import Router
     from core_router.servers.server import Server
     from core_router.servers.table import Route
+    from frontends.shared.tls import Certificates
 
 
 class _ClientProtocol(ClientLink, asyncio.BufferedProtocol):
@@ -53,8 +55,13 @@ class GrpcPort:
 
     # life -----------------------------------------------------------------
 
-    async def open(self, address: str, port: int, reuse_port: bool) -> int:
-        """Bind the port, without accepting connections; return it. Raises OSError if it is in use."""
+    async def open(
+        self, address: str, port: int, reuse_port: bool, certificates: Certificates | None
+    ) -> int:
+        """Bind the port, without accepting connections; return it.
+
+        Raises OSError if it is in use, CoreError(INVALID) for certificates that cannot be used.
+        """
         loop = asyncio.get_running_loop()
         self._flusher = Flusher(loop)
         self._listener = await loop.create_server(
@@ -64,6 +71,7 @@ class GrpcPort:
             backlog=1024,
             reuse_port=reuse_port or None,
             start_serving=False,
+            **self.router.listening(certificates, "h2"),
         )
         found: int = self._listener.sockets[0].getsockname()[1]
         return found
@@ -147,13 +155,14 @@ class GrpcPort:
             lambda: _ServerProtocol(pool.server, pool, self._flusher),
             address.host,
             address.grpc_port,
+            **self.router.servers.tls.to_grpc(address),
         )
         try:
             _, link = await asyncio.wait_for(opening, limit_s)
         except asyncio.TimeoutError:
             pool.not_opened(f"no connection to port {address.grpc_port} in {limit_s:g} s")
         except OSError as error:
-            pool.not_opened(f"no connection to port {address.grpc_port}: {error.strerror or error}")
+            pool.not_opened(f"no connection to port {address.grpc_port}: {reason_of(error)}")
         else:
             pool.opened(cast(ServerLink, link))
 

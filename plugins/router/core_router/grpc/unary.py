@@ -99,7 +99,6 @@ class UnaryCall(RoutedCall):
         """Send the request to a server of a route."""
         self._route = route
         self._task = None
-        self._sequence = self._sequence if route.is_stateful else None
         self._repeats = self._sequence is None and self._purpose is not Purpose.OPEN
         timeout = field(self.head, b"grpc-timeout")
         if timeout is not None:

@@ -16,7 +16,7 @@ from core_router.http.forward import ForwardedRequest
 from core_router.http.heads import CHUNKED, MOST_BYTES, UNTIL_CLOSE, BadHead, request_head
 from core_router.http.own_answers import handle
 from core_router.http.responses import error_body, response
-from core_router.http.sequence_parameters import sequence_of
+from core_router.http.sequence_parameters import names_sequence, sequence_of
 from core_router.targets import Purpose, Target
 
 if TYPE_CHECKING:
@@ -192,7 +192,9 @@ class ClientConnection(ClientTransport):
         self._phase = _WAITING
         route, head = self._route, self._head
         assert route is not None and head is not None
-        if route.is_plain:
+        if route.is_plain and not (
+            route.is_inference and names_sequence(message, body_at, head.json_size)
+        ):
             request = self.request = ForwardedRequest(self._router, self, head, route)
             request.start(message, True)
         else:
@@ -209,7 +211,9 @@ class ClientConnection(ClientTransport):
         head = self._head
         assert head is not None
         sequence = None
-        if route.is_stateful and route.is_inference:
+        if route.is_inference and (
+            route.is_stateful or names_sequence(message, body_at, head.json_size)
+        ):
             sequence = sequence_of(message[body_at:], head.json_size)
         request = self.request = ForwardedRequest(self._router, self, head, route, sequence)
         request.start(message, True)

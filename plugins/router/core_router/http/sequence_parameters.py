@@ -12,6 +12,16 @@ import orjson
 from core_router.choice.sequences import SequenceParameters
 
 
+def names_sequence(message: bytes, body_at: int, json_size: int) -> bool:
+    """Return whether the JSON of a request has the name of a sequence's identifier, without parsing it.
+
+    message     with the body from `body_at` on
+    json_size   bytes of JSON at the start of the body; -1 for all of it
+    """
+    end = len(message) if json_size < 0 else body_at + json_size
+    return message.find(b'"sequence_id"', body_at, end) >= 0
+
+
 def sequence_of(body: bytes, json_size: int) -> SequenceParameters | None:
     """Return the sequence of an inference request; None if it names none, or its JSON is wrong.
 

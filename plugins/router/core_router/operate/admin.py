@@ -16,7 +16,6 @@ from core.errors import CoreError
 from core_router.choice.shares import Shares
 from core_router.http.responses import error_body, json_body
 from core_router.operate.metrics import metrics_text
-from core_router.operate.server_metrics import ServerMetrics
 
 if TYPE_CHECKING:
     from core_router.router import Router
@@ -28,12 +27,14 @@ class Admin:
 
     def __init__(self, router: Router):
         self._router = router
-        self._of_servers = ServerMetrics()
         self._adding = asyncio.Lock()
         self._runner: web.AppRunner | None = None
 
     async def open(self, address: str, port: int) -> int:
-        """Listen; return the port. Raises OSError if the address is in use."""
+        """Listen; return the port.
+
+        Raises OSError if the address is in use, CoreError(INVALID) for certificates that cannot be used.
+        """
         app = web.Application()
         app.add_routes(
             [
@@ -47,7 +48,8 @@ class Admin:
         )
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await self._runner.setup()
-        await web.TCPSite(self._runner, address, port).start()
+        secure = self._router.listening(self._router.options.admin_certificates, "http/1.1")
+        await web.TCPSite(self._runner, address, port, ssl_context=secure.get("ssl")).start()
         found: int = self._runner.addresses[0][1]
         return found
 
@@ -59,13 +61,13 @@ class Admin:
     async def _metrics(self, request: web.Request) -> web.Response:
         """Return the metrics of the router, and those of its servers as they were read last."""
         async with self._adding:
-            texts = {each.name: each.metrics for each in self._router.table.servers.values()}
-            for name, text in texts.items():
-                for _ in self._of_servers.add(name, text):
-                    await asyncio.sleep(0)  # requests go on
-            self._of_servers.forget(texts)
+            of_servers = self._router.servers.metrics
+            for each in list(self._router.table.servers.values()):
+                if not each.is_removed:  # meanwhile
+                    for _ in of_servers.add(each.name, each.metrics):
+                        await asyncio.sleep(0)  # requests go on
             own = metrics_text(self._router).encode()
-            body = b"".join([own, *self._of_servers.text()])
+            body = b"".join([own, *of_servers.text()])
         return web.Response(body=body, content_type="text/plain", charset="utf-8")
 
     async def _servers(self, request: web.Request) -> web.Response:

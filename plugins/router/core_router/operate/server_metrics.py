@@ -1,18 +1,25 @@
 """ServerMetrics: the metrics of all servers as those of one.
 
-metrics of each server ─► [ServerMetrics.add] ─► sums of counters; gauges by server ─► text
+join ─► add, add, … ─► leave ─► [ServerMetrics] ─► sums of counters; gauges by server ─► text
 
-A sum never falls: what a server has counted stays when it is started again, or leaves the list.
+A sum has what servers have counted from their joining to their leaving, and begins at zero. So it never
+falls, and never jumps by the past of a server: not when one joins, leaves, comes back, or is started again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator
 from itertools import islice
 
-_MOST_GONE = 64  # servers that have left, and are known if they come back
-
 _Values = dict[bytes, float]
+_START = re.compile(rb"^\w*process_start_time_seconds(?:\{[^}]*\})? (\S+)", re.MULTILINE)
+
+
+def start_of(text: bytes) -> bytes:
+    """Return when the process of a server was started, from its metrics; b"" if they do not say."""
+    found = _START.search(text)
+    return found[1] if found is not None else b""
 
 
 class _Family:
@@ -36,33 +43,51 @@ class ServerMetrics:
 
     def __init__(self) -> None:
         self._families: dict[bytes, _Family] = {}
-        self._last: dict[str, _Values] = {}  # by server: the counts that are in the sums
+        self._last: dict[
+            str, _Values
+        ] = {}  # by server that has joined: its counts that are in the sums
+
+    def join(self, server: str, text: bytes) -> Iterator[None]:
+        """Take the first metrics of a server, with which its counts begin, a part in each step."""
+        last: _Values = {}
+        self._last[server] = last
+        yield from self._take(server, last, text, self._base)
 
     def add(self, server: str, text: bytes) -> Iterator[None]:
-        """Take the metrics of a server, a part in each step of the iterator."""
+        """Take the metrics of a server that has joined, a part in each step of the iterator.
+
+        A newer text, or the server's leaving, ends the iterator.
+        """
         for family in self._families.values():
             family.single.pop(server, None)
-        last = self._last.pop(server, {})
-        self._last[server] = last  # the newest are at the end
+        if server in self._last and text:
+            last = self._last[server] = dict(self._last[server])
+            yield from self._take(server, last, text, self._sample)
+
+    def leave(self, server: str, text: bytes) -> None:
+        """Add the last metrics of a server. Its counts stay in the sums; its gauges do not."""
+        for _ in self.add(server, text):
+            pass
+        self._last.pop(server, None)
+        for family in self._families.values():
+            family.single.pop(server, None)
+
+    def _take(
+        self,
+        server: str,
+        last: _Values,
+        text: bytes,
+        take: Callable[[str, _Values, _Family, bytes], None],
+    ) -> Iterator[None]:
         family, name = _Family(), b""
         lines = iter(text.splitlines())
-        while part := list(islice(lines, 500)):
+        while self._last.get(server) is last and (part := list(islice(lines, 500))):
             for line in part:
                 if line.startswith(b"#"):
                     family, name = self._comment(line, family, name)
                 elif line:
-                    self._sample(server, last, family, line)
+                    take(server, last, family, line)
             yield
-
-    def forget(self, servers: Iterable[str]) -> None:
-        """Forget gauges of all servers but these, and the counts of those that have long been gone."""
-        there = set(servers)
-        for family in self._families.values():
-            for server in family.single.keys() - there:
-                del family.single[server]
-        gone = [server for server in self._last if server not in there]
-        for server in gone[: max(0, len(gone) - _MOST_GONE)]:
-            del self._last[server]
 
     def text(self) -> Iterator[bytes]:
         """Return all metrics in the text format of Prometheus, metric by metric."""
@@ -91,11 +116,17 @@ class ServerMetrics:
             family.comments.append(line)
         return family, name
 
+    def _base(self, server: str, last: _Values, family: _Family, line: bytes) -> None:
+        key, _, number = line.rpartition(b" ")
+        value = _value(number)
+        if value is not None and family.adds(key):
+            last[key] = value
+            family.sums.setdefault(key, 0.0)
+
     def _sample(self, server: str, last: _Values, family: _Family, line: bytes) -> None:
         key, _, number = line.rpartition(b" ")
-        try:
-            value = float(number)
-        except ValueError:
+        value = _value(number)
+        if value is None:
             return
         if not family.adds(key):
             family.single.setdefault(server, {})[key] = value
@@ -106,6 +137,13 @@ class ServerMetrics:
         family.sums[key] = family.sums.get(key, 0.0) + (
             value - before if value >= before else value
         )
+
+
+def _value(number: bytes) -> float | None:
+    try:
+        return float(number)
+    except ValueError:
+        return None
 
 
 def _labelled(sample: bytes, label: bytes) -> bytes:

@@ -1,6 +1,6 @@
-"""Where the servers are: a list of addresses, and names of DNS that stand for several.
+"""Where the servers are: a list of addresses, names of DNS and services of Kubernetes that stand for several.
 
---servers ─► [read_servers] ─► AddressSource ─► addresses, again and again
+--servers ─► [read_servers] ─► AddressSource
 """
 
 from __future__ import annotations
@@ -9,22 +9,18 @@ import asyncio
 import re
 import socket
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
 
 from core.errors import invalid
-from core_router.servers.server import Address
+from core_router.servers.kubernetes import KubernetesService, Ports
+from core_router.servers.kubernetes_api import KubernetesApi
+from core_router.servers.server import Address, TlsPorts
+from core_router.servers.source import AddressSource
 
 _PORT, _GRPC_PORT, _METRICS_PORT = 8000, 8001, 8002
 
 
-class AddressSource(Protocol):
-    """Knows addresses of servers, which may change."""
-
-    async def addresses(self) -> list[Address]:
-        """Return the addresses now. Raises OSError if they cannot be found at the moment."""
-
-
-class FixedAddress:
+class FixedAddress(AddressSource):
     """One server, at one address."""
 
     def __init__(self, address: Address):
@@ -37,56 +33,110 @@ class FixedAddress:
         return str(self._address)
 
 
-class DnsName:
-    """The servers at all addresses of a name, such as a headless Service of Kubernetes."""
+class DnsName(AddressSource):
+    """The servers at all addresses of a name, such as a headless Service of Kubernetes.
 
-    def __init__(self, host: str, port: int, grpc_port: int = _GRPC_PORT, metrics_port: int = 0):
-        self._host, self._port = host, port
-        self._other_ports = grpc_port, metrics_port
+    address   that of each of them, with the name in place of the host
+    """
+
+    def __init__(self, address: Address):
+        self._of = address
 
     async def addresses(self) -> list[Address]:
         found = await asyncio.get_running_loop().getaddrinfo(
-            self._host, self._port, type=socket.SOCK_STREAM
+            self._of.host, self._of.port, type=socket.SOCK_STREAM
         )
-        return sorted({Address(str(each[4][0]), self._port, *self._other_ports) for each in found})
+        return sorted({replace(self._of, host=str(each[4][0])) for each in found})
 
     def __str__(self) -> str:
-        return f"dns://{self._host}:{self._port}"
+        return f"dns://{self._of}"
 
 
+_SCHEME = (
+    r"(?:(?P<source>dns|kubernetes)(?:\+(?P<tls>https|grpcs))?://|(?P<scheme>http|https|grpcs)://)?"
+)
 _SERVER = re.compile(
-    r"(?:(?P<scheme>http|dns)://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]+)(?::(?P<port>\d{1,5})(?::(?P<grpc>\d{1,5})(?::(?P<metrics>\d{1,5}))?)?)?/?"
+    _SCHEME
+    + r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]+)"
+    + r"(?::(?P<port>\d{1,5})(?::(?P<grpc>\d{1,5})(?::(?P<metrics>\d{1,5}))?)?)?/?"
+)
+_NAME = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"  # of Kubernetes, and of a port there; a number is one, too
+_SERVICE = re.compile(
+    rf"{_SCHEME}(?P<namespace>{_NAME})/(?P<service>{_NAME})"
+    rf"(?::(?P<port>{_NAME})(?::(?P<grpc>{_NAME})(?::(?P<metrics>{_NAME}))?)?)?/?"
 )
 
 
-def read_servers(text: str) -> Sequence[AddressSource]:
+def read_servers(
+    text: str, has_metrics_tls: bool = True, api: KubernetesApi | None = None
+) -> Sequence[AddressSource]:
     """Return the sources that the option --servers names, with commas between them.
 
+    has_metrics_tls   whether the ports of metrics of https:// use TLS
+    api               for services of Kubernetes
     Raises CoreError(INVALID) for text that is no address.
     """
     found: list[AddressSource] = []
     for item in filter(None, (each.strip() for each in text.split(","))):
-        match = _SERVER.fullmatch(item)
-        port = int(match["port"] or _PORT) if match else 0
-        grpc_port = int(match["grpc"] or _GRPC_PORT) if match else 0
-        # Only beside the other ports of a server that has all of its own: 8002 may be another server's.
-        standard = _METRICS_PORT if (port, grpc_port) == (_PORT, _GRPC_PORT) else 0
-        metrics_port = int(match["metrics"] or standard) if match else 0
-        if (
-            match is None
-            or not all(0 < each < 65536 for each in (port, grpc_port))
-            or metrics_port > 65535
-        ):
-            raise invalid(
-                f"--servers: '{item}' is no server; write host:port, host:port:grpc_port, "
-                "host:port:grpc_port:metrics_port, http://host:port or dns://name:port"
-            )
-        host = match["host"].strip("[]")
-        found.append(
-            DnsName(host, port, grpc_port, metrics_port)
-            if match["scheme"] == "dns"
-            else FixedAddress(Address(host, port, grpc_port, metrics_port))
-        )
+        if item.startswith("kubernetes"):
+            found.append(_service(item, has_metrics_tls, api or KubernetesApi()))
+        else:
+            found.append(_server(item, has_metrics_tls))
     if not found:
         raise invalid("--servers names no server; write --servers=host:port,host:port")
     return found
+
+
+def _server(item: str, has_metrics_tls: bool) -> AddressSource:
+    match = _SERVER.fullmatch(item)
+    port = int(match["port"] or _PORT) if match else 0
+    grpc_port = int(match["grpc"] or _GRPC_PORT) if match else 0
+    # Only beside the other ports of a server that has all of its own: 8002 may be another server's.
+    standard = _METRICS_PORT if (port, grpc_port) == (_PORT, _GRPC_PORT) else 0
+    metrics_port = int(match["metrics"] or standard) if match else 0
+    if (
+        match is None
+        or not all(0 < each < 65536 for each in (port, grpc_port))
+        or metrics_port > 65535
+    ):
+        raise invalid(
+            f"--servers: '{item}' is no server; write host:port, host:port:grpc_port, "
+            "host:port:grpc_port:metrics_port, http://host:port, https://host:port, grpcs://host:port, "
+            "dns://name:port, dns+https://name:port or kubernetes://namespace/service:port"
+        )
+    host = match["host"].strip("[]")
+    # The addresses of a name have certificates for the name.
+    name = host if match["source"] else ""
+    tls = _tls(match["scheme"] or match["tls"], has_metrics_tls, name)
+    address = Address(host, port, grpc_port, metrics_port, tls)
+    return DnsName(address) if match["source"] else FixedAddress(address)
+
+
+def _service(item: str, has_metrics_tls: bool, api: KubernetesApi) -> AddressSource:
+    match = _SERVICE.fullmatch(item)
+    ports = (
+        [
+            match[name] or usual
+            for name, usual in zip(("port", "grpc", "metrics"), Ports(), strict=True)
+        ]
+        if match
+        else []
+    )
+    numbers = [int(each) for each in ports if each.isdigit()]
+    if match is None or not all(0 < each < 65536 for each in numbers):
+        raise invalid(
+            f"--servers: '{item}' is no service of Kubernetes; write kubernetes://namespace/service:port, "
+            "kubernetes://namespace/service:port:grpc_port:metrics_port, or kubernetes+https://… with TLS; "
+            "a port is a number or the name of a port of the service"
+        )
+    api.check()
+    namespace, service = match["namespace"], match["service"]
+    tls = _tls(match["tls"], has_metrics_tls, f"{service}.{namespace}.svc")
+    return KubernetesService(api, namespace, service, Ports(*ports), tls)
+
+
+def _tls(scheme: str | None, has_metrics_tls: bool, name: str) -> TlsPorts:
+    if scheme not in ("https", "grpcs"):
+        return TlsPorts()
+    is_https = scheme == "https"
+    return TlsPorts(is_https, True, is_https and has_metrics_tls, name)

@@ -8,30 +8,42 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 import aiohttp
 
+from core_router.operate.server_metrics import ServerMetrics
 from core_router.options import RouterOptions
-from core_router.servers.addresses import AddressSource
 from core_router.servers.load_reports import LoadReports
 from core_router.servers.server import Address, Server
+from core_router.servers.source import AddressSource
 from core_router.servers.table import ServerTable
+from core_router.servers.tls import ServerTls
 from core_router.servers.watch import Watch
 
 logger = logging.getLogger("core_router")
 
 
 class ServerList:
-    """Asks the sources for addresses, again and again. Event loop only."""
+    """Asks the sources for addresses, again and again. Event loop only.
+
+    metrics   those of all servers as one's
+    tls       of all connections to servers
+    """
 
     def __init__(self, table: ServerTable, options: RouterOptions):
+        """Raise CoreError(INVALID) for certificates that cannot be used."""
         self._table = table
         self._options = options
+        self.metrics = ServerMetrics()
+        self.tls = ServerTls(options.server_certificates)
         self._session: aiohttp.ClientSession | None = None
         self._tasks: dict[Address, list[asyncio.Task[None]]] = {}
         self._watches: dict[Address, Watch] = {}
         self._known: dict[str, list[Address]] = {}  # by source, as it has said last
-        self._resolving: asyncio.Task[None] | None = None
+        self._errors: dict[str, str] = {}  # by source, the last one in the log
+        self._resolving: list[asyncio.Task[None]] = []
+        self._asks_now = asyncio.Event()  # set when a source has other addresses
 
     @property
     def session(self) -> aiohttp.ClientSession:
@@ -47,7 +59,11 @@ class ServerList:
         await self._resolve(sources)
         looks = [each.look() for each in self._watches.values()]
         await asyncio.gather(*looks)
-        self._resolving = asyncio.get_running_loop().create_task(self._go_on(sources))
+        loop = asyncio.get_running_loop()
+        self._resolving = [
+            loop.create_task(self._go_on(sources)),
+            *(loop.create_task(self._watch(each)) for each in sources),
+        ]
 
     async def look(self) -> None:
         """Check all servers that are not down, and wait for the results."""
@@ -58,8 +74,7 @@ class ServerList:
     async def close(self) -> None:
         """End the checks, and the connections to the servers."""
         tasks = [task for each in self._tasks.values() for task in each]
-        if self._resolving is not None:
-            tasks.append(self._resolving)
+        tasks += self._resolving
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -70,16 +85,31 @@ class ServerList:
 
     async def _go_on(self, sources: Sequence[AddressSource]) -> None:
         while True:
-            await asyncio.sleep(self._options.resolve_s)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._asks_now.wait(), self._options.resolve_s)
+            self._asks_now.clear()
             await self._resolve(sources)
+
+    async def _watch(self, source: AddressSource) -> None:
+        while True:
+            try:
+                await source.watch(self._asks_now.set)
+                return
+            except Exception:  # a defect must not end the watch
+                logger.exception("%s cannot be watched", source)
+                await asyncio.sleep(self._options.resolve_s)
 
     async def _resolve(self, sources: Sequence[AddressSource]) -> None:
         """Ask the sources. One that fails keeps its servers: a name server that is away ends no server."""
         for source in sources:
             try:
                 self._known[str(source)] = await source.addresses()
+                self._errors.pop(str(source), None)
             except OSError as error:
-                logger.warning("%s: %s", source, error.strerror or error)
+                text = error.strerror or str(error)
+                if text != self._errors.get(str(source)):
+                    self._errors[str(source)] = text
+                    logger.warning("%s: %s; its servers stay as they were", source, text)
         wanted = {address for each in self._known.values() for address in each}
         for address in wanted - self._tasks.keys():
             self._add(address)
@@ -98,12 +128,19 @@ class ServerList:
             options.check_timeout_s,
             options.check_failures,
             options.headers,
+            self.tls,
         )
         self._watches[address] = watch
         works = [watch.run()]
         if address.metrics_port:
             reports = LoadReports(
-                server, self.session, options.check_s, options.check_timeout_s, options.headers
+                server,
+                self.metrics,
+                self.session,
+                options.check_s,
+                options.check_timeout_s,
+                options.headers,
+                self.tls,
             )
             works.append(reports.run())
         self._tasks[address] = [asyncio.get_running_loop().create_task(each) for each in works]
@@ -116,6 +153,7 @@ class ServerList:
         del self._watches[address]
         server = self._table.servers.pop(str(address))
         server.is_removed = True
+        self.metrics.leave(server.name, server.metrics)
         server.close_idle(float("inf"))
         self._table.changed()
         logger.info("server %s is no longer in the list", server.name)

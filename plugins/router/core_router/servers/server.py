@@ -21,6 +21,19 @@ logger = logging.getLogger("core_router")
 
 
 @dataclass(frozen=True, order=True)
+class TlsPorts:
+    """Which ports of a server use TLS.
+
+    name   that its certificate must have; "" for its host
+    """
+
+    http: bool = False
+    grpc: bool = False
+    metrics: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True, order=True)
 class Address:
     """Where a server listens.
 
@@ -32,9 +45,25 @@ class Address:
     port: int
     grpc_port: int = 8001
     metrics_port: int = 0
+    tls: TlsPorts = TlsPorts()
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"{self._host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The start of URLs of its port for HTTP, without a path."""
+        return f"{'https' if self.tls.http else 'http'}://{self}"
+
+    @property
+    def metrics_url(self) -> str:
+        """The URL of its metrics."""
+        scheme = "https" if self.tls.metrics else "http"
+        return f"{scheme}://{self._host}:{self.metrics_port}/metrics"
+
+    @property
+    def _host(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
 
 
 class State(enum.Enum):

@@ -17,6 +17,7 @@ import orjson
 from core_router.servers.server import Server, State
 from core_router.servers.server_model import ServerModel
 from core_router.servers.table import ServerTable
+from core_router.servers.tls import ServerTls, reason_of
 
 logger = logging.getLogger("core_router")
 
@@ -41,6 +42,7 @@ class Watch:
     timeout_s    seconds after which a check has failed
     failures     failed checks in a row after which a server is down that refuses no connection
     headers      sent with each check, such as a token
+    tls          of the connections
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Watch:
         timeout_s: float,
         failures: int,
         headers: Mapping[str, str],
+        tls: ServerTls,
     ):
         self.server = server
         self._table = table
@@ -60,6 +63,7 @@ class Watch:
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._most_failures = failures
         self._headers = headers
+        self._tls = tls.to_http(server.address)
         self._failures = 0
         self._index = b""
         self._kinds: dict[str, _Kind] = {}  # of models whose configuration was read
@@ -99,11 +103,11 @@ class Watch:
             status, _ = await self._ask("GET", "/v2/health/ready")
             await self._read_index()
         except aiohttp.ClientConnectorError as error:
-            self._failed(_reason(error), self._most_failures)
-        except (aiohttp.ClientError, OSError) as error:
-            self._failed(_reason(error), 1)
-        except asyncio.TimeoutError:
+            self._failed(reason_of(error), self._most_failures)
+        except asyncio.TimeoutError:  # which is an OSError since Python 3.11
             self._failed(f"no answer in {self._timeout.total:g} s", 1)
+        except (aiohttp.ClientError, OSError) as error:
+            self._failed(reason_of(error), 1)
         else:
             self._failures = 0
             is_ready = status == 200
@@ -190,9 +194,14 @@ class Watch:
 
     async def _ask(self, method: str, path: str) -> tuple[int, bytes]:
         """Return status and body of a response. Raises aiohttp.ClientError, OSError or TimeoutError."""
-        url = f"http://{self.server.name}{path}"
+        url = f"{self.server.address.url}{path}"
         async with self._session.request(
-            method, url, headers=self._headers, timeout=self._timeout, allow_redirects=False
+            method,
+            url,
+            headers=self._headers,
+            timeout=self._timeout,
+            allow_redirects=False,
+            **self._tls,
         ) as response:
             return response.status, await response.read()
 
@@ -212,8 +221,3 @@ def _mean_latency_s(table: ServerTable, name: str) -> float:
     ]
     known = [each for each in known if each]
     return sum(known) / len(known) if known else 0.0
-
-
-def _reason(error: BaseException) -> str:
-    inner = getattr(error, "os_error", None) or error
-    return getattr(inner, "strerror", None) or str(inner) or type(inner).__name__

@@ -112,9 +112,14 @@ def response(model="m", id="", text=""):
 class Calls:
     """A client."""
 
-    def __init__(self, port):
-        self._channel = grpc.insecure_channel(
-            f"127.0.0.1:{port}", [("grpc.max_receive_message_length", -1)]
+    def __init__(self, port, tls=None):
+        """Open a channel. tls: grpc.ChannelCredentials."""
+        options = [("grpc.max_receive_message_length", -1)]
+        address = f"127.0.0.1:{port}"
+        self._channel = (
+            grpc.insecure_channel(address, options)
+            if tls is None
+            else grpc.secure_channel(address, tls, options)
         )
 
     def unary(self, method="ModelInfer", answer=messages.ModelInferResponse):

@@ -29,14 +29,14 @@ class Reply:
         return json.loads(self.body)
 
 
-def ask(port, path, value=None, *, headers=None, method=None):
-    """Send a request on a connection of its own; a value is JSON for POST."""
+def ask(port, path, value=None, *, headers=None, method=None, tls=None):
+    """Send a request on a connection of its own; a value is JSON for POST. tls: a context, for HTTPS."""
     data = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
     request = urllib.request.Request(
-        f"http://127.0.0.1:{port}{path}", data, headers or {}, method=method
+        f"{'https' if tls else 'http'}://127.0.0.1:{port}{path}", data, headers or {}, method=method
     )
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as found:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S, context=tls) as found:
             return Reply(found.status, found.headers, found.read())
     except urllib.error.HTTPError as error:
         return Reply(error.code, error.headers, error.read())

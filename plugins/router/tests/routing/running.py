@@ -91,13 +91,16 @@ class RunningRouter:
 
 
 class Behaving:
-    """A server of core with models that say which server they are on."""
+    """A server of core with models that say which server they are on.
 
-    def __init__(self, number):
+    flags   of its frontends
+    """
+
+    def __init__(self, number, **flags):
         self.number = number
         self.gate = threading.Event()
         self.gate.set()
-        self.server = core.Server()
+        self.server = core.Server(**flags)
         self.server.start()
         vector = {"inputs": {"x": VECTOR}, "outputs": {"y": VECTOR}}
         self.server.bind("who", self._who, **vector)
@@ -138,6 +141,7 @@ INDEX = [{"name": "m", "version": "1", "state": "READY"}]
 class Scripted:
     """A server that checks find ready, with a model m, and whose responses a test defines.
 
+    tls        context of its port; None without TLS
     respond    coroutine function of (reader, writer, request line, body) for all other requests
     requests   the request lines that `respond` was called for
     configs    model → its configuration, in place of `config`
@@ -146,7 +150,7 @@ class Scripted:
     configs: ClassVar[dict] = {}
     index_status = 200
 
-    def __init__(self, thread, respond):
+    def __init__(self, thread, respond, tls=None):
         self._thread = thread
         self.respond = respond
         self.requests = []
@@ -157,7 +161,7 @@ class Scripted:
         self.is_hung = False  # whether it answers nothing more
         self.early = b""  # sent as soon as the head of a request has come
         self._serving = set()
-        self._server = thread.run(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self._server = thread.run(asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls))
         self.name = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def close(self):
