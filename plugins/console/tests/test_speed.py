@@ -92,12 +92,16 @@ async def test_a_thousand_models_scroll_with_fifty_frames_a_second(served, brows
 
 
 async def test_the_first_paint_comes_within_200_ms(served, browse):
+    async_api = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
     async with browse() as browser:
 
         async def paint():
             await browser.page.goto("about:blank")
             await browser.page.goto(served.url)
-            await browser.text("model_0000").wait_for()
+            try:
+                await browser.text("model_0000").wait_for()
+            except async_api.TimeoutError:
+                return None
             return await browser.page.evaluate(PAINT)
 
         found = await best(paint, lambda ms: (ms is not None and ms < 200) or not is_quiet())
