@@ -92,6 +92,31 @@ def test_an_output_without_a_shape_is_left_to_a_session(tmp_path):
     assert check_version(config, tmp_path, backend) is True
 
 
+@pytest.mark.parametrize(
+    ("sizes", "dims", "fits"),
+    [
+        (["other", 4], [2, 4], True),  # a session infers 2
+        (["other", 4], [-1, 4], True),  # as a file of another tool may mean it
+        (["other", 4], [2, 5], False),
+        (["other", 4], [2], False),
+        (["n", 4], [2, 4], False),  # the size of an input, which no session infers
+    ],
+)
+def test_an_output_with_a_name_of_its_own_for_a_size_may_have_a_number(tmp_path, sizes, dims, fits):
+    node = helper.make_node("Relu", ["x"], ["y"])
+    tensors = [("x", TensorProto.FLOAT, ["n" if "n" in sizes else 2, 4])]
+    saved(tmp_path / "model.onnx", tensors, [("y", TensorProto.FLOAT, sizes)], [node])
+    config = ModelConfig(name="m")
+    config.input.add(name="x", data_type=11, dims=[-1 if "n" in sizes else 2, 4])
+    config.output.add(name="y", data_type=11, dims=dims)
+
+    if fits:
+        assert check_version(config, tmp_path, backend) is True
+    else:
+        with pytest.raises(CoreError, match=r"'y'"):
+            check_version(config, tmp_path, backend)
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda each: each.parts[-3])
 @pytest.mark.parametrize("rows", [0, 8])
 def test_the_check_completes_a_configuration_like_a_load(path, rows):

@@ -33,6 +33,9 @@ _DEEPEST = 32  # graphs in graphs, and types in types
 _MOST_NODES = 1_000_000
 _EXTERNAL = 1  # TensorProto.DataLocation
 
+# Of each dimension its number or its name, None if it has neither; None for an unknown rank.
+_Sizes = list[int | str | None] | None
+
 
 @dataclass
 class Facts:
@@ -45,8 +48,8 @@ class Facts:
     made        tensors that these nodes write
     external    name of each file with weights → bytes that it must have
     open_outputs
-                outputs of unknown rank, or with a size without number and name, which ONNX Runtime may infer
-                → whether the rank is unknown
+                outputs with sizes that ONNX Runtime may infer: those without a number whose name, if any, is
+                none of the inputs' → their places; None if the rank is unknown
     """
 
     ir_version: int = 0
@@ -59,7 +62,7 @@ class Facts:
     initializers: set[str] = field(default_factory=set)
     needed: set[str] = field(default_factory=set)
     made: set[str] = field(default_factory=set)
-    open_outputs: dict[str, bool] = field(default_factory=dict)
+    open_outputs: dict[str, set[int] | None] = field(default_factory=dict)
     has_graph: bool = False
 
     @property
@@ -81,6 +84,8 @@ class _Reader:
     def __init__(self) -> None:
         self.facts = Facts()
         self._nodes = 0
+        self._sizes: dict[str, _Sizes] = {}  # of the outputs that are tensors
+        self._names: set[str] = set()  # of sizes of the inputs
 
     def model(self, message: Buffer) -> None:
         for number, value in fields(message):
@@ -124,18 +129,36 @@ class _Reader:
             elif number == 5:
                 self._tensor(inner(value), depth)
             elif depth == 0 and number in (11, 12):
-                info, sizes = _value_info(inner(value))
-                if (
-                    number == 12
-                    and info.type.startswith("tensor(")
-                    and (sizes is None or None in sizes)
-                ):
-                    self.facts.open_outputs[info.name] = sizes is None
-                (self.facts.inputs if number == 11 else self.facts.outputs)[info.name] = info
+                self._value(inner(value), is_input=number == 11)
             elif depth == 0 and number == 15:
                 for part, found in fields(inner(value)):
                     if part == 1:  # the values of a sparse tensor
                         self._tensor(inner(found), depth)
+        if depth == 0:
+            self._close_outputs()
+
+    def _value(self, message: Buffer, is_input: bool) -> None:
+        info, sizes = _value_info(message)
+        (self.facts.inputs if is_input else self.facts.outputs)[info.name] = info
+        if is_input:
+            self._names.update(each for each in sizes or () if isinstance(each, str))
+        elif info.type.startswith("tensor("):
+            self._sizes[info.name] = sizes
+
+    def _close_outputs(self) -> None:
+        """Find the open outputs, once all inputs are known."""
+        for name, sizes in self._sizes.items():
+            if sizes is None:
+                self.facts.open_outputs[name] = None
+                continue
+            known = self._names
+            places = {
+                place
+                for place, size in enumerate(sizes)
+                if size is None or (isinstance(size, str) and size not in known)
+            }
+            if places:
+                self.facts.open_outputs[name] = places
 
     def _node(self, message: Buffer, depth: int) -> None:
         self._nodes += 1
@@ -214,25 +237,25 @@ def facts_of(path: Path) -> Facts:
     return reader.facts
 
 
-def _value_info(message: Buffer) -> tuple[TensorInfo, list[int | None] | None]:
-    """Return an input or output, and its sizes: None for an unknown one, and for an unknown rank."""
+def _value_info(message: Buffer) -> tuple[TensorInfo, _Sizes]:
+    """Return an input or output, and its sizes."""
     name, kind = "", ""
-    sizes: list[int | None] | None = None
+    sizes: _Sizes = None
     for number, value in fields(message):
         if number == 1:
             name = text(value)
         elif number == 2:
             kind, sizes = _type(inner(value), 0)
-    dims = tuple(-1 if size is None else size for size in sizes or ())
+    dims = tuple(size if isinstance(size, int) else -1 for size in sizes or ())
     return TensorInfo(name, kind, by_type_name(kind), dims), sizes
 
 
-def _type(message: Buffer, depth: int) -> tuple[str, list[int | None] | None]:
-    """Return the name that ONNX Runtime has for a type, and its sizes; None for an unknown rank."""
+def _type(message: Buffer, depth: int) -> tuple[str, _Sizes]:
+    """Return the name that ONNX Runtime has for a type, and its sizes."""
     if depth > _DEEPEST:
         raise Damaged("types are nested too deeply")
     kind = ""
-    sizes: list[int | None] | None = None
+    sizes: _Sizes = None
     for number, value in fields(message):
         if number == 1:
             kind, sizes = _tensor_type(inner(value))
@@ -247,9 +270,9 @@ def _type(message: Buffer, depth: int) -> tuple[str, list[int | None] | None]:
     return kind, sizes
 
 
-def _tensor_type(message: Buffer) -> tuple[str, list[int | None] | None]:
+def _tensor_type(message: Buffer) -> tuple[str, _Sizes]:
     element = 0
-    sizes: list[int | None] | None = None
+    sizes: _Sizes = None
     for number, value in fields(message):
         if number == 1:
             element = whole(value)
@@ -258,17 +281,17 @@ def _tensor_type(message: Buffer) -> tuple[str, list[int | None] | None]:
     return f"tensor({_TYPES.get(element, f'unknown type {element}')})", sizes
 
 
-def _sizes(shape: Buffer) -> Iterator[int | None]:
-    """Yield each size: -1 for one that has a name, None for one that has neither number nor name."""
+def _sizes(shape: Buffer) -> Iterator[int | str | None]:
+    """Yield the number or the name of each size, None for one that has neither."""
     for number, value in fields(shape):
         if number != 1:
             continue
-        size: int | None = None
+        size: int | str | None = None
         for part, found in fields(inner(value)):
             if part == 1:
                 size = max(whole(found), -1)
-            elif part == 2 and text(found):
-                size = -1
+            elif part == 2:
+                size = text(found) or None
         yield size
 
 

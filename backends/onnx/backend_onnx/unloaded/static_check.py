@@ -5,6 +5,7 @@ core check ─► [check_version] ─► facts ─► complete, check.  Librarie
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -145,23 +146,36 @@ def _check_external(config: ModelConfig, file: Path, facts: Facts) -> None:
 
 
 def _compare(config: ModelConfig, facts: Facts, backend: Backend) -> bool:
-    """Complete and check the configuration. Outputs whose shape the file leaves open are not compared."""
+    """Complete and check the configuration. Sizes of outputs that the file leaves open are not compared."""
     if not is_described(config):
-        unknown = {name for name, unranked in facts.open_outputs.items() if unranked}
+        unknown = {name for name, places in facts.open_outputs.items() if places is None}
         wanted = {io.name for io in config.output if not io.dims} if config.output else unknown
         if unknown & wanted or (unknown and not config.max_batch_size):
             return False
-        complete_from(_agreeing(config, facts.graph, unknown), config, backend)
-    check(config, _agreeing(config, facts.graph, set(facts.open_outputs)))
+        complete_from(_agreeing(config, facts.graph, dict.fromkeys(unknown)), config, backend)
+    check(config, _agreeing(config, facts.graph, facts.open_outputs))
     return True
 
 
-def _agreeing(config: ModelConfig, graph: Graph, names: set[str]) -> Graph:
-    """Return the graph with the shapes of the configuration for the outputs of these names."""
+def _agreeing(
+    config: ModelConfig, graph: Graph, open_outputs: Mapping[str, set[int] | None]
+) -> Graph:
+    """Return the graph with the sizes of the configuration for those that are open.
+
+    open_outputs   as in Facts
+    """
     outputs = dict(graph.outputs)
     for io in config.output:
-        if io.name in names:
+        if io.name in open_outputs:
             dims = tuple(io.reshape.shape) if io.HasField("reshape") else tuple(io.dims)
             whole = (-1, *dims) if config.max_batch_size else dims
-            outputs[io.name] = replace(outputs[io.name], dims=whole)
+            places, found = open_outputs[io.name], outputs[io.name]
+            if places is not None and len(whole) == len(found.dims):
+                whole = tuple(
+                    wanted if place in places else size
+                    for place, (wanted, size) in enumerate(zip(whole, found.dims, strict=True))
+                )
+            elif places is not None:
+                continue  # of another rank
+            outputs[io.name] = replace(found, dims=whole)
     return replace(graph, outputs=outputs)
