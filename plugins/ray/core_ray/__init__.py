@@ -6,6 +6,8 @@ forwarding.py    HTTP requests of Serve's proxies, passed to the HTTP port of th
 ports.py         ports of a replica's server
 logs.py          the server's log in the log file of its replica
 response.py      Response: what a call by handle returns
+scaling.py       WaitPolicy: the number of replicas by the estimated wait
+signals.py       LoadSignals: the wait and the use of a replica's server
 predictor.py     Predictor: batch inference with Ray Data
 
 Each name is imported when it is first used: Predictor needs no Ray Serve.
@@ -19,14 +21,16 @@ if TYPE_CHECKING:
     from core_ray.predictor import Predictor
     from core_ray.replica import CoreReplica
     from core_ray.response import Response
+    from core_ray.scaling import WaitPolicy
 
-__all__ = ["CoreDeployment", "CoreReplica", "Predictor", "Response", "app"]
+__all__ = ["CoreDeployment", "CoreReplica", "Predictor", "Response", "WaitPolicy", "app"]
 
 _HOMES = {
     "CoreDeployment": "application",
     "CoreReplica": "replica",
     "Predictor": "predictor",
     "Response": "response",
+    "WaitPolicy": "scaling",
     "app": "application",
 }
 

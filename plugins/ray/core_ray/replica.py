@@ -21,6 +21,7 @@ from core_ray import logs, ports
 from core_ray.forwarding import HttpForwarder, Receive, Scope, Send
 from core_ray.request_id import request_id
 from core_ray.response import Response
+from core_ray.signals import LoadSignals
 from frontends.http.options import HttpOptions
 
 logger = logging.getLogger("core")
@@ -47,6 +48,7 @@ class CoreReplica:
             for name, (first, address) in wanted.items()
         }
         self._forwarder = HttpForwarder(self._url(wanted))
+        self._signals = LoadSignals(self._server)
         self._turn = asyncio.Lock()  # of reconfigure
         self._chosen: set[str] = set()  # models that user_config has loaded
 
@@ -115,6 +117,10 @@ class CoreReplica:
             for name in sorted(self._chosen - wanted):
                 await self._server.unload_async(name)
                 self._chosen.discard(name)
+
+    async def record_autoscaling_stats(self) -> dict[str, float]:
+        """Return the signals of WaitPolicy. Serve calls it if the deployment has an autoscaling_config."""
+        return await asyncio.to_thread(self._signals.read)
 
     async def check_health(self) -> None:
         """Raise CoreError(UNAVAILABLE) if a loaded model has no instance left that can serve.
