@@ -91,14 +91,23 @@ def repository(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def cluster(free_port):
+def grpc_port(free_port):
+    """Return the port of Serve's gRPC proxy."""
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def cluster(free_port, grpc_port):
     """Ray with four logical processors; yields the port of Serve's HTTP proxy."""
     import ray
     from ray import serve
 
     port = free_port()
     ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False)
-    serve.start(http_options={"host": "127.0.0.1", "port": port})
+    serve.start(
+        http_options={"host": "127.0.0.1", "port": port},
+        grpc_options={"port": grpc_port, "grpc_servicer_functions": ["core_ray:add_v2"]},
+    )
     yield port
     serve.shutdown()
     ray.shutdown()

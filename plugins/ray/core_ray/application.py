@@ -52,7 +52,7 @@ def app(options: Mapping[str, Any]) -> serve.Application:
 
 def _of_deployment(options: dict[str, Any]) -> dict[str, Any]:
     """Remove the options that are the deployment's, and return them as Serve wants them."""
-    taken = {
+    taken: dict[str, Any] = {
         name: _number(name, options.pop(name), least)
         for name, least in {
             "num_replicas": 1,
@@ -62,8 +62,9 @@ def _of_deployment(options: dict[str, Any]) -> dict[str, Any]:
         }.items()
         if name in options
     }
-    wait = {"target_wait_ms": options.pop(name) for name in ("target_wait_ms",) if name in options}
-    scaled = {name: taken.pop(name) for name in ("max_replicas", "min_replicas") if name in taken}
+    wait = {name: options.pop(name) for name in ("target_wait_ms",) if name in options}
+    bounds = ("max_replicas", "min_replicas")
+    scaled: dict[str, int] = {name: taken.pop(name) for name in bounds if name in taken}
     if "max_replicas" in scaled:
         if "num_replicas" in taken:
             raise invalid("num_replicas and max_replicas are both given: give one of them")

@@ -51,7 +51,9 @@ class WaitPolicy:
         return min(present, max(for_work, for_wait)), {}
 
 
-def _of(metrics: Mapping[str, Mapping[Any, float]], name: str, running: Iterable[Any]) -> list[float]:
+def _of(
+    metrics: Mapping[str, Mapping[Any, float]], name: str, running: Iterable[Any]
+) -> list[float]:
     """Return the values that the running replicas have reported."""
     found = metrics.get(name, {})
     return [found[each] for each in running if each in found]

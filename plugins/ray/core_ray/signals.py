@@ -71,7 +71,7 @@ class LoadSignals:
             groups: list[dict[str, Any]] = self._server.config(name, int(number))["instance_group"]
         except CoreError:  # unloaded meanwhile
             return 1
-        return max(1, sum(each["count"] * max(1, len(each.get("gpus", ()))) for each in groups))
+        return sum(int(each["count"]) * max(1, len(each.get("gpus", ()))) for each in groups) or 1
 
 
 def _executed(server: core.Server) -> dict[Version, Executions]:
@@ -89,7 +89,7 @@ def _executed(server: core.Server) -> dict[Version, Executions]:
 
 
 def new_rows(before: Executions, now: Executions) -> int:
-    """Return the rows executed between two readings. The counts of a model that was loaded anew start at 0."""
+    """Return the rows executed between two readings. Counts of a model that was loaded anew start at 0."""
     rows = 0
     for size, (count, _) in now.items():
         known = before.get(size, (0, 0))[0]
