@@ -9,6 +9,7 @@ registers them in protobuf's default pool.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -94,14 +95,17 @@ class GrpcForwarder:
         Serve's proxy takes the status from the context of the call."""
         channel = await self._opened()
         open_stream: Any = channel.stream_stream(f"/{SERVICE}/{method}")
-        call = open_stream(requests, metadata=_passed(context))
+        call = open_stream(metadata=_passed(context))
+        # grpc.aio itself, given an iterator, ends a call whose connection fails as if it were cancelled.
+        writing = asyncio.create_task(_written(requests, call))
         try:
-            async for response in call:
+            while (response := await call.read()) is not grpc.aio.EOF:
                 yield Encoded(response)
         except grpc.aio.AioRpcError as error:
             _refuse(context, error)
             raise RuntimeError(f"{method}: {error.details()}") from None
         finally:
+            writing.cancel()
             call.cancel()
 
     async def close(self) -> None:
@@ -114,6 +118,14 @@ class GrpcForwarder:
             if self._channel is None:
                 self._channel = grpc.aio.insecure_channel(await self._target(), options=_UNLIMITED)
             return self._channel
+
+
+async def _written(requests: AsyncIterator[bytes], call: Any) -> None:
+    """Send the requests of a stream. An error of the call is what its reader gets."""
+    with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        async for each in requests:
+            await call.write(each)
+        await call.done_writing()
 
 
 def _passed(context: Any) -> tuple[tuple[str, Any], ...]:
