@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router bench-router wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router bench-router bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -97,6 +97,9 @@ soak-router: .venv/.test  ## a router before three servers that are killed, ende
 
 bench-router: .venv/.release  ## core router beside nginx, haproxy and Envoy, before three servers
 	$(BIN)/python plugins/router/benchmarks/compare.py $(ARGS)
+
+bench-ray: .venv-ray/.test  ## the ways to a model on Ray Serve, beside onnxruntime in a deployment of Ray's own
+	.venv-ray/bin/python plugins/ray/benchmarks/paths.py $(ARGS)
 
 soak-memory: .venv/.test  ## 200 models on a quarter of their memory, under load
 	PYTHONPATH=.:tests $(BIN)/python -m memory_budget $(ARGS)

@@ -95,7 +95,7 @@ EXTENDS_A_FRONTEND = {
     "plugins/traffic": ("frontends.grpc.options", "frontends.http"),
     "plugins/openai": ("frontends.http", "frontends.shared"),
     "plugins/platforms": ("frontends.http", "frontends.metrics.text", "frontends.shared"),
-    "plugins/ray": ("frontends.http.options",),
+    "plugins/ray": ("frontends.grpc.options", "frontends.http.options"),
     "plugins/response_cache": ("frontends.shared",),
     "plugins/router": ("frontends.grpc.protocol", "frontends.shared"),
     "plugins/tritonserver": ("frontends.in_process", "frontends.metrics.text"),

@@ -1,11 +1,16 @@
 """A cluster of Ray on this machine, for all tests of this folder. `make test-ray` runs them."""
 
 import contextlib
+import json
 import os
 import shutil
 import socket
+import threading
+import time
+import urllib.request
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 if os.environ.get("CORE_TEST_RAY") != "1":
@@ -21,16 +26,27 @@ PATIENT = {
 os.environ.update(PATIENT, RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
 
 WAIT = """
-import json
+import contextlib
 import os
 import time
+from pathlib import Path
 
-import numpy as np
 import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
-    \"\"\"Sleeps as many milliseconds as each request says, one after the other.\"\"\"
+    \"\"\"Sleeps as many milliseconds as each request says, one after the other.
+
+    The first of its processes that finds a file `sick` beside the model is not ready from then on.
+    \"\"\"
+
+    sick = False
+
+    def is_ready(self):
+        with contextlib.suppress(FileNotFoundError):
+            Path(__file__).with_name("sick").unlink()
+            self.sick = True
+        return not self.sick
 
     def execute(self, requests):
         responses = []
@@ -75,14 +91,23 @@ def repository(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def cluster(free_port):
+def grpc_port(free_port):
+    """Return the port of Serve's gRPC proxy."""
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def cluster(free_port, grpc_port):
     """Ray with four logical processors; yields the port of Serve's HTTP proxy."""
     import ray
     from ray import serve
 
     port = free_port()
     ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False)
-    serve.start(http_options={"host": "127.0.0.1", "port": port})
+    serve.start(
+        http_options={"host": "127.0.0.1", "port": port},
+        grpc_options={"port": grpc_port, "grpc_servicer_functions": ["core_ray:add_v2"]},
+    )
     yield port
     serve.shutdown()
     ray.shutdown()
@@ -103,3 +128,72 @@ def run(cluster):
     for name in names:
         with contextlib.suppress(Exception):
             serve.delete(name)
+
+
+class Load:
+    """Clients whose number can change. Each sends a request, waits for its response, pauses, and goes on.
+
+    handle   of the deployment, for the clients with even numbers
+    url      of its application, for the others
+    ms       that a request takes, one at a time
+    """
+
+    def __init__(self, handle, url, ms):
+        self._handle, self._url, self._ms = handle, url, ms
+        self._clients, self._wanted = [], 0
+        self._lock = threading.Lock()
+        self.answered = 0
+        self.failed = []  # (when it was sent, when it failed, the error) of each failed request
+
+    def set(self, clients):
+        self._wanted = clients
+        while len(self._clients) < clients:
+            client = threading.Thread(target=self._run, args=(len(self._clients),))
+            self._clients.append(client)
+            client.start()
+
+    def end(self):
+        """Wait for the responses of all clients."""
+        self._wanted = 0
+        for each in self._clients:
+            each.join()
+        self._clients.clear()
+
+    def _run(self, number):
+        ask = self._by_http if number % 2 else self._by_handle
+        while number < self._wanted:
+            sent_s = time.monotonic()
+            try:
+                assert ask() == self._ms
+            except Exception as error:
+                self.failed.append((sent_s, time.monotonic(), error))
+            else:
+                with self._lock:
+                    self.answered += 1
+            time.sleep(self._ms / 1000)
+
+    def _by_handle(self):
+        asked = self._handle.infer.remote("wait", {"ms": np.array([[self._ms]], np.int32)})
+        return int(asked.result(timeout_s=120)["ms_out"][0, 0])
+
+    def _by_http(self):
+        tensor = {"name": "ms", "shape": [1, 1], "datatype": "INT32", "data": [self._ms]}
+        request = urllib.request.Request(
+            f"{self._url}/v2/models/wait/infer", json.dumps({"inputs": [tensor]}).encode()
+        )
+        with urllib.request.urlopen(request, timeout=120) as response:
+            return json.load(response)["outputs"][0]["data"][0]
+
+
+@pytest.fixture
+def load(cluster):
+    """Start clients of an application: load(handle, route_prefix, ms) → Load, without a client yet."""
+    started = []
+
+    def start(handle, route_prefix, ms):
+        started.append(Load(handle, f"http://127.0.0.1:{cluster}{route_prefix}", ms))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()

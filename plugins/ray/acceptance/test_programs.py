@@ -178,8 +178,9 @@ def serving(nodes, log, *arguments):
 
 def test_serve_run_answers_until_it_is_interrupted(nodes, tmp_path):
     options = "model_repository=examples/models", "model_control_mode=explicit", "load_model=digits"
+    bounds = "max_replicas=3", "target_wait_ms=50"
 
-    with serving(nodes, tmp_path / "log", "core_ray:app", *options):
+    with serving(nodes, tmp_path / "log", "core_ray:app", *options, *bounds):
         assert ask(8000)["model_name"] == "digits"
         assert opened("http://127.0.0.1:8000/v2/models/digits/ready")
 

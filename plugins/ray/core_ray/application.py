@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ray import serve
+from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
 
 import core
 from core.errors import invalid
 from core_ray import ports
 from core_ray.replica import CoreReplica
+from core_ray.scaling import WaitPolicy
 
 MAX_ONGOING_REQUESTS = 1000
 """Requests that Serve sends to a replica at once: the server's queue has them, so it can form batches."""
-
-_NUMBERS = ("num_replicas", "max_ongoing_requests")  # of the deployment, that `app` takes too
 
 CoreDeployment: serve.Deployment = serve.deployment(
     CoreReplica,
@@ -32,16 +32,14 @@ CoreDeployment: serve.Deployment = serve.deployment(
 def app(options: Mapping[str, Any]) -> serve.Application:
     """Return an application with one CoreDeployment: `serve run core_ray:app model_repository=models`.
 
-    options   those of core.Server and the ports of CoreReplica; num_replicas and max_ongoing_requests of
-              the deployment. Texts are read as on the command line of core-serve. Folders are relative
-              to the current one of this process, not of the replicas
+    options   those of core.Server and the ports of CoreReplica. num_replicas and max_ongoing_requests are
+              those of the deployment; max_replicas, min_replicas and target_wait_ms have WaitPolicy choose
+              the number of replicas. Texts are read as on the command line of core-serve. Folders are
+              relative to the current one of this process, not of the replicas
     Raises CoreError(INVALID) for an unknown option or an invalid value.
     """
     options = dict(options)
-    deployment = CoreDeployment
-    numbers = {name: _number(name, options.pop(name)) for name in _NUMBERS if name in options}
-    if numbers:
-        deployment = deployment.options(**numbers)
+    deployment = CoreDeployment.options(**_of_deployment(options))
     options = {name: _value(text) for name, text in options.items()}
     if repositories := options.get("model_repository"):
         several = [repositories] if isinstance(repositories, str | os.PathLike) else repositories
@@ -52,13 +50,53 @@ def app(options: Mapping[str, Any]) -> serve.Application:
     return deployment.bind(**options)
 
 
-def _number(name: str, given: Any) -> int:
+def _of_deployment(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options that are the deployment's, and return them as Serve wants them."""
+    taken: dict[str, Any] = {
+        name: _number(name, options.pop(name), least)
+        for name, least in {
+            "num_replicas": 1,
+            "max_ongoing_requests": 1,
+            "max_replicas": 1,
+            "min_replicas": 0,
+        }.items()
+        if name in options
+    }
+    wait = {name: options.pop(name) for name in ("target_wait_ms",) if name in options}
+    bounds = ("max_replicas", "min_replicas")
+    scaled: dict[str, int] = {name: taken.pop(name) for name in bounds if name in taken}
+    if "max_replicas" in scaled:
+        if "num_replicas" in taken:
+            raise invalid("num_replicas and max_replicas are both given: give one of them")
+        taken["autoscaling_config"] = _autoscaling(scaled, wait)
+    elif unused := [*scaled, *wait]:
+        raise invalid(f"{unused[0]} is given without max_replicas: give max_replicas, too")
+    return taken
+
+
+def _autoscaling(bounds: dict[str, int], wait: dict[str, Any]) -> AutoscalingConfig:
+    """Return a configuration by which WaitPolicy chooses a number of replicas within the bounds."""
+    try:
+        arguments = {name: float(given) for name, given in wait.items()}
+        WaitPolicy(**arguments)
+    except (TypeError, ValueError):
+        raise invalid(
+            f"target_wait_ms={wait['target_wait_ms']!r}: give milliseconds above 0"
+        ) from None
+    least, most = bounds.get("min_replicas", 1), bounds["max_replicas"]
+    if least > most:
+        raise invalid(f"min_replicas={least} is more than max_replicas={most}: give at most {most}")
+    policy = AutoscalingPolicy(policy_function=WaitPolicy, policy_kwargs=arguments)
+    return AutoscalingConfig(min_replicas=least, max_replicas=most, policy=policy)
+
+
+def _number(name: str, given: Any, least: int) -> int:
     try:
         number = int(str(given))
     except ValueError:
-        number = 0
-    if number < 1:
-        raise invalid(f"{name}={given!r}: give a number above 0")
+        number = -1
+    if number < least:
+        raise invalid(f"{name}={given!r}: give a number of at least {least}")
     return number
 
 

@@ -21,6 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 Fields = list[tuple[bytes, bytes]]
 
 _NO_DEFAULTS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")  # what aiohttp would add
+_REQUEST_ID = b"x-request-id"
 _SAFE = "/!$&'()*+,;=:@%~"  # unescaped in a path
 # Fields about one connection (RFC 9110, 7.6.1), and what the next connection says itself.
 _OF_CONNECTION = {
@@ -40,17 +41,21 @@ _OF_CONNECTION = {
 class HttpForwarder:
     """Passes requests on, and their responses back, piece by piece. Use it on one event loop only.
 
-    url   of the server, such as http://127.0.0.1:8000
+    url          of the server, such as http://127.0.0.1:8000
+    request_id   returns the id of the current request, which a request without X-Request-Id gets; "" for none
     The end of the task that sends a request closes its connection, so the server cancels the request.
     """
 
-    def __init__(self, url: str):
+    def __init__(self, url: str, request_id: Callable[[], str] = str):
         self._url = url
+        self._request_id = request_id
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request. Raises aiohttp.ClientError if the server does not answer."""
         fields = _passed(scope["headers"])
+        if (id := self._request_id()) and not any(name == _REQUEST_ID for name, _ in fields):
+            fields.append((_REQUEST_ID, id.encode()))
         async with self._client().request(
             scope["method"],
             URL(f"{self._url}{_target(scope)}", encoded=True),

@@ -2,6 +2,7 @@
 
 calls by handle ─► [infer, stream] ─► core.Server ◄─ its own HTTP and gRPC ports
 Serve's HTTP proxy ─► [__call__] ─► HTTP port of the server
+Serve's gRPC proxy ─► [GrpcMethods] ─► gRPC port of the server
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from starlette.requests import Request
 from starlette.responses import Response as StarletteResponse
 
 import core
-from core.errors import CoreError, invalid, unavailable
+from core.errors import CoreError, invalid, unavailable, unsupported
 from core.request import NEWEST
 from core_ray import logs, ports
 from core_ray.forwarding import HttpForwarder, Receive, Scope, Send
+from core_ray.grpc_proxy import GrpcForwarder, GrpcMethods
+from core_ray.reports import Reports
 from core_ray.request_id import request_id
 from core_ray.response import Response
+from core_ray.signals import LoadSignals
+from frontends.grpc.options import GrpcOptions
 from frontends.http.options import HttpOptions
 
 logger = logging.getLogger("core")
@@ -30,7 +35,7 @@ _EVERYWHERE = ("0.0.0.0", "::")
 _MEMBERS = ("models",)  # of user_config
 
 
-class CoreReplica:
+class CoreReplica(GrpcMethods):
     """The class of a deployment whose replicas serve a model repository. Subclasses may add methods.
 
     options   those of core.Server, by name. http_port, grpc_port and metrics_port open ports of the
@@ -46,18 +51,38 @@ class CoreReplica:
             name: ports.open_port(self._server, name, first, address)
             for name, (first, address) in wanted.items()
         }
-        self._forwarder = HttpForwarder(self._url(wanted))
+        self._wanted = wanted
+        self._forwarder = HttpForwarder(self._url(), request_id)
+        self._grpc = GrpcForwarder(self._grpc_target)
+        self._signals = LoadSignals(self._server)
+        self._reports = Reports(self._server)
+        self._reports.start()
         self._turn = asyncio.Lock()  # of reconfigure
         self._chosen: set[str] = set()  # models that user_config has loaded
 
-    def _url(self, wanted: Mapping[str, tuple[int, str]]) -> str:
-        """Return the URL at which this process reaches its server's HTTP port; open one if there is none."""
-        if "http" in wanted:
-            port, host = self._ports["http"], wanted["http"][1]
-        else:
-            port, host = ports.open_port(self._server, "http", 0, _LOOPBACK), _LOOPBACK
+    def _url(self) -> str:
+        """Return the URL at which this process reaches its server's HTTP port."""
         scheme = "https" if HttpOptions.of(self._server.options).has_tls else "http"
-        return f"{scheme}://{_LOOPBACK if host in _EVERYWHERE else host}:{port}"
+        return f"{scheme}://{self._reached('http')}"
+
+    async def _grpc_target(self) -> str:
+        """Return host and port at which this process reaches its server's gRPC port.
+
+        Raises CoreError(UNSUPPORTED) if the port uses TLS.
+        """
+        if GrpcOptions.of(self._server.options).has_tls:
+            raise unsupported(
+                "the gRPC ports of the replicas use TLS, and Serve's gRPC proxy reaches them without: call "
+                "the ports, or remove grpc_use_ssl"
+            )
+        return await asyncio.to_thread(self._reached, "grpc")
+
+    def _reached(self, name: str) -> str:
+        """Return host and port at which this process reaches a frontend; open it if it has no port yet."""
+        _, host = self._wanted.get(name, (0, _LOOPBACK))
+        if name not in self._ports:
+            self._ports[name] = ports.open_port(self._server, name, 0, _LOOPBACK)
+        return f"{_LOOPBACK if host in _EVERYWHERE else host}:{self._ports[name]}"
 
     async def infer(
         self,
@@ -95,7 +120,7 @@ class CoreReplica:
 
     async def ports(self) -> dict[str, int]:
         """Return frontend → port of this replica, for the frontends whose ports are options."""
-        return dict(self._ports)
+        return {name: port for name, port in self._ports.items() if name in self._wanted}
 
     async def __call__(self, request: Request) -> Forwarded:
         """Answer a request of Serve's HTTP proxy, by the routes of the server's HTTP port."""
@@ -116,6 +141,10 @@ class CoreReplica:
                 await self._server.unload_async(name)
                 self._chosen.discard(name)
 
+    async def record_autoscaling_stats(self) -> dict[str, float]:
+        """Return the signals of WaitPolicy. Serve calls it if the deployment has an autoscaling_config."""
+        return await asyncio.to_thread(self._signals.read)
+
     async def check_health(self) -> None:
         """Raise CoreError(UNAVAILABLE) if a loaded model has no instance left that can serve.
 
@@ -130,6 +159,8 @@ class CoreReplica:
         """Finish the accepted requests of the replica's own ports, and unload the models."""
         if (server := getattr(self, "_server", None)) is not None:
             await self._forwarder.close()
+            await self._grpc.close()
+            await asyncio.to_thread(self._reports.end)
             await asyncio.to_thread(server.stop)
 
 

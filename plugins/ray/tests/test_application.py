@@ -48,11 +48,26 @@ def test_a_repository_in_a_bucket_stays_as_it_is():
     assert options["model_repository"] == ["s3://bucket/models", "/models"]
 
 
+def test_bounds_of_the_replicas_have_the_wait_choose_their_number():
+    deployment, options = bound(
+        app({"min_replicas": "0", "max_replicas": "3", "target_wait_ms": "50"})
+    )
+
+    autoscaling = deployment._deployment_config.autoscaling_config
+    assert (autoscaling.min_replicas, autoscaling.max_replicas) == (0, 3)
+    assert autoscaling.policy.get_policy()(**autoscaling.policy.policy_kwargs).target_wait_ms == 50
+    assert options == {}
+
+
 @pytest.mark.parametrize(
     "options, text",
     [
+        ({"max_replicas": 3, "num_replicas": 2}, "num_replicas and max_replicas are both given"),
+        ({"target_wait_ms": 50}, "target_wait_ms is given without max_replicas"),
+        ({"max_replicas": 3, "target_wait_ms": "0"}, "target_wait_ms='0': give milliseconds"),
+        ({"max_replicas": 3, "min_replicas": 4}, "min_replicas=4 is more than max_replicas=3"),
         ({"model_repositry": "models"}, "did you mean 'model_repository'"),
-        ({"num_replicas": "many"}, "num_replicas='many': give a number above 0"),
+        ({"num_replicas": "many"}, "num_replicas='many': give a number of at least 1"),
         ({"grpc_port": "70000"}, "grpc_port='70000': give the first port"),
         ({"log_verbose": "much"}, "log_verbose"),
     ],

@@ -209,6 +209,34 @@ def test_fields_of_the_connection_are_not_passed_on(server):
     assert b"transfer-encoding" not in found.fields
 
 
+@pytest.mark.parametrize(
+    "sent, received", [([], b"of serve"), ([(b"x-request-id", b"mine")], b"mine")]
+)
+def test_a_request_has_the_id_that_serve_logs(sent, received):
+    heads = []
+
+    async def answer(reader, writer):
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def run():
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+            port = listening.sockets[0].getsockname()[1]
+            forwarder = HttpForwarder(f"http://127.0.0.1:{port}", lambda: "of serve")
+            exchange = Exchange("GET", "/v2", headers=sent)
+            await forwarder(exchange.scope, exchange.receive, exchange.send)
+            await forwarder.close()
+
+    asyncio.run(run())
+
+    (head,) = heads
+    assert [line for line in head.split(b"\r\n") if line.lower().startswith(b"x-request-id")] == [
+        b"x-request-id: " + received
+    ]
+
+
 def test_a_client_that_leaves_cancels_its_request(server):
     body = infer("wait", n=("INT32", np.array([1])))
     exchange = Exchange("POST", "/v2/models/wait/infer", [body], [length(body)])

@@ -1,0 +1,171 @@
+"""The KServe v2 protocol through Serve's gRPC proxy.
+
+client ─► Serve's proxy: [add_v2] ─► replica: [GrpcMethods] ─► [GrpcForwarder] ─► gRPC port of its core.Server
+
+Messages stay bytes on the whole way, so no process needs the classes of another one's messages, and none
+registers them in protobuf's default pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+
+SERVICE = "inference.GRPCInferenceService"
+STREAMING = "ModelStreamInfer"
+UNARY = (
+    "ServerLive",
+    "ServerReady",
+    "ModelReady",
+    "ServerMetadata",
+    "ModelMetadata",
+    "ModelConfig",
+    "ModelStatistics",
+    "ModelInfer",
+    "RepositoryIndex",
+    "RepositoryModelLoad",
+    "RepositoryModelUnload",
+    "SystemSharedMemoryStatus",
+    "SystemSharedMemoryRegister",
+    "SystemSharedMemoryUnregister",
+    "CudaSharedMemoryStatus",
+    "CudaSharedMemoryRegister",
+    "CudaSharedMemoryUnregister",
+    "TraceSetting",
+    "LogSettings",
+)
+
+_UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
+_OF_CONNECTION = ("user-agent", "te", "content-type")  # metadata that each connection has itself
+
+
+def add_v2(servicer: Any, server: Any) -> None:
+    """Add the service to Serve's gRPC proxy: `grpc_servicer_functions: [core_ray:add_v2]`.
+
+    servicer   Serve's; the proxy calls the deployment instead of its methods
+    """
+    handlers: dict[str, Any] = {
+        name: grpc.unary_unary_rpc_method_handler(getattr(servicer, name)) for name in UNARY
+    }
+    handlers[STREAMING] = grpc.stream_stream_rpc_method_handler(getattr(servicer, STREAMING))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+
+
+class Encoded:
+    """A message that is encoded already. Serve encodes what a deployment returns."""
+
+    def __init__(self, data: bytes):
+        self._data = data
+
+    def SerializeToString(self) -> bytes:
+        return self._data
+
+
+class GrpcForwarder:
+    """Passes calls to the gRPC port of a server of the same process. Use it on one event loop only.
+
+    target   returns host and port of the server's gRPC port; called for the first call
+    The end of the task that sends a call cancels the call, so the server cancels the request.
+    """
+
+    def __init__(self, target: Callable[[], Awaitable[str]]):
+        self._target = target
+        self._channel: grpc.aio.Channel | None = None
+        self._turn = asyncio.Lock()  # of opening it
+
+    async def unary(self, method: str, request: bytes, context: Any) -> Encoded:
+        """Return the response of the server. If it refuses, set its status in Serve's context of the call."""
+        channel = await self._opened()
+        call: Any = channel.unary_unary(f"/{SERVICE}/{method}")
+        try:
+            return Encoded(await call(request, metadata=_passed(context)))
+        except grpc.aio.AioRpcError as error:
+            _refuse(context, error)
+            return Encoded(b"")
+
+    async def stream(
+        self, method: str, requests: AsyncIterator[bytes], context: Any
+    ) -> AsyncIterator[Encoded]:
+        """Iterate over the responses of the server. Raises RuntimeError if the stream ends with an error:
+        Serve's proxy takes the status from the context of the call."""
+        channel = await self._opened()
+        open_stream: Any = channel.stream_stream(f"/{SERVICE}/{method}")
+        call = open_stream(metadata=_passed(context))
+        # grpc.aio itself, given an iterator, ends a call whose connection fails as if it were cancelled.
+        writing = asyncio.create_task(_written(requests, call))
+        try:
+            while (response := await call.read()) is not grpc.aio.EOF:
+                yield Encoded(response)
+        except grpc.aio.AioRpcError as error:
+            _refuse(context, error)
+            raise RuntimeError(f"{method}: {error.details()}") from None
+        finally:
+            writing.cancel()
+            call.cancel()
+
+    async def close(self) -> None:
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
+
+    async def _opened(self) -> grpc.aio.Channel:
+        async with self._turn:
+            if self._channel is None:
+                self._channel = grpc.aio.insecure_channel(await self._target(), options=_UNLIMITED)
+            return self._channel
+
+
+async def _written(requests: AsyncIterator[bytes], call: Any) -> None:
+    """Send the requests of a stream. An error of the call is what its reader gets."""
+    with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        async for each in requests:
+            await call.write(each)
+        await call.done_writing()
+
+
+def _passed(context: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the metadata of a call without what gRPC itself sets."""
+    return tuple(
+        (name, value)
+        for name, value in context.invocation_metadata()
+        if not name.startswith("grpc-") and name not in _OF_CONNECTION
+    )
+
+
+def _refuse(context: Any, error: grpc.aio.AioRpcError) -> None:
+    context.set_code(error.code())
+    context.set_details(error.details() or "")
+
+
+class GrpcMethods:
+    """The methods of the protocol, which Serve's proxy calls by their names. They take and return bytes.
+
+    _grpc   set by the class that inherits
+    """
+
+    _grpc: GrpcForwarder
+
+
+def _unary(name: str) -> Callable[..., Awaitable[Encoded]]:
+    async def method(self: GrpcMethods, request: bytes, grpc_context: Any) -> Encoded:
+        return await self._grpc.unary(name, request, grpc_context)
+
+    method.__name__ = name
+    return method
+
+
+async def _stream(
+    self: GrpcMethods, requests: AsyncIterator[bytes], grpc_context: Any
+) -> AsyncIterator[Encoded]:
+    async for each in self._grpc.stream(STREAMING, requests, grpc_context):
+        yield each
+
+
+for _name in UNARY:
+    setattr(GrpcMethods, _name, _unary(_name))
+setattr(GrpcMethods, STREAMING, _stream)
