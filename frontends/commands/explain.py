@@ -177,8 +177,12 @@ def tensors(model: OfflineModel) -> str:
 def _tensors(signature: Signature) -> str:
     batch = (-1,) if signature.max_batch_size else ()
 
+    def shape(spec: InputSpec | OutputSpec) -> list[int]:
+        has_batch = not (isinstance(spec, InputSpec) and spec.shape_tensor)
+        return [*(batch if has_batch else ()), *spec.dims]
+
     def shown(specs: Iterable[InputSpec | OutputSpec]) -> str:
-        return ", ".join(f"{each.name} {each.dtype.name}{[*batch, *each.dims]}" for each in specs)
+        return ", ".join(f"{each.name} {each.dtype.name}{shape(each)}" for each in specs)
 
     return f"{shown(signature.inputs.values())} → {shown(signature.outputs.values())}"
 

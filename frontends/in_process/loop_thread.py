@@ -38,21 +38,25 @@ class CallQueue:
     def add(self, call: Callable[[], None]) -> None:
         """Let the loop run `call`, which must not raise; do not wait for it.
 
-        Raises CoreError(UNAVAILABLE) if the queue is closed, or if its loop is found to be closed; then the
-        call does not run. After a first error of the latter kind, further calls are dropped without one.
+        Raises CoreError(UNAVAILABLE) if the queue or its loop is closed; then the call does not run.
         """
         self._calls.append(call)
         if self._closed:
             # Test after the append: `close` runs every call that it finds in the queue.
-            with contextlib.suppress(ValueError):
-                self._calls.remove(call)
-                raise unavailable(self._closed)
+            self._take_back(call, self._closed)
         elif not self._woken:
             self._woken = True
             try:
                 self.loop.call_soon_threadsafe(self._run_calls)
             except RuntimeError:  # the loop was closed meanwhile
-                raise unavailable(STOPPED) from None
+                self._woken = False
+                self._take_back(call, STOPPED)
+
+    def _take_back(self, call: Callable[[], None], reason: str) -> None:
+        """Raise CoreError(UNAVAILABLE), unless the call has run meanwhile."""
+        with contextlib.suppress(ValueError):
+            self._calls.remove(call)
+            raise unavailable(reason) from None
 
     def close(self, reason: str) -> None:
         """Run the calls that wait and refuse new ones. Call on the loop."""

@@ -163,11 +163,12 @@ class SharedArray:
 def encode(array: npt.ArrayLike) -> bytes:
     """Return the wire form of text and bytes: before each its length in four bytes, little endian.
 
-    Any other element becomes what `bytes` makes of it.
+    Any other element becomes its text, as in tritonclient.
     """
     parts = []
     for element in np.asarray(array, dtype=object).ravel().tolist():
-        data = element.encode() if isinstance(element, str) else bytes(element)
+        is_bytes = isinstance(element, bytes | bytearray | memoryview)
+        data = bytes(element) if is_bytes else str(element).encode()
         parts += [len(data).to_bytes(4, "little"), data]
     return b"".join(parts)
 

@@ -274,6 +274,11 @@ class TestDatatypes:
         assert encode(array) == b"".join(struct.pack("<I", len(each)) + each for each in elements)
         assert decode(memoryview(encode(array)), (len(elements),)).tolist() == elements
 
+    def test_elements_that_are_no_bytes_have_their_text(self):
+        array = np.array([7, "seven", bytearray(b"7"), 7.5], object)
+
+        assert encode(array) == encode(np.array([b"7", b"seven", b"7", b"7.5"], object))
+
     @given(st.binary(max_size=40), st.integers(-1, 6))
     def test_bytes_that_are_cut_are_refused_or_are_whole(self, data, count):
         try:

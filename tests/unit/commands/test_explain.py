@@ -1,6 +1,7 @@
 """core config and explain: the server's view of a model's folder."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,6 +9,9 @@ import core
 from core import __main__ as command
 from core import plugins
 from core.config import parse_text
+from core.config.signature import InputSpec, OutputSpec, Signature
+from core.dtypes import FP32, INT32
+from frontends.commands.explain import tensors
 
 IO = """
 input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } ]
@@ -121,6 +125,15 @@ def test_explain_describes_the_configuration(model, capsys, config, room, text):
     assert command.main(["explain", model(config)]) == 0
 
     assert text in rooms(capsys.readouterr().out)[room]
+
+
+def test_a_shape_tensor_is_shown_without_a_batch_dimension():
+    x, s = InputSpec("x", FP32, (3,)), InputSpec("s", INT32, (2,), shape_tensor=True)
+    signature = Signature("m", 1, {"x": x, "s": s}, {"y": OutputSpec("y", FP32, (3,))}, 4, False)
+
+    assert (
+        tensors(SimpleNamespace(signature=signature)) == "x FP32[-1, 3], s INT32[2] → y FP32[-1, 3]"
+    )
 
 
 class Layered:

@@ -48,6 +48,19 @@ def test_calls_that_wait_together_wake_the_loop_once():
     assert loop.wakeups == 1
 
 
+def test_a_queue_refuses_every_call_after_its_loop_was_closed():
+    loop, done = asyncio.new_event_loop(), []
+    calls = CallQueue(loop)
+    loop.close()
+
+    for _ in range(2):
+        with pytest.raises(core.CoreError, match="the server is stopped"):
+            calls.add(lambda: done.append(1))
+    calls.close("")
+
+    assert done == []
+
+
 def test_a_call_after_a_delivery_wakes_the_loop_again():
     loop, done = Loop(), []
     calls = CallQueue(loop)
