@@ -14,6 +14,7 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
+from core_router.servers.left_models import LeftModels
 from core_router.servers.server import Server, State
 from core_router.servers.server_model import ServerModel
 from core_router.servers.table import ServerTable
@@ -43,6 +44,7 @@ class Watch:
     failures     failed checks in a row after which a server is down that refuses no connection
     headers      sent with each check, such as a token
     tls          of the connections
+    left         gets the models that the server no longer has
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Watch:
         failures: int,
         headers: Mapping[str, str],
         tls: ServerTls,
+        left: LeftModels,
     ):
         self.server = server
         self._table = table
@@ -63,6 +66,7 @@ class Watch:
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._most_failures = failures
         self._headers = headers
+        self._left = left
         self._tls = tls.to_http(server.address)
         self._failures = 0
         self._index = b""
@@ -161,12 +165,13 @@ class Watch:
         """Make the models of the server those of its index."""
         server = self.server
         for name in server.models.keys() - versions.keys():
-            del server.models[name]
+            self._left.keep(server.models.pop(name))
             self._kinds.pop(name, None)
         for name, ready in versions.items():
             found = server.models.get(name)
             if found is None:
                 found = server.models[name] = ServerModel(server, name)
+                self._left.go_on(found)
                 found.expect(_mean_latency_s(self._table, name))
             found.versions = frozenset(ready)
             found.is_stateful, found.is_decoupled = self._kinds.get(name, _PLAIN)
