@@ -131,8 +131,7 @@ class ServerList:
             options.check_s,
             options.check_timeout_s,
             options.check_failures,
-            options.headers,
-            self.tls,
+            {"headers": options.headers, **self.tls.to_http(address)},
             self.left,
         )
         self._watches[address] = watch

@@ -18,7 +18,7 @@ from core_router.servers.left_models import LeftModels
 from core_router.servers.server import Server, State
 from core_router.servers.server_model import ServerModel
 from core_router.servers.table import ServerTable
-from core_router.servers.tls import ServerTls, reason_of
+from core_router.servers.tls import reason_of
 
 logger = logging.getLogger("core_router")
 
@@ -42,8 +42,7 @@ class Watch:
     interval_s   seconds between two checks
     timeout_s    seconds after which a check has failed
     failures     failed checks in a row after which a server is down that refuses no connection
-    headers      sent with each check, such as a token
-    tls          of the connections
+    arguments    of each check: headers such as a token, and those of TLS
     left         gets the models that the server no longer has
     """
 
@@ -55,8 +54,7 @@ class Watch:
         interval_s: float,
         timeout_s: float,
         failures: int,
-        headers: Mapping[str, str],
-        tls: ServerTls,
+        arguments: Mapping[str, Any],
         left: LeftModels,
     ):
         self.server = server
@@ -65,9 +63,8 @@ class Watch:
         self._interval_s = interval_s
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._most_failures = failures
-        self._headers = headers
+        self._arguments = arguments
         self._left = left
-        self._tls = tls.to_http(server.address)
         self._failures = 0
         self._index = b""
         self._kinds: dict[str, _Kind] = {}  # of models whose configuration was read
@@ -203,10 +200,9 @@ class Watch:
         async with self._session.request(
             method,
             url,
-            headers=self._headers,
             timeout=self._timeout,
             allow_redirects=False,
-            **self._tls,
+            **self._arguments,
         ) as response:
             return response.status, await response.read()
 
