@@ -149,6 +149,15 @@ def test_ports_may_have_names(cluster, source, thread):
     }
 
 
+def test_a_service_without_servers_is_explained(cluster, source, thread, caplog):
+    thread.run(source().addresses())
+    assert "kubernetes://ml/models: no pod is ready" in caplog.text
+
+    cluster.put(endpoint_slice("models-a", endpoint("10.0.0.1"), ports=[("other", 1)]))
+    thread.run(source(":http:grpc").addresses())
+    assert "its pods have no ports named 'http' and 'grpc'" in caplog.text
+
+
 def test_a_pod_with_two_addresses_is_one_server(cluster, source, thread):
     cluster.put(endpoint_slice("models-a", endpoint("fd00::1"), kind="IPv6"))
     assert hosts(thread, source()) == ["fd00::1"]
@@ -177,6 +186,16 @@ def test_a_certificate_of_the_api_that_is_not_the_clusters_is_refused(
 
     with pytest.raises(OSError, match=r"ca\.crt' holds no certificates"):
         thread.run(source().addresses())
+
+
+def test_an_api_without_tls_needs_no_account(thread, tmp_path):
+    proxy = KubernetesServer(thread, None, token="")
+    proxy.put(endpoint_slice("models-a", endpoint("10.0.0.1")))
+    (found,) = read_servers("kubernetes://ml/models", api=KubernetesApi(proxy.url, tmp_path))
+
+    assert hosts(thread, found) == ["10.0.0.1"]
+    assert proxy.tokens == [""]
+    proxy.close()
 
 
 @pytest.mark.parametrize(

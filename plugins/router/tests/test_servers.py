@@ -12,6 +12,7 @@ from core_router.servers.server import Address
 from core_router.servers.source import AddressSource
 from prometheus_client.parser import text_string_to_metric_families
 from routing.requests import PATIENCE_S, ask, inputs, outputs, until
+from routing.running import good
 
 INFER = "/v2/models/{}/infer"
 
@@ -254,6 +255,50 @@ def test_servers_come_and_go_with_their_addresses(route, three):
     assert who(router.port) == 1
     source.now.clear()
     assert who(router.port) == 1
+
+
+def test_counts_of_a_server_go_on_when_it_comes_back(route, three):
+    """A sum over all servers neither falls when one leaves, nor when it is there again."""
+    first, second = (Address("127.0.0.1", int(each.name.partition(":")[2])) for each in three[:2])
+    source = Changing(first)
+    router = route([], sources=[source])
+
+    def responses(server):
+        return router.metric("core_router_responses", server=str(server), model="who")
+
+    def moves_to(server):
+        source.now = [server]
+        until(
+            lambda: (
+                {each["name"]: each["state"] for each in router.servers().values()}
+                == {str(server): "ready"}
+            )
+        )
+        who(router.port)
+
+    who(router.port)
+    moves_to(second)
+    assert (responses(first), responses(second)) == (1, 1)
+
+    moves_to(first)
+    assert (responses(first), responses(second)) == (2, 1)
+    assert router.metric("core_router_response_seconds_count", model="who") == 3
+
+
+def test_counts_of_a_model_go_on_when_it_is_loaded_again(route, scripted):
+    server = scripted(good)
+    router = route([server.name])
+    infer = "/v2/models/m/infer"
+    ask(router.port, infer, inputs(1.0))
+
+    index, server.index = server.index, []
+    until(lambda: not router.servers()[server.name]["models"])
+    assert router.metric("core_router_responses", model="m") == 1
+    server.index = index
+    until(lambda: router.servers()[server.name]["models"])
+    ask(router.port, infer, inputs(1.0))
+
+    assert router.metric("core_router_responses", model="m") == 2
 
 
 def test_a_name_of_dns_stands_for_its_addresses(thread):

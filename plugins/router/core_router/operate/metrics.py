@@ -25,7 +25,7 @@ class _Sample(NamedTuple):
 
 
 def metrics_text(router: Router) -> str:
-    """Return all metrics. Those of a server end when it leaves the list."""
+    """Return all metrics. Of a server that has left the list, only its counts stay."""
     servers = list(router.table.servers.values())
     models = [
         each
@@ -33,6 +33,7 @@ def metrics_text(router: Router) -> str:
         for each in (server.any_model, *server.models.values())
         if any(each.statuses) or each.lost or each.in_flight
     ]
+    models += router.servers.left
     return "".join([*_of_models(models), *_of_servers(servers), *_of_router(router)])
 
 
@@ -61,7 +62,7 @@ def _of_models(models: list[ServerModel]) -> Iterable[str]:
         [
             _Sample(_labels(each), each.wait_s)
             for each in models
-            if each.server.metrics and each.name
+            if each.server.metrics and each.name and not each.server.is_removed
         ],
     )
     for name, kind, text, values in (

@@ -86,6 +86,7 @@ class KubernetesService(AddressSource):
                         self._take(event)
                         wait_s, self._said = _LEAST_S, ""
                         if self._known() != before:
+                            self._warn_if_empty()
                             changed()
             except ApiError as error:
                 if error.status == _GONE:
@@ -113,6 +114,14 @@ class KubernetesService(AddressSource):
             self._said = str(error)
             logger.warning("%s: %s; the servers stay as they were", self._name, error)
 
+    def _warn_if_empty(self) -> None:
+        if self._known():
+            return
+        text = "no pod is ready"
+        if any(_is_ready(each) for found in self._slices.values() for each in _endpoints(found)):
+            text = f"its pods have no ports named '{self._ports.http}' and '{self._ports.grpc}'"
+        logger.warning("%s: %s", self._name, text)
+
     async def _list(self) -> None:
         """Read all slices, page by page."""
         slices: dict[str, Object] = {}
@@ -129,6 +138,7 @@ class KubernetesService(AddressSource):
         if not version:
             raise OSError("the API of Kubernetes has answered without a resourceVersion")
         self._slices, self._version = slices, version
+        self._warn_if_empty()
 
     def _take(self, event: Object) -> None:
         """Take an event of the watch. Raises ApiError for one that ends it."""
@@ -166,13 +176,17 @@ class KubernetesService(AddressSource):
             return []
         return [
             Address(str(endpoint["addresses"][0]), http, grpc, metrics, self._tls)
-            for endpoint in found.get("endpoints") or ()
+            for endpoint in _endpoints(found)
             if _is_ready(endpoint) and endpoint.get("addresses")
         ]
 
 
 def _name_of(found: Object) -> str:
     return str((found.get("metadata") or {}).get("name"))
+
+
+def _endpoints(found: Object) -> list[Any]:
+    return found.get("endpoints") or []
 
 
 def _is_ready(endpoint: Any) -> bool:

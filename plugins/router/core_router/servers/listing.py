@@ -14,6 +14,7 @@ import aiohttp
 
 from core_router.operate.server_metrics import ServerMetrics
 from core_router.options import RouterOptions
+from core_router.servers.left_models import LeftModels
 from core_router.servers.load_reports import LoadReports
 from core_router.servers.server import Address, Server
 from core_router.servers.source import AddressSource
@@ -28,6 +29,7 @@ class ServerList:
     """Asks the sources for addresses, again and again. Event loop only.
 
     metrics   those of all servers as one's
+    left      what this router has counted for servers and models that have left
     tls       of all connections to servers
     """
 
@@ -36,6 +38,7 @@ class ServerList:
         self._table = table
         self._options = options
         self.metrics = ServerMetrics()
+        self.left = LeftModels()
         self.tls = ServerTls(options.server_certificates)
         self._session: aiohttp.ClientSession | None = None
         self._tasks: dict[Address, list[asyncio.Task[None]]] = {}
@@ -118,6 +121,7 @@ class ServerList:
 
     def _add(self, address: Address) -> None:
         server = Server(address)
+        self.left.go_on(server.any_model)
         self._table.servers[server.name] = server
         options = self._options
         watch = Watch(
@@ -127,8 +131,8 @@ class ServerList:
             options.check_s,
             options.check_timeout_s,
             options.check_failures,
-            options.headers,
-            self.tls,
+            {"headers": options.headers, **self.tls.to_http(address)},
+            self.left,
         )
         self._watches[address] = watch
         works = [watch.run()]
@@ -154,6 +158,8 @@ class ServerList:
         server = self._table.servers.pop(str(address))
         server.is_removed = True
         self.metrics.leave(server.name, server.metrics)
+        for model in (server.any_model, *server.models.values()):
+            self.left.keep(model)
         server.close_idle(float("inf"))
         self._table.changed()
         logger.info("server %s is no longer in the list", server.name)

@@ -126,6 +126,12 @@ class ServerModel:
         if not self.latency_s:
             self.latency_s = latency_s
 
+    def count_on(self, before: ServerModel) -> None:
+        """Go on with the counts of the same model on the same server, from before it left."""
+        self.statuses, self.buckets = list(before.statuses), list(before.buckets)
+        self.lost, self.total_s = before.lost, before.total_s
+        self.ejections = before.ejections
+
     def _count(self, duration_s: float) -> None:
         at = 0
         for bound in BUCKETS_S:

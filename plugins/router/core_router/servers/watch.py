@@ -14,10 +14,11 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
+from core_router.servers.left_models import LeftModels
 from core_router.servers.server import Server, State
 from core_router.servers.server_model import ServerModel
 from core_router.servers.table import ServerTable
-from core_router.servers.tls import ServerTls, reason_of
+from core_router.servers.tls import reason_of
 
 logger = logging.getLogger("core_router")
 
@@ -41,8 +42,8 @@ class Watch:
     interval_s   seconds between two checks
     timeout_s    seconds after which a check has failed
     failures     failed checks in a row after which a server is down that refuses no connection
-    headers      sent with each check, such as a token
-    tls          of the connections
+    arguments    of each check: headers such as a token, and those of TLS
+    left         gets the models that the server no longer has
     """
 
     def __init__(
@@ -53,8 +54,8 @@ class Watch:
         interval_s: float,
         timeout_s: float,
         failures: int,
-        headers: Mapping[str, str],
-        tls: ServerTls,
+        arguments: Mapping[str, Any],
+        left: LeftModels,
     ):
         self.server = server
         self._table = table
@@ -62,8 +63,8 @@ class Watch:
         self._interval_s = interval_s
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._most_failures = failures
-        self._headers = headers
-        self._tls = tls.to_http(server.address)
+        self._arguments = arguments
+        self._left = left
         self._failures = 0
         self._index = b""
         self._kinds: dict[str, _Kind] = {}  # of models whose configuration was read
@@ -161,12 +162,13 @@ class Watch:
         """Make the models of the server those of its index."""
         server = self.server
         for name in server.models.keys() - versions.keys():
-            del server.models[name]
+            self._left.keep(server.models.pop(name))
             self._kinds.pop(name, None)
         for name, ready in versions.items():
             found = server.models.get(name)
             if found is None:
                 found = server.models[name] = ServerModel(server, name)
+                self._left.go_on(found)
                 found.expect(_mean_latency_s(self._table, name))
             found.versions = frozenset(ready)
             found.is_stateful, found.is_decoupled = self._kinds.get(name, _PLAIN)
@@ -198,10 +200,9 @@ class Watch:
         async with self._session.request(
             method,
             url,
-            headers=self._headers,
             timeout=self._timeout,
             allow_redirects=False,
-            **self._tls,
+            **self._arguments,
         ) as response:
             return response.status, await response.read()
 

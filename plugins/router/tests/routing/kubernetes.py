@@ -38,8 +38,10 @@ def endpoint_slice(name, *endpoints, ports=(), kind="IPv4"):
 
 
 class KubernetesServer:
-    """Serves slices over HTTPS. Its methods may be called on any thread.
+    """Serves slices. Its methods may be called on any thread.
 
+    tls        context for HTTPS; None for HTTP, as of `kubectl proxy`
+    token      that requests must have; "" for none
     slices     name → EndpointSlice
     tokens     those of the requests so far
     lists      how many there were; each page has one slice
@@ -64,7 +66,8 @@ class KubernetesServer:
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-        return runner, f"https://127.0.0.1:{runner.addresses[0][1]}"
+        scheme = "http" if tls is None else "https"
+        return runner, f"{scheme}://127.0.0.1:{runner.addresses[0][1]}"
 
     def close(self):
         self.end_watches()
@@ -109,7 +112,7 @@ class KubernetesServer:
             request.transport.abort()
             return web.Response()
         assert request.query["labelSelector"] == "kubernetes.io/service-name=models"
-        self.tokens.append(request.headers["Authorization"].removeprefix("Bearer "))
+        self.tokens.append(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if self.tokens[-1] != self.token:
             return web.json_response(
                 {"kind": "Status", "code": 401, "message": "Unauthorized"}, status=401
