@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tritonclient.grpc as triton
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(sys.executable).parent
@@ -24,12 +25,20 @@ class Nodes:
     """Two nodes of Ray with a processor each, and the commands of Serve for them."""
 
     def __init__(self, log, free_port):
-        self.port, self.dashboard, self.http = free_port(), free_port(), free_port()
+        self.port, self.dashboard, self.http, self.grpc = (free_port() for _ in range(4))
         self._log = log.open("w")
-        self._started = [
+        self._started = []
+        try:
+            self._start()
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self):
+        self._started.append(
             self.begin("ray", "start", "--head", f"--port={self.port}", "--num-cpus=1",
                        f"--dashboard-port={self.dashboard}", "--block")
-        ]  # fmt: skip
+        )  # fmt: skip
         wait_for(lambda: opened(f"http://127.0.0.1:{self.dashboard}/api/version"))
         self._started.append(
             self.begin(
@@ -109,7 +118,9 @@ def config(nodes, free_port, tmp_path):
         path = tmp_path / "config.yaml"
         # The proxies of both nodes would share one port of this machine.
         only = "proxy_location: HeadOnly\n"
-        path.write_text(only + text.replace("[digits]", f"[{names}]"))
+        grpc = "grpc_options:\n  grpc_servicer_functions: [core_ray:add_v2]\n"
+        grpc += f"  port: {nodes.grpc}\n"
+        path.write_text(only + grpc + text.replace("[digits]", f"[{names}]"))
         return path
 
     write.ports = ports
@@ -136,6 +147,8 @@ def test_a_configuration_runs_on_two_nodes_and_changes_models_without_a_restart(
     wait_for(lambda: len(running(nodes) or ()) == 2)
     before, failed, answered, ended = running(nodes), [], [], threading.Event()
     assert ask(nodes.http)["model_name"] == "digits"
+    with triton.InferenceServerClient(f"127.0.0.1:{nodes.grpc}") as client:
+        assert client.is_model_ready("digits")
 
     def load():
         while not ended.is_set():

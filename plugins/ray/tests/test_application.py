@@ -1,14 +1,18 @@
 """`serve run core_ray:app …` checks its arguments before Ray starts anything."""
 
 import os
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 
 import core
 
 pytest.importorskip("ray.serve", reason="Ray is an extra: make test-ray has it")
 
 from core_ray import CoreDeployment, app
+from ray.serve.config import AutoscalingConfig
 
 
 def bound(application):
@@ -57,6 +61,16 @@ def test_bounds_of_the_replicas_have_the_wait_choose_their_number():
     assert (autoscaling.min_replicas, autoscaling.max_replicas) == (0, 3)
     assert autoscaling.policy.get_policy()(**autoscaling.policy.policy_kwargs).target_wait_ms == 50
     assert options == {}
+
+
+def test_the_autoscaling_of_the_documentation_is_valid():
+    page = (Path(__file__).parents[3] / "docs" / "operate" / "ray.md").read_text()
+    (fragment,) = re.findall(r"^ *autoscaling_config:\n(?: +.*\n)+", page, re.M)
+
+    found = AutoscalingConfig.model_validate(yaml.safe_load(fragment)["autoscaling_config"])
+
+    policy = found.policy.get_policy()(**found.policy.policy_kwargs)
+    assert (found.max_replicas, policy.target_wait_ms) == (3, 50)
 
 
 @pytest.mark.parametrize(
