@@ -83,6 +83,7 @@ def test_models_that_load_at_once(serve, tmp_path):
         other = tmp_path / "models" / f"n{i}" / "1"
         other.mkdir(parents=True)
         network(i % 2 == 1)(other)
+        (other.parent / "config.pbtxt").write_text('backend: "paddle"')
 
     model.served.load_together([f"n{i}" for i in range(4)])
 

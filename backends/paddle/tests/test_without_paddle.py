@@ -3,6 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+from backend_paddle.installed import import_paddle
+
+from core.errors import CoreError
+
 HIDDEN = """
 import sys
 from importlib import util
@@ -31,11 +36,16 @@ def test_a_load_names_the_extra_and_the_configuration_is_completed(version):
         [sys.executable, "-c", HIDDEN, version], capture_output=True, text=True, check=False
     )
 
-    completed, error = done.stdout.splitlines() or pytest_fail(done.stderr)
+    assert done.returncode == 0, done.stderr
+    completed, error = done.stdout.splitlines()
     assert completed == "['x']"
     assert error.startswith("model 'm': Paddle is not installed; install it with: pip ")
     assert "backend-paddle[cpu]" in error
 
 
-def pytest_fail(text):
-    raise AssertionError(text)
+def test_paddle_is_not_imported_beside_tensorflow_which_would_end_the_process(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", object())
+    monkeypatch.delitem(sys.modules, "paddle", raising=False)
+
+    with pytest.raises(CoreError, match="TensorFlow is loaded in it; give the model a process"):
+        import_paddle("m")
