@@ -41,6 +41,7 @@ class PaddleMlp(Case):
         )
         config.enable_new_ir(True)
         config.enable_new_executor(True)
+        config.disable_glog_info()
         config.enable_memory_optim()
         config.disable_gpu()
         config.disable_mkldnn()

@@ -88,6 +88,13 @@ def test_models_that_load_at_once(serve, tmp_path):
     model.served.load_together([f"n{i}" for i in range(4)])
 
 
+def test_paddle_does_not_write_the_log_of_the_server():
+    code = "import logging, backend_paddle.framework; print(logging.root.handlers)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
+
+
 TERMINATED = """
 import os, signal, sys
 signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
