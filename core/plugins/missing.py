@@ -23,7 +23,6 @@ _UNSUPPORTED = {
     "caffe2": _ONNX,
     "dali": "do the same work in a Python model",
     "hugectr": _ONNX,
-    "paddle": _ONNX,
     "tensorrtllm": "",
     "tensorrt_llm": "",
 }

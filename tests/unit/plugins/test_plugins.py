@@ -82,7 +82,7 @@ def test_an_unknown_backend_lists_the_installed_ones_and_advice(install):
         ("Python", "; did you mean 'python'? It is in the distribution backend-python"),
         ("pyton", "; did you mean 'python'? It is in the distribution backend-python"),
         ("tensorflow", "; it is in the distribution backend-tensorflow"),
-        ("paddle", "; this project does not support it; convert the model to ONNX"),
+        ("paddle", "; it is in the distribution backend-paddle"),
         ("tensorrt_llm", "; this project does not support it"),
         ("whatever", ""),
     ],

@@ -1,0 +1,3 @@
+"""The contract of all backends."""
+
+from backend_paddle.conformance import TestPaddle as TestPaddle

@@ -1,0 +1,111 @@
+"""Damaged files end no process, and many loads need no more memory. 1,000 of them take half a minute."""
+
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from backend_paddle.conformance import save
+from backend_paddle.framework import paddle
+
+from core.errors import CoreError
+
+X = np.ones((2, 3), np.float32)
+
+
+def network(paddle_2):
+    def made(x):
+        return paddle.static.nn.fc(x, 64, activation="relu")
+
+    return lambda folder: save(folder, made, "model", paddle_2=paddle_2, x=("float32", (None, 3)))
+
+
+@pytest.mark.parametrize("paddle_2", [False, True])
+def test_truncated_files_fail_the_load(serve, tmp_path, paddle_2):
+    model = serve(network(paddle_2))
+    chance, folder = random.Random(1), tmp_path / "models" / "m" / "1"
+    for name in ("model.pdmodel" if paddle_2 else "model.json", "model.pdiparams"):
+        good = (folder / name).read_bytes()
+        for _ in range(20):
+            (folder / name).write_bytes(good[: chance.randrange(len(good))])
+            with pytest.raises(CoreError, match=name):
+                model.served.load("m")
+        (folder / name).write_bytes(good)
+    model.served.load("m")
+
+
+@pytest.mark.parametrize("paddle_2", [False, True])
+def test_changed_bytes_end_no_process(serve, tmp_path, paddle_2):
+    """A load fails, or the model answers; it may answer something else."""
+    model = serve(network(paddle_2))
+    chance, folder = random.Random(2), tmp_path / "models" / "m" / "1"
+    for name in ("model.pdmodel" if paddle_2 else "model.json", "model.pdiparams"):
+        good = (folder / name).read_bytes()
+        for _ in range(40):
+            content = bytearray(good)
+            content[chance.randrange(len(content))] = chance.randrange(256)
+            (folder / name).write_bytes(content)
+            try:
+                model.served.load("m")
+                model(x=X)
+            except CoreError:
+                pass
+        (folder / name).write_bytes(good)
+
+
+@pytest.mark.parametrize("paddle_2", [False, True])
+def test_memory_is_flat_over_a_thousand_loads(serve, paddle_2):
+    model = serve(network(paddle_2))
+    sizes = []
+    for number in range(500):  # of each format
+        model.served.load("m")
+        model(x=X)
+        if number % 100 == 99:
+            gc.collect()
+            sizes.append(resident())
+
+    assert sizes[-1] - sizes[0] < 8 << 20, [each >> 20 for each in sizes]
+
+
+def resident():
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def test_models_that_load_at_once(serve, tmp_path):
+    model = serve(network(False))
+    for i in range(4):
+        other = tmp_path / "models" / f"n{i}" / "1"
+        other.mkdir(parents=True)
+        network(i % 2 == 1)(other)
+        (other.parent / "config.pbtxt").write_text('backend: "paddle"')
+
+    model.served.load_together([f"n{i}" for i in range(4)])
+
+
+def test_paddle_does_not_write_the_log_of_the_server():
+    code = "import logging, backend_paddle.framework; print(logging.root.handlers)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
+
+
+TERMINATED = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
+import backend_paddle.framework
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_paddle_does_not_take_sigterm():
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINATED], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 7, (done.returncode, signal.SIGTERM, done.stderr)
