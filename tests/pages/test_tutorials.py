@@ -9,6 +9,7 @@ PAGES = [
     "docs/operate/grafana.md",
     "docs/operate/jobs.md",
     "docs/serve/image-ensemble.md",
+    "docs/serve/video.md",
     "docs/serve/vision.md",
     "docs/start/from-mlserver-torchserve.md",
     "docs/start/from-triton.md",

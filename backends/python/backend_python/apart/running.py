@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from core.tensor import Tensor, array_tensor
 # Exit status of a process whose instance is out of service: EX_SOFTWARE of sysexits.h.
 BROKEN = 70
 _MODE = "EXECUTION_MODE"
+_WATCH_S = 0.02  # how often a stream looks whether its requests are cancelled
 _ORIGIN = "the configuration that the server has sent"
 
 
@@ -72,7 +75,7 @@ class Running:
         asked = [self._request(each) for each in requests]
         answers = Answers(requests, asked, self._signature)
         try:
-            self._execute(Batch(asked, self._signature, answers), answers)
+            self._execute(Batch(asked, self._signature, answers), answers, requests)
         except Fatal as error:
             print(f"'{self.instance.name}' leaves service: {error.message}", file=sys.stderr)
             sys.stderr.flush()
@@ -81,13 +84,18 @@ class Running:
             answers.fail_rest(error)
         return answers.found
 
-    def _execute(self, batch: Batch, answers: Answers) -> None:
+    def _execute(
+        self, batch: Batch, answers: Answers, requests: Sequence[InferenceRequest]
+    ) -> None:
         instance = self.instance
         if implements(instance, ModelInstance, "stream"):
-            for i, request in enumerate(batch.requests):
-                for outputs in instance.stream(request):
-                    batch.respond(i, outputs, final=False)
-                batch.finish(i)
+            with _watched(instance, batch, requests):
+                for i, request in enumerate(batch.requests):
+                    for outputs in instance.stream(request):
+                        batch.respond(i, outputs, final=False)
+                        if requests[i].is_cancelled():
+                            break
+                    batch.finish(i)
         elif instance.placement == "callback":
             self._loop.run_until_complete(_begun(instance, batch))
         elif inspect.iscoroutinefunction(instance.execute):
@@ -147,6 +155,34 @@ def _settings() -> dict[str, str]:
     host = current()
     assert isinstance(host, ChildHost), "it runs in a process of its own only"
     return dict(host.backend_settings)
+
+
+@contextlib.contextmanager
+def _watched(
+    instance: ModelInstance, batch: Batch, requests: Sequence[InferenceRequest]
+) -> Iterator[None]:
+    """Call `instance.cancelled` if all requests are cancelled before the body ends, as the server does.
+
+    A thread watches, because the instance may wait for something that never comes.
+    """
+    if not implements(instance, ModelInstance, "cancelled"):
+        yield
+        return
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_WATCH_S):
+            if all(each.is_cancelled() for each in requests):
+                for each in batch.requests:
+                    each.cancelled = True
+                instance.cancelled(batch)
+                return
+
+    threading.Thread(target=watch, name="watch", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 async def _begun(instance: ModelInstance, batch: Batch) -> None:

@@ -1,0 +1,49 @@
+"""Clock: the time stamps of a source ─► nanoseconds since its first frame, also over lost connections."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from av.video.frame import VideoFrame
+
+_NS = 1_000_000_000
+
+
+class Clock:
+    """Times of the frames of one request. They never go back. Not thread-safe.
+
+    last_ns   of the last frame; -1 before the first
+    """
+
+    def __init__(self) -> None:
+        self.last_ns = -1
+        self._shift: int | None = None  # added to the source's own times; None at a new connection
+        self._gap_ns = 0
+
+    def reconnected(self, gap_ns: int) -> None:
+        """Let the next frame be `gap_ns` after the last one, whatever its time stamp says."""
+        self._shift = None
+        self._gap_ns = gap_ns
+
+    def time_of(self, frame: VideoFrame, step_ns: int) -> int:
+        """Return the time of the next frame.
+
+        step_ns   time between frames: for frames without a stamp, and where stamps go back
+        """
+        stamp = frame.pts
+        if stamp is None or frame.time_base is None:
+            found = self._after(self._gap_ns or step_ns)
+        else:
+            own = int(stamp * Fraction(frame.time_base) * _NS)
+            if self._shift is None:
+                self._shift = self._after(self._gap_ns) - own
+            found = own + self._shift
+            if found <= self.last_ns:
+                found = self._after(step_ns)
+                self._shift = found - own
+        self.last_ns = found
+        self._gap_ns = 0
+        return found
+
+    def _after(self, ns: int) -> int:
+        return 0 if self.last_ns < 0 else self.last_ns + max(1, ns)

@@ -1,0 +1,56 @@
+"""EXECUTION_MODE process: FFmpeg runs in a child process, where a cancelled request ends its decoder, too."""
+
+import time
+
+import pytest
+from backend_video.films import number_in
+
+import core
+
+APART = """
+instance_group { count: 1 kind: KIND_CPU }
+parameters { key: "EXECUTION_MODE" value { string_value: "process" } }
+"""
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory, config):
+    pytest.importorskip("backend_python", reason="backend-python runs the processes")
+    repository = tmp_path_factory.mktemp("apart")
+    (repository / "video" / "1").mkdir(parents=True)
+    rules = {"hosts": "127.0.0.1:*", "networks": "127.0.0.0/8"}
+    (repository / "video" / "config.pbtxt").write_text(config(rules, APART))
+    with core.Server(model_repository=str(repository)) as running:
+        yield running
+
+
+def test_a_child_process_decodes(apart, film50):
+    answers = list(apart.stream("video", {"file": [film50]}, parameters={"every": 7}))
+
+    assert [number_in(each["frame"]) for each in answers] == list(range(0, 50, 7))
+
+
+def test_a_cancelled_request_ends_in_the_child_process(apart, film50, listener):
+    """The source says nothing for ten seconds; the only decoder is free long before."""
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+    waiting = apart.stream("video", {"url": [url]})
+    connection, _ = listener.accept()
+    begin = time.monotonic()
+
+    waiting.close()
+    answers = list(apart.stream("video", {"file": [film50]}, parameters={"frames": 1}))
+
+    assert len(answers) == 1
+    assert time.monotonic() - begin < 5
+    connection.close()
+
+
+def test_a_client_that_leaves_ends_a_long_film(apart, film50):
+    answers = apart.stream("video", {"file": [film50]}, parameters={"realtime": True})
+    next(answers)
+    begin = time.monotonic()
+
+    answers.close()
+    list(apart.stream("video", {"file": [film50]}, parameters={"frames": 1}))
+
+    assert time.monotonic() - begin < 1.5
