@@ -79,12 +79,12 @@ DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Distributions that extend a frontend, and what they may import of it: the routes of OpenAI are on its port,
 # platforms answer on ports of HTTP with its services; the console is a page on its port that shows
 # what explain says; the supervisor of workers opens the ports and sockets on which their frontends listen.
-# The load generator sends the messages of gRPC; captures observe calls and read their messages; the search
-# for settings loads models over gRPC, and edits config.pbtxt as the check does. Triton's module is the
-# in-process frontend with other names.
+# The load generator sends the messages of gRPC, and has a route; captures observe calls, read their messages,
+# and have routes; the search for settings loads models over gRPC, and edits config.pbtxt as the check does.
+# Triton's module is the in-process frontend with other names.
 EXTENDS_A_FRONTEND = {
-    "plugins/bench": ("frontends.grpc.protocol",),
-    "plugins/capture": ("frontends.grpc", "frontends.http.options", "frontends.shared"),
+    "plugins/bench": ("frontends.grpc.protocol", "frontends.http", "frontends.shared"),
+    "plugins/capture": ("frontends.grpc", "frontends.http", "frontends.shared"),
     "plugins/console": ("frontends.commands.explain", "frontends.http", "frontends.shared"),
     "plugins/fairness": ("frontends.shared",),
     "plugins/jobs": ("frontends.http", "frontends.shared"),
@@ -99,7 +99,12 @@ EXTENDS_A_FRONTEND = {
     "plugins/response_cache": ("frontends.shared",),
     "plugins/router": ("frontends.grpc.protocol", "frontends.shared"),
     "plugins/tritonserver": ("frontends.in_process", "frontends.metrics.text"),
-    "plugins/tune": ("frontends.commands.check", "frontends.grpc.protocol"),
+    "plugins/tune": (
+        "frontends.commands.check",
+        "frontends.grpc.protocol",
+        "frontends.http",
+        "frontends.shared",
+    ),
     "plugins/workers": (
         "frontends.shared.inherited_sockets",
         "frontends.shared.ports",

@@ -36,8 +36,8 @@ def description(table: tuple[Route, ...]) -> bytes:
     for route in table:
         paths = templates(route.path.pattern)
         for name, form in forms(route.path.pattern).items():
-            if name in words:
-                parameters[name] = _path_parameter(name, words[name], form)
+            if f"{{{name}}}" in paths[-1]:  # it has all optional parts
+                parameters[name] = _path_parameter(name, words.get(name, f"The {name}."), form)
         for path in paths:
             names = re.findall(r"\{(\w+)\}", path)
             entry = document["paths"].setdefault(path, _path_entry(names))

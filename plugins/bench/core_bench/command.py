@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from core_bench.measure.target import Target
     from core_bench.plan import Plan
     from core_bench.report.outcome import Outcome
+    from core_bench.report.progress import Progress
 
 summary = "send load to a model and measure it"
 
@@ -59,25 +60,27 @@ def _without_secrets(plan: Plan, command: str) -> str:
     return command
 
 
-def run(plan: Plan) -> Outcome:
+def run(plan: Plan, progress: Progress | None = None) -> Outcome:
     """Measure what a plan asks for. After Ctrl-C, or without a server, return what was measured so far.
 
+    progress   shows what is measured; by default on a terminal
     Raises CoreError if the measurement cannot begin.
     """
     from core_bench.measure.rounds import Ended, Measurement
     from core_bench.measure.search import search
     from core_bench.measure.target import Target
-    from core_bench.report.progress import Progress
+    from core_bench.report.progress import TerminalProgress
 
     with contextlib.ExitStack() as open_targets:
         targets = [open_targets.enter_context(Target(side, plan.timing)) for side in plan.sides]
-        progress = Progress()
+        progress = progress or TerminalProgress()
         try:
             for target in targets:
                 target.check(progress)
         finally:
             progress.clear()
         measurement = Measurement(plan, targets, progress)
+        progress.begin(measurement)
         best = None
         try:
             measurement.warm_up(plan.levels[0])

@@ -5,6 +5,7 @@ records/     the format, and its reader
 replay/      sends records again, and compares the answers
 tensors/     the tensors in recorded messages
 commands/    core capture, core replay
+http/        routes: what was captured, and replays to this server
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from core_capture.recording.metrics import CaptureMetrics
     from core_capture.recording.recorder import Recorder
 
+CATEGORY = "capture"  # of roles and restrictions: a capture holds the data of users
+
 # Servers of one process, by the identity of objects that core passes to the hooks.
 _metrics: dict[int, CaptureMetrics] = {}
 _recorders: dict[int, Recorder] = {}
@@ -27,6 +30,9 @@ _recorders: dict[int, Recorder] = {}
 
 @core.hookimpl
 def core_add_options(parser: Flags) -> None:
+    from frontends.shared.added_categories import add_category
+
+    add_category(CATEGORY, reading=("manage",), changing=("manage",))
     parser.add_section(CaptureOptions)
 
 
@@ -41,6 +47,7 @@ def core_open_metric_source(options: Options, worker: int | None) -> CaptureMetr
 @core.hookimpl
 def core_server_starting(server: InferenceServer) -> None:
     """Begin the capture of --capture. Raises CoreError(UNAVAILABLE) for an unusable folder."""
+    from core_capture.http.routes import CaptureRoutes
     from core_capture.recording.control import CaptureControl
     from core_capture.recording.metrics import CaptureMetrics
     from core_capture.recording.recorder import Recorder
@@ -58,7 +65,9 @@ def core_server_starting(server: InferenceServer) -> None:
         secret=restricted_headers(server.options),
     )
     metrics.recorder = _recorders[id(server)] = recorder
-    server.control.add(CaptureControl(recorder, options))
+    control = CaptureControl(recorder, options)
+    server.control.add(control)
+    CaptureRoutes(options, control).add_to(server)
     if options.capture or options.capture_drift:
         recorder.start(options.capture, Selection.of(options))
 

@@ -96,14 +96,18 @@ def counts(text):
 
 @pytest.fixture
 def capture(tmp_path):
-    """Start a server: capture(capture_rate=0.5, …) → Client. It captures into a folder of the test."""
+    """Start a server: capture(capture_rate=0.5, …) → Client. It captures into a folder of the test.
+
+    ports   of Server.serve; any free ones by default
+    """
     opened = []
 
     def start(functions=None, **options):
         folder = options.pop("folder", tmp_path / "capture")
+        ports = options.pop("ports", {"http_port": 0, "grpc_port": 0})
         server = core.Server(**{"capture": str(folder), **options}).start()
         bind_models(server, **(functions or {}))
-        client = Client(server.serve(http_port=0, grpc_port=0), folder)
+        client = Client(server.serve(**ports), folder)
         opened.append((server, client))
         client.server = server
         client.stop = lambda: stop(server, client)

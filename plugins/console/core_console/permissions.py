@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from core.errors import CoreError
 from frontends.http.message import HttpRequest
+from frontends.http.route import Route
+from frontends.http.route_templates import templates
 from frontends.shared.access import Caller, Credentials, requirement
 from frontends.shared.context import context_of
 
@@ -45,6 +47,28 @@ def permissions(server: InferenceServer, call: HttpRequest) -> dict[str, Any]:
         "caller": caller.name if caller.known else "",
         "may": may,
     }
+
+
+def permitted_routes(
+    server: InferenceServer, call: HttpRequest, routes: Iterable[Route]
+) -> list[str]:
+    """Return method and path of those routes that the caller may ask, such as "GET /v2/jobs/{job}".
+
+    Raises Unauthenticated if the token of the call is not valid.
+    """
+    policy = context_of(server).policy
+    caller = None if policy is None else policy.identify(_credentials(call))
+    found = []
+    for route in routes:
+        for method in sorted(route.methods):
+            changes = not (route.looks or method == "GET")
+            if caller is not None:
+                try:
+                    caller.policy.check(caller, requirement(route.category, changes=changes))
+                except CoreError:
+                    continue
+            found += [f"{method} {path}" for path in templates(route.path.pattern)]
+    return found
 
 
 def checker(

@@ -11,11 +11,11 @@ from core_console.control import ConsoleControl
 from core_console.description import described, version_of
 from core_console.hub import Hub
 from core_console.notices import Notices
-from core_console.permissions import checker, permissions
+from core_console.permissions import checker, permissions, permitted_routes
 from core_console.traces import TraceRing
 from frontends.http.extra_routes import HttpRoutes
 from frontends.http.message import HttpRequest, HttpResponse
-from frontends.http.route import row
+from frontends.http.route import Route, row
 from frontends.http.services.metadata import json_answer
 from frontends.shared.json_operations import json_form
 
@@ -76,7 +76,7 @@ async def session(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return what the caller may do, and what the options of the server permit."""
     options = server.options
     console = server.shared(Console)
-    paths = {route.path.pattern for route in HttpRoutes.of(server).rows}
+    added = [route for route in HttpRoutes.of(server).rows if not route.is_open]
     return json_answer(
         {
             **permissions(server, call),
@@ -90,7 +90,7 @@ async def session(server: InferenceServer, call: HttpRequest) -> HttpResponse:
             "grpc_port": next(
                 (each.port for each in options.listeners() if each.name == "grpc"), 0
             ),
-            "chat": "/v1/chat/completions" in paths,
+            "routes": permitted_routes(server, call, (*added, *_generic(server))),
         }
     )
 
@@ -123,14 +123,15 @@ async def model(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 async def operations(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return the control operations with a path of their own: name, category, summary, arguments."""
-    rows = [route for route in _routed(server) if route in OPERATIONS]
-    return json_answer({"operations": [_operation(name) for name in rows]})
+    rows = [route.operation for route in _generic(server)]
+    return json_answer({"operations": [_operation(name) for name in rows if name in OPERATIONS]})
 
 
-def _routed(server: InferenceServer) -> list[str]:
+def _generic(server: InferenceServer) -> list[Route]:
+    """Return the routes /control/<name of the operation>."""
     from frontends.http.router import table  # late: it imports every service
 
-    return [route.operation for route in table(server.control.areas) if route.is_generic]
+    return [route for route in table(server.control.areas) if route.is_generic]
 
 
 def _operation(name: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from core.errors import invalid
 if TYPE_CHECKING:
     from core_tune.flags.plan import Plan
     from core_tune.report.outcome import Outcome
+    from core_tune.report.progress import Progress
 
 summary = "find the settings of a model with which it serves most requests within an objective"
 
@@ -85,19 +86,20 @@ def _keep(plan: Plan) -> int:
     return 0
 
 
-def run(plan: Plan) -> Outcome:
+def run(plan: Plan, progress: Progress | None = None) -> Outcome:
     """Search what a plan asks for. After Ctrl-C, return what was found so far.
 
+    progress   shows what is done; by default on a terminal
     Raises CoreError, and KeyboardInterrupt if nothing was found. The model gets its settings back, also then.
     """
     from core.devices.visible import gpus
     from core_tune.queueing.arrivals import Arrivals
-    from core_tune.report.progress import Progress
+    from core_tune.report.progress import Progress as TerminalProgress
     from core_tune.server.meter import LiveMeter
     from core_tune.server.own import OwnServer
     from core_tune.tuning import Hardware, tune
 
-    progress = Progress()
+    progress = progress or TerminalProgress()
     with contextlib.ExitStack() as open_parts:
         open_parts.callback(progress.clear)
         side, server = plan.side, None
@@ -111,7 +113,12 @@ def run(plan: Plan) -> Outcome:
         objective = plan.objective
         arrivals = Arrivals(objective.quantile, objective.seconds, tuple(plan.intervals))
         meter = LiveMeter(
-            side, arrivals, round_s=plan.round_s, server=server, watch=progress.detail
+            side,
+            arrivals,
+            round_s=plan.round_s,
+            server=server,
+            watch=progress.detail,
+            told=progress.measured,
         )
         open_parts.enter_context(meter)
         # Of a running server, the GPUs are not known.

@@ -47,6 +47,11 @@ def document(outcome: Outcome) -> dict[str, Any]:
 
 
 def _case(case: CaseResult) -> dict[str, Any]:
+    return {**shown_case(case), "rounds": [_round(each) for each in case.rounds]}
+
+
+def shown_case(case: CaseResult) -> dict[str, Any]:
+    """Return medians and bounds of a case, as in the document, without its rounds."""
     return {
         "side": case.side.name,
         "pace": case.level.pace.name.lower(),
@@ -62,7 +67,6 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "rows_per_batch": _interval(case.rows_per_execution()),
         "errors": case.errors(),
         "kept_up": case.kept_up(),
-        "rounds": [_round(each) for each in case.rounds],
     }
 
 

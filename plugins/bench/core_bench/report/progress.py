@@ -5,19 +5,38 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from typing import TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from core_bench.load.plan import Generator
 
+if TYPE_CHECKING:
+    from core_bench.measure.rounds import Measurement
 
-class Progress:
-    """Call it several times a second. `clear` removes the line."""
+
+class Progress(Protocol):
+    """Shows what is measured."""
+
+    def begin(self, measurement: Measurement) -> None:
+        """Take the measurement, before its first round."""
+
+    def __call__(self, text: str, generator: Generator) -> None:
+        """Show what is measured; called several times a second."""
+
+    def clear(self) -> None:
+        """Show nothing any more, or all that is left to show."""
+
+
+class TerminalProgress:
+    """Progress as a line of a terminal, which `clear` removes."""
 
     def __init__(self, stream: TextIO | None = None):
         self._stream = stream or sys.stderr
         self._on = self._stream.isatty()
         self._text = ""
         self._last: tuple[float, int] | None = None
+
+    def begin(self, measurement: Measurement) -> None:
+        """Need nothing of the measurement."""
 
     def __call__(self, text: str, generator: Generator) -> None:
         if not self._on:

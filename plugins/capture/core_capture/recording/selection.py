@@ -51,20 +51,21 @@ class Selection:
 
     def begins(self, caller: str) -> bool:
         """Return whether a call may be recorded, as far as its beginning tells."""
-        if self.callers and not _matches(caller, self.callers):
+        if self.callers and not matches(caller, self.callers):
             return False
         return self.rate >= 1 or random.random() < self.rate
 
     def takes_model(self, model: str) -> bool:
         """Return whether calls of a model are recorded. "" is no model: only a selection of all takes it."""
-        return not self.models or _matches(model, self.models)
+        return not self.models or matches(model, self.models)
 
     def ends(self, duration_ns: int, failed: bool) -> bool:
         """Return whether a call is recorded that has ended."""
         return (failed or not self.errors) and duration_ns >= self.latency_ms * 1e6
 
 
-def _matches(name: str, patterns: Sequence[str]) -> bool:
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Return whether a name fits one of the patterns, in which * stands for any text."""
     return any(fnmatchcase(name, each) for each in patterns)
 
 

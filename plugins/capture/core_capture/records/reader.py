@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -75,6 +76,31 @@ class CaptureReader:
         found.sort(key=lambda each: each[1].time_ns)
         return found
 
+    def tail(self, most_bytes: int) -> tuple[list[tuple[Place, Record]], int]:
+        """Return place and record without messages of the calls in the last `most_bytes`, the latest first.
+
+        Return the number of bytes before them, too. Files that the server removes meanwhile are left out.
+        """
+        found, left_out = [], 0
+        sizes = {}
+        for path in self.files:
+            with suppress(FileNotFoundError):
+                sizes[path] = path.stat()
+        for path in sorted(sizes, key=lambda each: sizes[each].st_mtime_ns, reverse=True):
+            size, start = sizes[path].st_size, len(FIRST_LINE)
+            with suppress(FileNotFoundError), path.open("rb") as file:
+                if file.read(start) != FIRST_LINE:
+                    continue
+                if size - start > most_bytes:
+                    start = _next_marker(file, size - most_bytes, size)
+                for place, payload in self._of_file(path, file, start):
+                    if (record := self._decoded(place, payload, with_messages=False)) is not None:
+                        found.append((place, record))
+            most_bytes = max(0, most_bytes - (size - start))
+            left_out += start - len(FIRST_LINE)
+        found.sort(key=lambda each: -each[1].time_ns)
+        return found, left_out
+
     @staticmethod
     def read(place: Place) -> Record:
         """Return the record at a place. Raises Damaged if it is not there any more."""
@@ -105,11 +131,10 @@ class CaptureReader:
                     raise invalid(
                         f"'{path}' is no file of a capture: it does not begin with {FIRST_LINE!r}"
                     )
-                yield from self._of_file(path, file)
+                yield from self._of_file(path, file, len(FIRST_LINE))
 
-    def _of_file(self, path: Path, file: BinaryIO) -> Iterator[tuple[Place, bytes]]:
+    def _of_file(self, path: Path, file: BinaryIO, at: int) -> Iterator[tuple[Place, bytes]]:
         size = path.stat().st_size
-        at = len(FIRST_LINE)
         while at < size:
             file.seek(at)
             place = Place(path, at)

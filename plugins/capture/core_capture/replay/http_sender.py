@@ -27,12 +27,16 @@ class HttpSender:
     url       http://host:port, https://host:port or host:port
     headers   fields that replace those of the records
     timeout_s   for a whole answer
+    verifies    whether the certificate of the server must be for the host of the URL
     """
 
-    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float):
+    def __init__(
+        self, url: str, headers: Mapping[str, str], timeout_s: float, *, verifies: bool = True
+    ):
         self._url = url.rstrip("/") if "://" in url else f"http://{url}"
         self._headers = dict(headers)
         self._timeout_s = timeout_s
+        self._verifies = verifies
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, record: Record, speed: float) -> Outcome:
@@ -56,7 +60,7 @@ class HttpSender:
     async def _answer(self, record: Record) -> Outcome:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
+                connector=aiohttp.TCPConnector(limit=0, ssl=self._verifies),
                 timeout=aiohttp.ClientTimeout(total=None),
                 skip_auto_headers=_ADDED,
                 auto_decompress=False,

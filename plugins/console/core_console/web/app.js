@@ -3,7 +3,7 @@
 import { button, fill, h, icon, notice, s, setText } from "./dom.js";
 import { overview } from "./overview.js";
 import { hasToken, read, Refused, signIn } from "./server.js";
-import { connect, disconnect, listen, store } from "./store.js";
+import { connect, disconnect, listen, offers, store } from "./store.js";
 import { currentLanguage, LANGUAGES, setLanguage, t } from "./text.js";
 
 const main = document.getElementById("main");
@@ -27,6 +27,8 @@ document.documentElement.dataset.theme = kept.get("theme", "auto");
 const PAGES = [
   ["models", "Models", (may) => may.read_statistics, async () => overview],
   ["traces", "Traces", (may) => may.read_traces, async () => (await import("./traces.js")).traces],
+  ["captures", "Captures", () => offers("GET /v2/captures"), async () => (await import("./captures.js")).captures],
+  ["jobs", "Jobs", () => offers("GET /v2/jobs") || offers("POST /control/jobs.show"), async () => (await import("./jobs.js")).jobs],
   ["log", "Log", (may) => may.read_log, async () => (await import("./log.js")).log],
   ["settings", "Settings", (may) => may.read_log || may.read_traces, async () => (await import("./settings.js")).settings],
   ["try", "Try a model", (may) => !may.read_statistics && may.change_infer, async () => (await import("./one_model.js")).named],

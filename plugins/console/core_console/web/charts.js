@@ -150,7 +150,7 @@ export function bars(rows, { top = 0, label = "" } = {}) {
   const most = top || Math.max(1e-12, ...rows.map((each) => each.value));
   return h("ul", { class: "bars", "aria-label": label || null }, rows.map((each) => h("li", { title: each.title || null },
     h("span", { class: "bar-label" }, each.label),
-    h("span", { class: "bar-track" }, h("span", { class: `bar ${each.kind || ""}`, style: { width: `${Math.max(0, Math.min(1, each.value / most)) * 100}%` } })),
+    h("span", { class: "bar-track" }, each.value > 0 ? h("span", { class: `bar ${each.kind || ""}`, style: { width: `${Math.min(1, each.value / most) * 100}%` } }) : null),
     h("span", { class: "bar-text" }, each.text))));
 }
 

@@ -52,3 +52,11 @@ export function clock(ms) {
   const two = (value) => String(value).padStart(2, "0");
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
+
+/** The time of day, with month and day if that is not today. */
+export function moment(ms) {
+  const date = new Date(ms);
+  if (date.toDateString() === new Date().toDateString()) return clock(ms);
+  const two = (value) => String(value).padStart(2, "0");
+  return `${two(date.getMonth() + 1)}-${two(date.getDate())} ${clock(ms)}`;
+}

@@ -4,13 +4,16 @@ import { announce, button, fill, h, icon, notice, setText } from "./dom.js";
 import { bytes, clock, count, duration } from "./figures.js";
 import { STATES } from "./model_row.js";
 import { send } from "./server.js";
-import { listen, store, summary } from "./store.js";
+import { listen, offers, store, summary } from "./store.js";
 import { t } from "./text.js";
 
 const TABS = [
   ["now", "Now", (may) => may.read_statistics, async () => (await import("./now.js")).now],
   ["try", "Try it", (may) => may.change_infer, async () => (await import("./try_it.js")).tryIt],
   ["configuration", "Configuration", (may) => may.read_configuration, async () => (await import("./configuration.js")).configuration],
+  ["change", "Change", (may) => may.read_models && (offers("GET /v2/models/{model}/settings") || offers("GET /v2/models/{model}/traffic")), async () => (await import("./change.js")).change],
+  ["bench", "Bench", (may) => may.change_infer && offers("POST /v2/models/{model}/bench"), async () => (await import("./bench.js")).bench],
+  ["tune", "Tune", (may) => may.change_infer && offers("POST /v2/models/{model}/tune"), async () => (await import("./tune.js")).tune],
   ["traces", "Traces", (may) => may.read_traces, async () => (await import("./traces.js")).tracesOf],
 ];
 

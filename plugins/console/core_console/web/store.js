@@ -20,6 +20,9 @@ export const store = {
   cpu: NaN,
 };
 
+/** Return whether the server has a route, such as "GET /v2/jobs", and this caller may ask it. */
+export const offers = (route) => store.session.routes.includes(route);
+
 const listeners = new Set();
 
 /** Call a function after each event and each change of the status; return what stops it. */

@@ -7,7 +7,7 @@ import { infer, stream } from "./inference.js";
 import { InputEditor } from "./inputs.js";
 import { hasToken, modelPath, read } from "./server.js";
 import { snippets } from "./snippets.js";
-import { store } from "./store.js";
+import { offers, store } from "./store.js";
 import { encoded } from "./tensors.js";
 import { t } from "./text.js";
 
@@ -43,7 +43,7 @@ function speaksText({ inputs, outputs }) {
 }
 
 async function speaks(name) {
-  if (!store.session.chat || !store.session.may.read_models) return false;
+  if (!offers("POST /v1/chat/completions") || !store.session.may.read_models) return false;
   try {
     return (await read("v1/models")).data.some((each) => each.id === name);
   } catch {

@@ -37,7 +37,7 @@ def document(outcome: Outcome, command: str) -> dict[str, Any]:
             for each, limit in found.limits.items()
         ],
         "times": {kind: _machine(each) for kind, each in found.machines.items()},
-        "measurements": [_measurement(each) for each in found.observations],
+        "measurements": [measurement(each) for each in found.observations],
         "refused": [{**asdict(each), "reason": reason} for each, reason in found.refused.items()],
         "combinations": len(outcome.space),
         "seconds": outcome.seconds,
@@ -46,7 +46,8 @@ def document(outcome: Outcome, command: str) -> dict[str, Any]:
     }
 
 
-def _measurement(seen: Observation) -> dict[str, Any]:
+def measurement(seen: Observation) -> dict[str, Any]:
+    """Return one measurement, as in the document."""
     return {
         **_named(seen.settings),
         "rate": seen.rate or None,

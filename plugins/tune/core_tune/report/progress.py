@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from core_tune.observation import Observation
 
 
 class Progress:
@@ -21,6 +24,9 @@ class Progress:
 
     def detail(self, text: str) -> None:
         self._show(f"{self._step}: {text}")
+
+    def measured(self, seen: Observation) -> None:
+        """Show nothing: the report has all measurements."""
 
     def clear(self) -> None:
         if self._on and self._step:

@@ -45,6 +45,7 @@ class LiveMeter:
     arrivals   of the requests of a rate
     server     that may be started anew; None if it may not
     watch      called several times a second while load runs
+    told       called after each measurement
     """
 
     def __init__(
@@ -55,9 +56,10 @@ class LiveMeter:
         round_s: float = 1.0,
         server: OwnServer | None = None,
         watch: Watch = lambda text: None,
+        told: Callable[[Observation], None] = lambda seen: None,
     ):
         self._side, self._arrivals, self._round_s = side, arrivals, round_s
-        self._server, self._watch = server, watch
+        self._server, self._watch, self._told = server, watch, told
         settle_s = max(_SETTLE[0] * round_s, 2 * arrivals.seconds)
         self._settle_s = min(settle_s, _SETTLE[1] * round_s)
         self._begin = time.monotonic()
@@ -134,8 +136,9 @@ class LiveMeter:
         once = self.threads is not None and self.threads.once
         if settings.workers != self.now.workers or (once and settings.threads != self.now.threads):
             self._restart(settings.workers)
+        self._changed = True  # before: Ctrl-C may come while the server loads
         self.repository.load(with_settings(self.original, settings, self.threads))
-        self.now, self._changed = settings, True
+        self.now = settings
 
     def _restart(self, workers: int) -> None:
         assert self._server is not None
@@ -183,7 +186,7 @@ class LiveMeter:
         if not parts:
             raise unavailable(f"no answer within {_ROUNDS * round_s:.0f} s with {settings.shown}")
         whole, level = of(together, quantile) or 0.0, levels[0]
-        return Observation(
+        seen = Observation(
             settings=settings,
             rate=level.value if level.open else 0.0,
             clients=0 if level.open else int(level.value),
@@ -200,6 +203,8 @@ class LiveMeter:
             seconds=passed_s,
             at_s=at_s,
         )
+        self._told(seen)
+        return seen
 
     def _run(self, level: Level, settle_s: float, measure_s: float, settings: Settings) -> Tally:
         """Run a round.

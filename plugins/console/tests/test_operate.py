@@ -1,0 +1,139 @@
+"""What an operator does with the page: captures, jobs, traffic, live settings, measurements."""
+
+import json
+
+import pytest
+
+BATCHES = "dynamic_batching { max_queue_delay_microseconds: 100 }\nversion_policy { all {} }\n"
+
+
+def write(models):
+    models.identity("steady", [4], versions=(1, 2), more=BATCHES)
+
+
+@pytest.fixture(scope="module")
+def served(serve_all):
+    for name in ("core_capture", "core_jobs", "core_settings", "core_traffic", "core_bench"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    flags = ("--capture-live={}/captures", "--jobs-folder={}/jobs")
+    return serve_all(write, *flags).ready("steady")
+
+
+async def test_requests_are_captured_looked_at_and_replayed(served, browse):
+    async with browse() as browser:
+        page = browser.page
+        await page.goto(f"{served.url}console#/captures")
+        await page.get_by_label("Name").fill("noon")
+        await page.get_by_role("button", name="Start").click()
+        await browser.text("a capture runs").wait_for()
+        for _ in range(3):
+            served.infer("steady", 1, 4)
+        await browser.text("3 written").wait_for()
+        await page.locator(".trace-rows li").nth(2).wait_for()
+        values = await page.locator(".record-values").first.inner_text()
+        await page.get_by_role("button", name="Stop").click()
+        await page.get_by_role("button", name="Start").wait_for()
+
+        await page.get_by_role("button", name="Replay…").click()
+        await page.get_by_role("button", name="Run the replay").click()
+        await browser.text("All compared answers are as before").wait_for()
+        report = await page.locator(".replay-report").inner_text()
+
+    assert values == "0, 0.25, 0.5, 0.75"
+    assert "answers are equal\n3" in report
+    assert browser.problems == []
+    assert served.json("v2/captures")["captures"][0]["name"] == "noon"
+
+
+async def test_a_batch_is_submitted_and_its_results_are_read(served, browse):
+    async with browse() as browser:
+        page = browser.page
+        await page.goto(f"{served.url}console#/jobs")
+        await page.get_by_label("Model", exact=True).fill("steady")
+        await page.get_by_role("button", name="Example").click()
+        request = page.get_by_label("Requests")
+        await page.wait_for_function("document.getElementById('job-text').value")
+        line = await request.input_value()
+        wrong = line.replace("INPUT0", "OTHER")
+        await request.fill(f"{line}\n{wrong}\n")
+        await page.get_by_role("button", name="Submit").click()
+        await page.locator(".job-results li").nth(1).wait_for()
+        results = await page.locator(".job-results summary").all_inner_texts()
+        await page.locator(".job-facts").get_by_text("Ended").wait_for()
+        async with page.expect_download() as downloaded:
+            await page.get_by_role("button", name="Download").click()
+        saved = (await (await downloaded.value).path()).read_text()
+        await page.get_by_role("button", name="Delete").click()
+        await browser.text("No job").wait_for()
+
+    assert results[0] == "#0 OUTPUT0 [0,0,0,0]"
+    assert results[1].startswith("#1 400 ") and "OTHER" in results[1]
+    assert [json.loads(each)["status"] for each in saved.splitlines()] == [200, 400]
+    assert browser.problems == []
+
+
+async def test_settings_change_live_and_go_back(served, browse):
+    async with browse() as browser:
+        page = browser.page
+        await page.goto(f"{served.url}console#/model/steady/change")
+        settings = page.get_by_role("region", name="Live settings")
+        delay = settings.get_by_label("max_queue_delay_microseconds")
+        await delay.fill("700")
+        preview = await settings.locator(".difference").inner_text()
+        await settings.get_by_role("button", name="Apply").click()
+        await settings.get_by_text("Changed").wait_for()
+        in_force = served.json("v2/models/steady/settings")["settings"]
+        said = await settings.get_by_text("configuration: 100").count()
+        await delay.fill("x")
+        await settings.get_by_text("must be JSON, such as 700").wait_for()
+        await settings.get_by_role("button", name="Back to the configuration").click()
+        past = page.get_by_role("region", name="Changes so far")
+        await past.get_by_role("button", name="Back to change 1").wait_for()
+        await past.get_by_role("button", name="Back to change 1").click()
+        await past.get_by_text("rollback to 1").wait_for()
+        after = await delay.input_value()
+
+    assert preview == "dynamic_batching.max_queue_delay_microseconds: 100 → 700"
+    assert in_force == {"dynamic_batching": {"max_queue_delay_microseconds": 700}}
+    assert (said, after) == (1, "700")
+    assert browser.problems == []
+
+
+async def test_weights_share_the_traffic_of_versions(served, browse):
+    async with browse() as browser:
+        page = browser.page
+        await page.goto(f"{served.url}console#/model/steady/change")
+        traffic = page.get_by_role("region", name="Traffic by version")
+        await traffic.get_by_label("Weight of version 1").fill("25")
+        await traffic.get_by_label("Weight of version 2").fill("75")
+        preview = await traffic.locator(".difference li").all_inner_texts()
+        await traffic.get_by_role("button", name="Apply").click()
+        await traffic.get_by_text("Changed").wait_for()
+        shares = await traffic.locator(".share b").all_inner_texts()
+
+    assert preview == ["version 1: 0 % → 25 %", "version 2: 100 % → 75 %"]
+    assert shares == ["25 %", "75 %"]
+    assert served.json("v2/models/steady/traffic")["traffic"]["weights"] == {"1": 25, "2": 75}
+    assert browser.problems == []
+
+
+async def test_a_model_is_measured_and_the_measurement_can_be_stopped(served, browse):
+    async with browse() as browser:
+        page = browser.page
+        await page.goto(f"{served.url}console#/model/steady/bench")
+        await page.get_by_label("Loads, in turn").fill("1, 2")
+        await page.get_by_label("Rounds", exact=True).fill("1")
+        await page.get_by_label("Seconds of a round").fill("0.2")
+        await page.get_by_role("button", name="Start").click()
+        await page.get_by_role("button", name="Stop").wait_for(state="hidden")
+        rows = await page.locator(".panel tbody th").all_inner_texts()
+        described = await page.locator(".curve").get_attribute("aria-label")
+        await page.get_by_label("Rounds", exact=True).fill("20")
+        await page.get_by_role("button", name="Start").click()
+        await page.locator(".bench-live").get_by_text("round").wait_for()
+        await page.get_by_role("button", name="Stop").click()
+        await browser.text("The measurement was stopped").wait_for()
+
+    assert rows == ["1 at once", "2 at once"]
+    assert described.startswith("Latency against rate. p50: 1 at once ")
+    assert browser.problems == []
