@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import re
 import sys
+from importlib import metadata
 
 from core import plugins
 from core.errors import CoreError
@@ -18,6 +20,7 @@ from core.plugins.extras import is_installed
 
 summary = "list the commands"
 
+_COMMANDS = re.compile(r"""core\[([\w,-]+)\].*\bextra == ["']commands["']""")
 UNKNOWN = 2
 """Exit status for a command that is not installed."""
 
@@ -46,15 +49,19 @@ def run(namespace: argparse.Namespace) -> int:
 def missing_commands() -> list[str]:
     """Return the names of the commands of which a required distribution is not installed.
 
-    Each such command has an extra of the same name. An extra is that of a command if it requires only
-    distributions that the extra "commands" requires, too.
+    The extra "commands" of core requires an extra for each command, of the same name. None is returned if
+    core itself is not installed.
     """
+    try:
+        requirements = metadata.requires("core") or []
+    except metadata.PackageNotFoundError:
+        return []
+    names = next(filter(None, map(_COMMANDS.match, requirements)), None)
     extras = plugins.extras()
-    bring = set(extras.get("commands", ()))
     return [
-        extra
-        for extra, needs in extras.items()
-        if extra != "commands" and bring.issuperset(needs) and not all(map(is_installed, needs))
+        name
+        for name in (names[1].split(",") if names else [])
+        if not all(map(is_installed, extras.get(name, ())))
     ]
 
 

@@ -5,6 +5,9 @@ import os
 import pytest
 from repository_check.broken_models import BROKEN, ONNX, X, Y, onnx_model, write
 
+from frontends.commands.check.mending import mended, replace_list
+from frontends.commands.check.places.tree import tree_of
+
 MENDED = (
     "misspelt_field", "number_in_quotes", "text_without_quotes", "wrong_name", "unknown_backend",
     "other_datatype", "other_dims", "other_width", "other_features",
@@ -183,3 +186,28 @@ def test_json_says_which_findings_are_mended(overlapping, findings):
     found = {each["text"]: each.get("mended", False) for each in findings(overlapping, "--write")}
 
     assert found == {"first": True, "second": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "expected"),
+    [
+        (
+            "a: 1\ndims: 3 # rows\ndims: 4 # width\n",
+            [5, 6],
+            "a: 1\ndims: 5 # rows\ndims: 6 # width\n",
+        ),
+        ("dims: [\n  3, # rows\n  4\n]\n", [5, 6], "dims: [\n  5, # rows\n  6\n]\n"),
+        ("dims: 3\nb: 1\ndims: 4\n", [5, 6], "dims: 5\nb: 1\ndims: 6\n"),
+        ("  dims: 3 # rows\n  dims: 4 # width\n", [5], "  # rows\n  dims: [ 5 ] # width\n"),
+        ("dims: [ 3, # rows\n 4 ] b: 1\n", [5], "# rows\ndims: [ 5 ] b: 1\n"),
+        ("b: 1\n", [5], "b: 1\ndims: [ 5 ]\n"),
+    ],
+)
+def test_other_values_of_a_list_keep_the_comments_between_them(text, values, expected):
+    edit = replace_list(tree_of(text), None, "dims", values)
+
+    assert mended(text, [edit])[0] == expected
+
+
+def test_a_list_of_another_length_with_a_field_within_is_not_mended():
+    assert replace_list(tree_of("dims: 3\nb: 1\ndims: 4\n"), None, "dims", [5]) is None

@@ -27,21 +27,40 @@ def replace_list(
     """Return the edit that replaces all values of a repeated field, or adds the field to `parent`.
 
     parent   the message that has the field; None for the outermost one
-    The values may be one list, or stand one by one beside each other. Return None if another field stands
-    between them, or if `insert` returns None.
+    values   each as its `str` is written: strings with their quotes
+    As many values as before take their places. Others become one list, with the comments between the old
+    values on lines before it; then return None if another field stands between the old values. Also return
+    None if there are none and `insert` does.
     """
     fields = (parent.fields or []) if parent is not None else tree.fields
     same = [each for each in fields if each.name == name]
-    text = f"[ {', '.join(map(str, values))} ]"
+    texts = list(map(str, values))
+    field = f"{name}: [ {', '.join(texts)} ]"
     if not same:
-        return insert(tree, parent, f"{name}: {text}")
+        return insert(tree, parent, field)
     first, last = same[0], same[-1]
+    if len(texts) == len(same):
+        edits = [replace_value(*each) for each in zip(same, texts, strict=True)]
+        inner, _ = mended(tree.text[: last.whole_end], edits)
+        return Edit(first.name_start, last.whole_end, inner[first.name_start :])
     between = [
         e for e in fields if first.name_start < e.name_start < last.whole_end and e.name != name
     ]
     if between:
         return None
-    return Edit(first.name_start, last.whole_end, f"{name}: {text}")
+    return Edit(first.name_start, last.whole_end, _comments(tree, same) + field)
+
+
+def _comments(tree: Tree, values: Sequence[FieldValue]) -> str:
+    """Return the comments between the values of a field, each with the line break and indent behind it."""
+    first, last = values[0], values[-1]
+    ends = [first.name_start, *(each.end for each in values)]
+    starts = [*(each.start for each in values), last.whole_end]
+    gaps = [tree.text[end:start] for end, start in zip(ends, starts, strict=True)]
+    line_start = tree.text.rfind("\n", 0, first.name_start) + 1
+    before = tree.text[line_start : first.name_start]
+    indent = before[: len(before) - len(before.lstrip())]
+    return "".join(f"{found}\n{indent}" for gap in gaps for found in re.findall(r"#[^\n]*", gap))
 
 
 def insert(tree: Tree, parent: FieldValue | None, text: str) -> Edit | None:
