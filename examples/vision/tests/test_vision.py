@@ -78,7 +78,9 @@ def test_a_photograph_of_a_temple_is_a_palace(monkeypatch, capsys):
         runpy.run_path(str(FOLDER / "make_classifier.py"), run_name="__main__")
     file = (Path(datasets.__file__).parent / "images" / "china.jpg").read_bytes()
 
-    with core.Server(model_repository=str(FOLDER / "classifier")) as running:
+    # Other formats of the network may be there, whose frameworks are not.
+    served = {"model_repository": str(FOLDER / "classifier"), "model_control_mode": "explicit"}
+    with core.Server(**served, load_model=["classify"]) as running:
         answer = running.infer("classify", {"image": [[file]]})
 
     assert answer["labels"][0, 0] == b"palace"
