@@ -31,10 +31,8 @@ from core.system import heap, service_manager
 logger = logging.getLogger("core")
 
 YOUNG = 20000
-"""Threshold of the garbage collector's youngest generation, in allocated objects.
-
-A batch of sixteen requests has more than 700 objects, Python's default threshold. 64 streams of a fast engine
-have 15,000 between two turns of the event loop. None is in a reference cycle: a collection frees nothing.
+"""Threshold of the garbage collector's youngest generation, in allocated objects. 64 streams of a fast engine
+have 15,000 between two turns of the event loop, in no reference cycle: a collection frees nothing.
 """
 
 

@@ -61,7 +61,10 @@ class Cache:
         self.insert(key, outputs)
 
     def lost(self, request: InferenceRequest, key: bytes, error: CoreError | None) -> None:
-        """Take note that a request inserts no response: it failed with `error`; None: there is no copy."""
+        """Take note that a request inserts no response; also one that never asked: its key is b"".
+
+        error   with which the request failed; None if its response is not stored, or there is none
+        """
 
     def may_hold(self, size: int) -> bool:
         """Return whether a response with `size` bytes of tensors may be stored. False avoids a copy."""

@@ -139,8 +139,9 @@ class ManagedModel:
         self.error = error.message
 
     async def apply(self, source: ModelSource) -> None:
-        """Load, swap and unload to match `source`. Do nothing if it has agents and is the same as `seen`.
+        """Load and swap to match `source`; begin to unload the rest, which drains after the return.
 
+        Load nothing if it has agents and is unchanged since `seen` (policy.unchanged: no override is).
         Raises CoreError if an agent or a version fails, or no version is wanted; serving versions stay.
         """
         self.attempt, self.error = source, ""

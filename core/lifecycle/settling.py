@@ -24,7 +24,7 @@ from core.repository import ModelSource
 def settled(
     source: ModelSource, version: int, backend: Backend | None, host: Host
 ) -> tuple[ModelConfig, ModelConfig, Signature]:
-    """Return the configuration of a version, the same without an overlay, and its signature. Worker thread.
+    """Return the configuration to load by, the same before `Host.overlay`, and the latter's signature.
 
     Raises the errors of `settled_config`, of `signature_of` and of the overlay.
     """

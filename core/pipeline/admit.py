@@ -293,7 +293,7 @@ def _check_size(tensor: Tensor, count: int, signature: Signature) -> None:
 def _wrong_shape(tensor: Tensor, spec: InputSpec, signature: Signature) -> CoreError:
     text = (
         f"unexpected shape for input '{spec.name}' for model '{signature.name}'. Expected "
-        f"{_shape_text(((-1,) if signature.max_batch_size else ()) + spec.dims)}, "
+        f"{_shape_text(((-1,) if signature.max_batch_size and not spec.shape_tensor else ()) + spec.dims)}, "
         f"got {_shape_text(tensor.shape)}."
     )
     if signature.max_batch_size:

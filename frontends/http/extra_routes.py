@@ -51,9 +51,9 @@ class HttpRoutes:
 
         rows      results of `frontends.http.route.row`; the port's own routes come first
         below     regular expression for the start of the paths whose refusals `refused` changes, such as
-                  "/v1/", or "" for all paths; of several that fit, the first one counts
-        refused   returns a response of status 400 and more in another form: it gets the JSON object
-                  {"error": text}, or what a service of these routes has returned
+                  "/v1/"; the first that fits counts. "" for all, but never inference on the fast path
+        refused   returns a response of status 400 and more in another form: it gets {"error": text}, or
+                  what a service of such a path has returned, maybe without "error" (/v2/health/ready)
         Raises CoreError(INTERNAL) if the port has its routes already.
         """
         if self._read:

@@ -84,6 +84,7 @@ class Server(ControlMethods):
                 thread.run(self._lifetime.start())
             except BaseException:
                 self._closed = STOPPED
+                self._ended.set()
                 self._end(thread, 0.0)
                 raise
             self._thread = thread
@@ -130,7 +131,7 @@ class Server(ControlMethods):
         await asyncio.to_thread(self.stop)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until another thread calls `stop`, or ^C. For a program that only serves.
+        """Block until another thread calls `stop`. For a program that only serves; ^C is KeyboardInterrupt.
 
         Return whether the server has stopped within `timeout` seconds.
         """

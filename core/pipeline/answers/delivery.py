@@ -288,7 +288,7 @@ class BatchDelivery:
     def _send(
         self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
     ) -> None:
-        """Send one item. First trace it and, if final, count its request, unless it only fills the batch."""
+        """Send one item. First count its request if it is final, and trace it, unless it fills the batch."""
         waiting = self._waiting[i]
         counts = waiting.counts
         if counts:

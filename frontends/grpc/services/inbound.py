@@ -37,7 +37,8 @@ class Inbound:
     def read(self, data: bytes, call: GrpcCall) -> Asked:
         """Read a message: return its request, or for a rare form the message, for `endpoint` and `request`.
 
-        call   counts the memory of tensors that are made from typed contents
+        call   counts tensors of more than 512 bytes that are made here from typed contents; those that
+               `request` makes of a rare form are not counted
         Raises CoreError(INVALID) for an invalid message, MemoryExhausted if the call may hold no more memory.
         """
         request = self._reader.read(data, call)

@@ -47,7 +47,10 @@ class EventQueue:
         """Write later parts with `writer` where possible."""
 
     def add(self, part: Any, size: int) -> None:
-        """Add a part of about `size` bytes. After the end, and for size 0 with a writer, do nothing."""
+        """Add a part of about `size` bytes. Do nothing after the end.
+
+        Nor for b"" with a writer while no part waits; an object of size 0 is added.
+        """
 
     def end(self) -> None:
         """No more parts come. Parts that wait can still be taken."""

@@ -12,7 +12,7 @@ MOST_VALUES: Final[int]
 MOST_TEXT_BYTES: Final[int]
 
 def count_values(data: Buffer) -> int:
-    """Return the number of values and keys of a JSON text, which `read` would make Python objects of.
+    """Return the number of values and keys of a JSON text, those included that `read` leaves as Elements.
 
     The number is exact for valid JSON, and an estimate from the punctuation for other text. Runs without the
     GIL; no other thread may write to `data` meanwhile.

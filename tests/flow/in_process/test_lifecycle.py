@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -138,6 +139,19 @@ def test_a_request_that_outlasts_the_stop_gets_an_error(server, gate, x, caplog)
     assert "their threads are left behind" in caplog.text
 
 
+def test_a_busy_thread_of_the_loop_does_not_make_the_stop_fail(server, monkeypatch, caplog):
+    monkeypatch.setattr("frontends.in_process.lifetime._EXECUTOR_TIMEOUT_S", 0.01)
+
+    async def begin():
+        asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.5)
+
+    server._thread.run(begin())
+
+    server.stop()
+
+    assert "a call still ran 0.01 s after the end" in caplog.text
+
+
 def test_a_function_on_the_servers_thread_cannot_stop_it(server, x):
     async def stop(x):
         server.stop()
@@ -220,6 +234,7 @@ def test_a_failed_start_leaves_no_threads(ensemble):
     until(lambda: threads() <= before)
     with pytest.raises(core.CoreError, match="the server is stopped"):
         server.index()
+    assert server.wait(timeout=0)
     with pytest.raises(core.CoreError, match="model repository"):
         core.Server(model_repository="/nothing/is/here").start()
     until(lambda: threads() <= before)

@@ -83,7 +83,7 @@ def _summary(survey: Survey) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with escapes for all that a terminal would not print: files choose names and values."""
+    """Return the text with escapes for what is unprintable, except newline and tab: files choose names."""
     return "".join(
         each if each.isprintable() or each in "\n\t" else _escaped(each) for each in text
     )
