@@ -156,7 +156,9 @@ class ServerLifetime:
         try:
             await asyncio.wait_for(executors, _EXECUTOR_TIMEOUT_S)
         except asyncio.TimeoutError:
-            logger.error("a call still ran %s s after the end; its thread is left", _EXECUTOR_TIMEOUT_S)
+            logger.error(
+                "a call still ran %s s after the end; its thread is left", _EXECUTOR_TIMEOUT_S
+            )
             return False
         return True
 
