@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import tritonclient.grpc.service_pb2 as pb
 from core_capture.recording.redaction import TensorRedaction
 from core_capture.records.record import Record, RecordedMessage
 from core_capture.tensors.forms import answers_of, requests_of
+from core_capture.tensors.http_form import unpacked
+from core_capture.tensors.message import Unreadable
 
 from .conftest import counts, message
 
@@ -107,6 +110,24 @@ def test_packed_bodies():
 
     assert json.loads(one.body)["inputs"][0]["data"] == [""]
     assert "Content-Encoding" not in one.head
+
+
+@pytest.mark.parametrize("window", [31, 15, -15])
+def test_a_packed_body_has_a_bound(monkeypatch, window):
+    monkeypatch.setattr("core_capture.tensors.http_form._MOST_UNPACKED", 1000)
+    made = zlib.compressobj(wbits=window)
+    small, made_large = b"x" * 1000, made.compress(b"x" * 1001) + made.flush()
+    made = zlib.compressobj(wbits=window)
+    fields = [("Content-Encoding", "deflate")]
+
+    assert unpacked(fields, made.compress(small) + made.flush()) == small
+    with pytest.raises(Unreadable, match="a body unpacks to more than 1000 bytes"):
+        unpacked(fields, made_large)
+
+
+def test_a_packed_body_without_its_end_is_unreadable():
+    with pytest.raises(Unreadable, match="a body is no gzip"):
+        unpacked([("Content-Encoding", "gzip")], gzip.compress(b"x" * 100)[:-9])
 
 
 def test_answers():

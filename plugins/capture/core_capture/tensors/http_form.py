@@ -12,6 +12,7 @@ from core_capture.tensors.message import InferMessage, TensorValue, Unreadable, 
 
 JSON_SIZE = "Inference-Header-Content-Length"
 _BINARY_SIZE = "binary_data_size"
+_MOST_UNPACKED = 256 << 20  # bytes: a small body may unpack to a thousand times its size
 
 
 def value_of(fields: Iterable[tuple[str, str]], name: str) -> str | None:
@@ -31,13 +32,24 @@ def unpacked(fields: Iterable[tuple[str, str]], body: bytes) -> bytes:
         raise Unreadable(f"a body has the Content-Encoding '{encoding}'")
     try:
         # 32: zlib or gzip, as the first bytes say; a body of `deflate` may also be without a head.
-        return zlib.decompress(body, 32 + zlib.MAX_WBITS)
+        return _inflated(body, 32 + zlib.MAX_WBITS)
     except zlib.error:
         pass
     try:
-        return zlib.decompress(body, -zlib.MAX_WBITS)
+        return _inflated(body, -zlib.MAX_WBITS)
     except zlib.error as error:
         raise Unreadable(f"a body is no {encoding}: {error}") from None
+
+
+def _inflated(body: bytes, window: int) -> bytes:
+    """Return the bytes in a compressed body. Raises zlib.error, or Unreadable for too many bytes."""
+    one = zlib.decompressobj(window)
+    found = one.decompress(body, _MOST_UNPACKED + 1)
+    if len(found) > _MOST_UNPACKED:
+        raise Unreadable(f"a body unpacks to more than {_MOST_UNPACKED} bytes")
+    if not one.eof:
+        raise zlib.error("it is incomplete")
+    return found
 
 
 def decode_http(fields: Sequence[tuple[str, str]], body: bytes) -> InferMessage:
