@@ -117,6 +117,36 @@ def test_other_files_are_not_read(capture, tmp_path, path, code):
     assert get(client, f"/v2/captures/{path}")[0] == code
 
 
+@pytest.mark.parametrize(
+    "address,options,code",
+    [
+        ("127.0.0.1", {}, 200),
+        ("0.0.0.0", {}, 403),
+        ("0.0.0.0", {"limit_rate": 1000}, 403),
+        ("0.0.0.0", {"http_restricted_api": {"metadata": ("k", "v")}}, 403),
+        ("0.0.0.0", {"http_restricted_api": {"capture": ("authorization", "Bearer v")}}, 200),
+    ],
+)
+def test_records_are_not_shown_to_unknown_callers_of_other_machines(
+    capture, address, options, code
+):
+    client = capture(ports={"http_port": 0, "grpc_port": 0, "address": address}, **options)
+    client.infer(1.0)
+    client.records(1)
+    record = next(client.folder.glob("*.corecap")).name + ":15"
+
+    found = [
+        get(client, f"/v2/captures/./{path}", "v") for path in ("records", f"records/{record}")
+    ]
+    if code == 403:
+        found.append(client.post("/v2/captures/./replay", {}))
+
+    assert {each[0] for each in found} == {code}
+    if code == 403:
+        assert "not shown; set --auth-tokens, --http-restricted-api=capture" in found[0][1]
+    assert get(client, "/v2/captures", "v")[0] == 200
+
+
 def test_a_long_capture_shows_its_end(capture, monkeypatch):
     monkeypatch.setattr("core_capture.http.routes._TAIL_BYTES", 1500)
     client = capture()

@@ -11,6 +11,7 @@ from core.errors import invalid, not_found, unavailable
 from core_capture import CATEGORY
 from core_capture.http.folders import CaptureFolders
 from core_capture.http.forms import in_full, row
+from core_capture.http.readers import check_readers
 from core_capture.http.replaying import ReplayEvents, ReplayRequest
 from core_capture.options import CaptureOptions
 from core_capture.recording.control import CaptureControl
@@ -82,7 +83,7 @@ class CaptureRoutes:
     async def records(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
         """Return the last requests of a capture, the latest first: ?model=, ?failed=true, ?limit=."""
         query = dict(parse_qsl(call.query, keep_blank_values=True))
-        folder = self._folders.folder(unquote(call.captures["capture"]))
+        folder = self._folder(server, call)
         limit = _limit(query.pop("limit", "200"))
         model, failed = query.pop("model", ""), query.pop("failed", "false") == "true"
         if query:
@@ -113,7 +114,7 @@ class CaptureRoutes:
 
     async def record(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
         """Return one request of a capture with its messages."""
-        folder = self._folders.folder(unquote(call.captures["capture"]))
+        folder = self._folder(server, call)
         name, _, at = unquote(call.captures["record"]).rpartition(":")
         is_number = at.isascii() and at.isdigit() and len(at) < 19
         if not is_number or Path(name).name != name or not name.endswith(SUFFIX):
@@ -130,13 +131,17 @@ class CaptureRoutes:
 
     async def replay(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
         """Send the requests of a capture to this server again, and return events with its progress."""
-        folder = self._folders.folder(unquote(call.captures["capture"]))
+        folder = self._folder(server, call)
         wanted = ReplayRequest.of(read_control(call.body) if len(call.body) else {})
         async with self._reading:
             if self._replay is not None and self._replay.runs:
                 raise unavailable("a replay is running; wait for its end")
             events = self._replay = await wanted.begin(server, folder, call.headers)
         return HttpResponse(200, _EVENT_HEADERS, b"", events)
+
+    def _folder(self, server: InferenceServer, call: HttpRequest) -> Path:
+        check_readers(server.options)
+        return self._folders.folder(unquote(call.captures["capture"]))
 
 
 def _limit(text: str) -> int:
