@@ -111,11 +111,11 @@ class Model:
         """Return a new rule for one batch of dynamic batching, beside its largest size and the shapes.
 
         The rule is called with each request, the first one too, in the order in which they would run, and
-        returns whether the request belongs into the batch. At the first False the batch is closed without
-        that request; the first request always runs. A batch that waits for more requests is checked again
+        returns whether the request belongs into the batch. The first False closes the batch without that
+        request; if that is the first request, it runs alone. A batch that waits for more is checked again
         from its beginning with a new rule, so a rule keeps its sums in itself. Called on the event loop, so
-        it must return within microseconds. An exception is logged and closes the batch. Not called for
-        sequences, or without dynamic batching.
+        it must return within microseconds. An exception is logged and counts as False. Not called for
+        sequences, without dynamic batching, or for a model in a process of its own.
         """
         raise NotImplementedError
 

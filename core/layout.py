@@ -37,7 +37,7 @@ class ByteLayout:
     items   description of the tensors, one for each request
     parts   bytes of the tensors in the order of the items, not copied
     size    total size of the parts, each padded to a multiple of the alignment
-    plain   whether the requests have only tensors
+    plain   whether the requests have only tensors; priorities and deadlines do not count
     named   whether the requests have only tensors and ids
     """
 

@@ -1,7 +1,4 @@
-"""Checks that the steps of an ensemble fit the models that they name. Pure functions over signatures.
-
-core.config has checked the ensemble's own configuration; here the signatures of the other models are known.
-"""
+"""Checks that the steps of an ensemble fit the signatures of their models; core.config checks the rest."""
 
 from __future__ import annotations
 
@@ -139,9 +136,10 @@ def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]])
 def ranks_of(
     ensemble: Signature, steps: Sequence[Step], models: Sequence[Signature]
 ) -> dict[str, int] | None:
-    """Set `ranks` of each step: input → its rank, where only the model or only the tensor's source batches.
+    """Set `ranks` of each step: input → the rank that its model wants, the batch dimension included.
 
-    Returns the same for the ensemble's outputs: output → its rank. None stands for an empty table.
+    Only for inputs where one of model and tensor's source batches, and the other does not. Returns the same
+    for the ensemble's outputs: output → its rank for clients. None stands for an empty table.
     """
     batched = {name: ensemble.max_batch_size > 0 for name in ensemble.inputs}
     for step, model in zip(steps, models, strict=True):

@@ -109,6 +109,26 @@ async def test_a_batch_that_waits_for_more_is_checked_again_from_its_beginning(s
     await chain.close()
 
 
+async def test_a_first_request_that_the_rule_refuses_runs_alone(serve):
+    class AtMostTwo(core.Model):
+        def batch_rule(self):
+            total = 0
+
+            def fits(request):
+                nonlocal total
+                if total + len(request.id) > 2:
+                    return False
+                total += len(request.id)
+                return True
+
+            return fits
+
+    chain = await serve(Double, BATCHING, model=AtMostTwo)
+
+    assert await executed(chain, *map(request, ["long", "a", "b", "c"])) == ["long", "ab", "c"]
+    await chain.close()
+
+
 async def test_the_first_request_runs_regardless_of_the_rule(serve):
     class Never(core.Model):
         def batch_rule(self):
@@ -121,7 +141,7 @@ async def test_the_first_request_runs_regardless_of_the_rule(serve):
 
 
 @pytest.mark.parametrize(
-    ("model", "batches"), [(Broken, ["ab", "cd"]), (NotEvenARule, ["a", "b", "c", "d"])]
+    ("model", "batches"), [(Broken, ["ab", "c", "d"]), (NotEvenARule, ["a", "b", "c", "d"])]
 )
 async def test_an_exception_closes_the_batch_and_is_logged(serve, caplog, model, batches):
     chain = await serve(Double, BATCHING, model=model)

@@ -79,8 +79,9 @@ def choose(
         elif rows + size > limits.most_rows or (entry.key is not key and entry.key != key):
             complete = True
             break
-        if fits is not None and not fits(request) and fitting:
+        if fits is not None and not complete and not fits(request):
             complete = True
+        if complete and fitting:
             break
         if fitting and rows + size > largest_preferred and not best:
             best = fitting

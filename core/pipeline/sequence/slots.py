@@ -58,7 +58,7 @@ class InstanceSlots:
         self.runner = runner
         self.sequences: list[Sequence | None] = [None] * count
         self._free = list(range(count))  # a heap
-        # The sequences with a slot and a waiting request, in the order in which they became ready.
+        # The sequences with a slot and a waiting request. A set that keeps an order.
         self._with_requests: dict[Sequence, None] = {}
         self._states = states
 
@@ -82,7 +82,7 @@ class InstanceSlots:
         return all(sequence is None for sequence in self.sequences)
 
     def ready(self) -> list[Sequence]:
-        """Return the sequences whose next request may run, first ready first. With states, set the keys."""
+        """Return the sequences whose next request may run, in no order. With states, renew its `key`."""
         ready = [sequence for sequence in self._with_requests if not sequence.running]
         if self._states is not None:
             for sequence in ready:
