@@ -192,9 +192,13 @@ class GenerationRun:
         Later events are sent at once again. Event loop only.
         """
         with self._lock:
-            if not self._over and self._waiting:
-                self._respond(merged(self._waiting))
-            self._waiting = None
+            try:
+                if not self._over and self._waiting:
+                    self._respond(merged(self._waiting))
+            except BaseException as error:  # the loop and its other listeners must go on
+                self._end(error)
+            finally:
+                self._waiting = None
 
     def _respond(self, event: Event) -> None:
         final = bool(event.finish)
