@@ -99,10 +99,11 @@ def test_an_output_without_a_shape_is_left_to_a_session(tmp_path):
         (["other", 4], [-1, 4], True),  # as a file of another tool may mean it
         (["other", 4], [2, 5], False),
         (["other", 4], [2], False),
-        (["n", 4], [2, 4], False),  # the size of an input, which no session infers
+        (["n", 4], [2, 4], True),  # a session may infer it, as after a Reshape
+        (["n", 4], [2, 5], False),
     ],
 )
-def test_an_output_with_a_name_of_its_own_for_a_size_may_have_a_number(tmp_path, sizes, dims, fits):
+def test_an_output_with_a_name_for_a_size_may_have_a_number(tmp_path, sizes, dims, fits):
     node = helper.make_node("Relu", ["x"], ["y"])
     tensors = [("x", TensorProto.FLOAT, ["n" if "n" in sizes else 2, 4])]
     saved(tmp_path / "model.onnx", tensors, [("y", TensorProto.FLOAT, sizes)], [node])

@@ -33,8 +33,8 @@ _DEEPEST = 32  # graphs in graphs, and types in types
 _MOST_NODES = 1_000_000
 _EXTERNAL = 1  # TensorProto.DataLocation
 
-# Of each dimension its number or its name, None if it has neither; None for an unknown rank.
-_Sizes = list[int | str | None] | None
+# Of each dimension its number, None if it has none; None for an unknown rank.
+_Sizes = list[int | None] | None
 
 
 @dataclass
@@ -48,8 +48,8 @@ class Facts:
     made        tensors that these nodes write
     external    name of each file with weights → bytes that it must have
     open_outputs
-                outputs with sizes that ONNX Runtime may infer: those without a number whose name, if any, is
-                none of the inputs' → their places; None if the rank is unknown
+                outputs with sizes that ONNX Runtime may infer, named or not: those without a number → their
+                places; None if the rank is unknown
     """
 
     ir_version: int = 0
@@ -84,8 +84,6 @@ class _Reader:
     def __init__(self) -> None:
         self.facts = Facts()
         self._nodes = 0
-        self._sizes: dict[str, _Sizes] = {}  # of the outputs that are tensors
-        self._names: set[str] = set()  # of sizes of the inputs
 
     def model(self, message: Buffer) -> None:
         for number, value in fields(message):
@@ -134,31 +132,16 @@ class _Reader:
                 for part, found in fields(inner(value)):
                     if part == 1:  # the values of a sparse tensor
                         self._tensor(inner(found), depth)
-        if depth == 0:
-            self._close_outputs()
 
     def _value(self, message: Buffer, is_input: bool) -> None:
         info, sizes = _value_info(message)
         (self.facts.inputs if is_input else self.facts.outputs)[info.name] = info
-        if is_input:
-            self._names.update(each for each in sizes or () if isinstance(each, str))
-        elif info.type.startswith("tensor("):
-            self._sizes[info.name] = sizes
-
-    def _close_outputs(self) -> None:
-        """Find the open outputs, once all inputs are known."""
-        for name, sizes in self._sizes.items():
-            if sizes is None:
-                self.facts.open_outputs[name] = None
-                continue
-            known = self._names
-            places = {
-                place
-                for place, size in enumerate(sizes)
-                if size is None or (isinstance(size, str) and size not in known)
-            }
-            if places:
-                self.facts.open_outputs[name] = places
+        if is_input or not info.type.startswith("tensor("):
+            return
+        if sizes is None:
+            self.facts.open_outputs[info.name] = None
+        elif places := {place for place, size in enumerate(sizes) if size is None}:
+            self.facts.open_outputs[info.name] = places
 
     def _node(self, message: Buffer, depth: int) -> None:
         self._nodes += 1
@@ -246,7 +229,7 @@ def _value_info(message: Buffer) -> tuple[TensorInfo, _Sizes]:
             name = text(value)
         elif number == 2:
             kind, sizes = _type(inner(value), 0)
-    dims = tuple(size if isinstance(size, int) else -1 for size in sizes or ())
+    dims = tuple(-1 if size is None else size for size in sizes or ())
     return TensorInfo(name, kind, by_type_name(kind), dims), sizes
 
 
@@ -281,17 +264,15 @@ def _tensor_type(message: Buffer) -> tuple[str, _Sizes]:
     return f"tensor({_TYPES.get(element, f'unknown type {element}')})", sizes
 
 
-def _sizes(shape: Buffer) -> Iterator[int | str | None]:
-    """Yield the number or the name of each size, None for one that has neither."""
+def _sizes(shape: Buffer) -> Iterator[int | None]:
+    """Yield the number of each size, None for one that has a name or nothing."""
     for number, value in fields(shape):
         if number != 1:
             continue
-        size: int | str | None = None
+        size: int | None = None
         for part, found in fields(inner(value)):
             if part == 1:
                 size = max(whole(found), -1)
-            elif part == 2:
-                size = text(found) or None
         yield size
 
 
