@@ -44,7 +44,7 @@ class CallQueue:
         if self._closed:
             # Test after the append: `close` runs every call that it finds in the queue.
             self._take_back(call, self._closed)
-        elif not self._woken:
+        elif not self._woken or self.loop.is_closed():
             self._woken = True
             try:
                 self.loop.call_soon_threadsafe(self._run_calls)

@@ -23,6 +23,9 @@ class Loop:
     def call_soon(self, call):
         self.waiting.append(call)
 
+    def is_closed(self):
+        return False
+
     def turn(self):
         waiting, self.waiting = self.waiting, []
         for call in waiting:
