@@ -3,7 +3,7 @@
 bytes ─► [pir] ─► Program.
 
 Paddle writes short words: "p" a weight, "1.data" an input, "1.fetch" an output, "I" operands, "O" results,
-"A" attributes, "TT" a type, "#" a kind, "%" a number of a value, "D" content.
+"A" attributes, "OA" attributes of results, "TT" a type, "#" a kind, "%" a number of a value, "D" content.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _TYPES = {
     "c128": "complex128",
 }
 _PLACE_OF_NAME = 3  # among the attributes of a weight
+_PLACE_OF_PERSISTABLE = 0  # among those of its result: a false one is not in the file of weights
 
 
 def read_pir(content: bytes) -> Program:
@@ -50,8 +51,9 @@ def _program(operators: list[dict[str, Any]]) -> Program:
     values = {each["%"]: each for op in operators for each in _results(op)}
     for op in operators:
         if op["#"] == "p":
-            shape = _port(op["A"][_PLACE_OF_NAME], op)
-            weights[shape.name] = Weight(shape.type, shape.dims)
+            if (op.get("OA") or [1])[_PLACE_OF_PERSISTABLE]:
+                shape = _port(op["A"][_PLACE_OF_NAME], op)
+                weights[shape.name] = Weight(shape.type, shape.dims)
         elif op["#"] == "1.data":
             port = _port(_attribute(op, "name"), op)
             inputs[port.name] = port

@@ -53,6 +53,30 @@ def test_a_layer_that_jit_saves(serve, paddle_2):
     np.testing.assert_array_equal(answer[1], wanted[1].numpy())
 
 
+class Recurrent(paddle.nn.Layer):
+    """A network with a state, whose program has a variable that is not in the file of weights."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.network = kind(3, 4)
+
+    def forward(self, steps):
+        return self.network(steps)[0]
+
+
+@pytest.mark.parametrize("kind", [paddle.nn.LSTM, paddle.nn.GRU, paddle.nn.SimpleRNN])
+def test_a_recurrent_layer(serve, kind):
+    net = Recurrent(kind)
+    net.eval()
+    spec = paddle.static.InputSpec([None, None, 3], "float32", "steps")
+    model = serve(lambda folder: paddle.jit.save(net, str(folder / "inference"), [spec]))
+    steps = images(2, 5, 3)
+
+    (answer,) = model(steps=steps).values()
+
+    np.testing.assert_allclose(answer, net(paddle.to_tensor(steps)).numpy(), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("settings", ["", "enable_mkldnn"])
 @pytest.mark.parametrize("paddle_2", [False, True])
 def test_a_static_program(serve, paddle_2, settings):

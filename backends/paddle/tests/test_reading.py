@@ -135,6 +135,19 @@ def test_a_value_that_no_operator_gives_is_an_error(tmp_path, small):
         read(tmp_path)
 
 
+def test_a_weight_that_is_not_persistable_is_not_in_the_file_of_weights(tmp_path, small):
+    """Paddle writes the state of the dropout of nn.LSTM as such a weight."""
+    weights = {"kept": ("float32", (3,)), "state": ("float32", ())}
+    content = json.loads(small.pir({"x": FLOATS}, {"y": FLOATS}, weights))
+    kept, state = content["program"]["regions"][0]["blocks"][0]["ops"][:2]
+    kept["OA"], state["OA"] = [1, 0, 1], [0, 1, 0]
+    (tmp_path / "inference.json").write_text(json.dumps(content))
+    file = tmp_path / "inference.pdiparams"
+    file.write_bytes(small.weights_file(np.zeros(3, np.float32)))
+
+    assert list(read(tmp_path).program.weights) == ["kept"]
+
+
 @pytest.mark.parametrize("written", ["program_desc", "pir"])
 def test_every_truncated_program_is_an_error_or_lacks_nothing(tmp_path, small, written):
     good = getattr(small, written)({"x": FLOATS}, {"y": FLOATS}, {"w": ("float32", (3,))})
