@@ -35,7 +35,7 @@ class Predictor:
         arrays   name → array of the port's datatype, in the machine's byte order
         """
         for name, array in arrays.items():
-            self._inputs[name].copy_from_cpu(np.ascontiguousarray(array))
+            self._inputs[name].copy_from_cpu(np.asarray(array, order="C"))
         self._found.run()
         return {name: self._outputs[name].copy_to_cpu() for name in names}
 
