@@ -235,10 +235,10 @@ RAY_TESTED := backends/onnx backends/python plugins/memory_budget plugins/ray
 DROPIN := plugins/tritonserver/acceptance
 build/dropin/.made: .venv/.test $(wildcard $(DROPIN)/*.txt)
 	$(PIP) install 'pyzmq>=25'
-	for each in tools pytriton embedding; do \
+	for each in tools pytriton ray openai; do \
 	  $(PYTHON) -m venv build/dropin/$$each && \
 	  build/dropin/$$each/bin/python -m pip install --quiet --disable-pip-version-check -r $(DROPIN)/$$each.txt || exit 1; done
-	for each in build/dropin/embedding/lib/python*/site-packages; do \
+	for each in build/dropin/ray/lib/python*/site-packages build/dropin/openai/lib/python*/site-packages; do \
 	  echo "import site; site.addsitedir('$$(echo $(CURDIR)/.venv/lib/python*/site-packages)')" >$$each/core.pth; done
 	@touch $@
 

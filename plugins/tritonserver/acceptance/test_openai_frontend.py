@@ -39,7 +39,7 @@ class TritonPythonModel:
 
 @pytest.mark.timeout(300)
 def test_its_chats_and_completions_are_served_by_the_module(tools, tmp_path):
-    python = tools.find("embedding/bin/python")
+    python = tools.find("openai/bin/python")
     source = os.environ.get("TRITON_OPENAI")
     if not source:
         pytest.skip("TRITON_OPENAI names no folder: it is server/python/openai of Triton's source")

@@ -11,8 +11,8 @@ import pytest
 
 @pytest.mark.timeout(600)
 def test_a_deployment_answers_with_the_module(tools, repository):
-    python = tools.find("embedding/bin/python")
-    tools.find("embedding/bin/serve")
+    python = tools.find("ray/bin/python")
+    tools.find("ray/bin/serve")
     (port,) = tools.free_ports(1)
     # By default Ray gives up on a busy machine before its processes have started.
     environment = {**os.environ, "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60"}
