@@ -20,6 +20,8 @@ _TYPES = {
     "i16": "int16",
     "i32": "int32",
     "i64": "int64",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
     "f16": "float16",
     "bf16": "bfloat16",
     "f32": "float32",

@@ -48,6 +48,11 @@ def check_weights(path: Path, expected: Mapping[str, Weight]) -> None:
     if len(found) != len(expected):
         raise ValueError(f"it has {len(found)} weights, the program {len(expected)}")
     for (name, wanted), weight in zip(sorted(expected.items()), found, strict=True):
+        if wanted.type != weight.type:
+            raise ValueError(
+                f"its weight in the place of '{name}' is of type {weight.type}, that of the program of type "
+                f"{wanted.type}"
+            )
         known = -1 not in wanted.dims
         if known and math.prod(wanted.dims) != math.prod(weight.dims):
             raise ValueError(

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from backend_paddle import backend
 from backend_paddle.complete import complete
+from backend_paddle.messages import TensorDesc
 from backend_paddle.reading import read_model
 from backend_paddle.static_check import check_version
-from backend_paddle.tensors import Port
+from backend_paddle.tensors import TYPES, Port
 
 from core.config import parse_text
 from core.errors import CoreError
@@ -135,6 +136,24 @@ def test_a_value_that_no_operator_gives_is_an_error(tmp_path, small):
         read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("word", "dtype"), [("f8e4m3fn", "float8_e4m3fn"), ("f8e5m2", "float8_e5m2")]
+)
+def test_weights_of_eight_bits_fit_a_program_of_paddle_3(tmp_path, small, word, dtype):
+    content = small.pir({"x": FLOATS}, {"y": FLOATS}, {"w": ("float32", (3,))})
+    program = json.loads(content)
+    (weight, *_) = program["program"]["regions"][0]["blocks"][0]["ops"]
+    weight["O"]["TT"]["D"][0]["#"] = f"0.t_{word}"
+    (tmp_path / "inference.json").write_text(json.dumps(program))
+    content = small.weights_file(np.zeros(3, np.uint8))
+    number = next(number for number, name in TYPES.items() if name == dtype)
+    head = TensorDesc(data_type=20, dims=[3]).SerializeToString()
+    changed = TensorDesc(data_type=number, dims=[3]).SerializeToString()
+    (tmp_path / "inference.pdiparams").write_bytes(content.replace(head, changed))
+
+    assert read(tmp_path).program.weights["w"].type == dtype
+
+
 def test_a_weight_that_is_not_persistable_is_not_in_the_file_of_weights(tmp_path, small):
     """Paddle writes the state of the dropout of nn.LSTM as such a weight."""
     weights = {"kept": ("float32", (3,)), "state": ("float32", ())}
@@ -191,6 +210,10 @@ def test_changed_bytes_are_read_or_an_error(version, seed):
         (
             [np.zeros(2, np.int64), np.ones((3, 3), np.float32)],
             r"in the place of 'w' has shape \[3, 3\], that of the program \[3, 2\]",
+        ),
+        (
+            [np.zeros(2, np.int64), np.ones((3, 2), np.float64)],
+            "in the place of 'w' is of type float64, that of the program of type float32",
         ),
     ],
 )
