@@ -17,7 +17,7 @@ from core.errors import CoreError, invalid, unsupported
 
 
 def check(config: ModelConfig, ports: Ports) -> None:
-    """Compare every input and output of the configuration with the file.
+    """Compare every input, output, state and control of the configuration with the file.
 
     Raises CoreError(INVALID) for a name, datatype, shape or number of inputs that does not fit, and for a
     batch that the file cannot have; CoreError(UNSUPPORTED) for what this backend does not have.
@@ -46,6 +46,10 @@ def check(config: ModelConfig, ports: Ports) -> None:
         _check_name(state.output_name, ports.outputs, "output")
         for port in (ports.inputs[state.input_name], ports.outputs[state.output_name]):
             _check_type(config, port, state.data_type)
+            _check_dims(config, port, tuple(state.dims) or (1,))
+    for tensor in config.sequence_batching.control_input:
+        for control in tensor.control:
+            _check_type(config, ports.inputs[tensor.name], _control_type(control))
 
 
 def dtype_of(model: str, port: Port) -> DataType:
@@ -93,22 +97,40 @@ def _check_name(name: str, ports: Mapping[str, Port], kind: str) -> None:
 
 def _check_tensor(config: ModelConfig, io: Any, port: Port) -> None:
     _check_type(config, port, io.data_type)
-    dims = tuple(io.reshape.shape) if io.HasField("reshape") else tuple(io.dims)
+    _check_dims(config, port, tuple(io.reshape.shape if io.HasField("reshape") else io.dims))
+
+
+def _check_dims(config: ModelConfig, port: Port, dims: tuple[int, ...]) -> None:
     found = dims_of(port, config)
     fits = len(dims) == len(found) and all(
         a == b or -1 in (a, b) for a, b in zip(dims, found, strict=True)
     )
     if not fits:
         raise invalid(
-            f"model '{config.name}', tensor '{io.name}': the model has dims {list(found)}, the configuration "
-            f"{list(dims)}" + (", both without the batch" if config.max_batch_size else "")
+            f"model '{config.name}', tensor '{port.name}': the model has dims {list(found)}, the "
+            f"configuration {list(dims)}"
+            + (", both without the batch" if config.max_batch_size else "")
         )
 
 
 def _check_type(config: ModelConfig, port: Port, number: int) -> None:
-    wanted, asked = dtype_of(config.name, port), dtypes.BY_NUMBER[number]
+    wanted, asked = dtype_of(config.name, port), dtypes.BY_NUMBER.get(number)
+    if asked is None:  # the configuration is not valid yet: its validation says so
+        return
     if asked is not wanted:
         raise invalid(
             f"unable to load model '{config.name}', configuration expects datatype {asked.config_name} for "
             f"'{port.name}', model provides {wanted.config_name}"
         )
+
+
+def _control_type(control: Any) -> int:
+    """Return the number of the datatype that the server gives a control tensor."""
+    for values, dtype in (
+        (control.int32_false_true, dtypes.INT32),
+        (control.fp32_false_true, dtypes.FP32),
+        (control.bool_false_true, dtypes.BOOL),
+    ):
+        if values:
+            return dtype.number
+    return int(control.data_type)  # of a correlation ID

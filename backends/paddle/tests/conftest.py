@@ -19,7 +19,14 @@ from core_testing.served import AskedModel, Served
 WITHOUT = ("test_reading.py", "test_settings.py", "test_signals.py", "test_without_paddle.py")
 HAS_PADDLE = getattr(find_spec("paddle"), "origin", None) is not None
 NUMBERS = {name: number for number, name in TYPES.items()}
-WORDS = {"float32": "f32", "int64": "i64", "bfloat16": "bf16", "bool": "bool", "int16": "i16"}
+WORDS = {
+    "float32": "f32",
+    "int32": "i32",
+    "int64": "i64",
+    "bfloat16": "bf16",
+    "bool": "bool",
+    "int16": "i16",
+}
 
 
 def pytest_ignore_collect(collection_path):

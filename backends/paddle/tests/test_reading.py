@@ -2,6 +2,7 @@
 
 import json
 import random
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -265,6 +266,48 @@ def test_tensors_without_an_open_first_dimension_get_no_batches(tmp_path, small)
 def test_what_contradicts_the_files_is_an_error_of_a_check(version, text, error):
     with pytest.raises(CoreError, match=error):
         check_version(config_of(f"max_batch_size: 4 {text}"), version, backend)
+
+
+STATE = 'sequence_batching { state { input_name: "before" output_name: "after" %s } }'
+CONTROL = 'sequence_batching { control_input { name: "start" control { %s } } }'
+
+
+@pytest.mark.parametrize(
+    ("config", "error"),
+    [
+        (STATE % "data_type: TYPE_FP32 dims: [ 3 ]", None),
+        (STATE % "data_type: TYPE_FP32 dims: [ -1 ]", None),
+        (
+            STATE % "data_type: TYPE_FP64 dims: [ 3 ]",
+            "expects datatype TYPE_FP64 for 'before', model provides TYPE_FP32",
+        ),
+        (
+            STATE % "data_type: TYPE_FP32 dims: [ 4 ]",
+            r"tensor 'before': the model has dims \[3\], the configuration \[4\]",
+        ),
+        (CONTROL % "kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ]", None),
+        (CONTROL % "kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_INT32", None),
+        (CONTROL % "kind: CONTROL_SEQUENCE_CORRID", None),
+        (
+            CONTROL % "kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ]",
+            "expects datatype TYPE_FP32 for 'start', model provides TYPE_INT32",
+        ),
+        (
+            CONTROL % "kind: CONTROL_SEQUENCE_END bool_false_true: [ false, true ]",
+            "expects datatype TYPE_BOOL for 'start', model provides TYPE_INT32",
+        ),
+        (
+            CONTROL % "kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64",
+            "expects datatype TYPE_UINT64 for 'start', model provides TYPE_INT32",
+        ),
+    ],
+)
+def test_states_and_controls_are_compared_with_the_file(tmp_path, small, config, error):
+    extra = {"before": FLOATS} if "state" in config else {"start": ("int32", (-1, 1))}
+    content = small.pir({"x": FLOATS, **extra}, {"y": FLOATS, "after": FLOATS})
+    (tmp_path / "inference.json").write_bytes(content)
+    with pytest.raises(CoreError, match=error) if error else nullcontext():
+        assert check_version(config_of(f"max_batch_size: 4 {config}"), tmp_path, backend)
 
 
 def test_a_batch_needs_open_dimensions(tmp_path, small):
