@@ -18,6 +18,22 @@ def record(number=1, **more):
     return Record(number, "http", head, "m", received=data, duration_ns=10, status=200, **more)
 
 
+@pytest.mark.parametrize(
+    ("written", "target", "path"),
+    [
+        ("http://a:1/v2/x?y=1", "/v2/x?y=1", "/v2/x"),
+        ("HTTPS://a", "/", "/"),
+        ("http://a?b", "/?b", "/"),
+        ("/v2/x?y=http://b/c", "/v2/x?y=http://b/c", "/v2/x"),
+        ("*", "*", "*"),
+    ],
+)
+def test_a_target_is_a_path_without_a_host(written, target, path):
+    found = Record(1, "http", f"GET {written} HTTP/1.1\r\n")
+
+    assert (found.target, found.path) == (target, path)
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A folder with three records in one file; `file` is its path."""

@@ -11,6 +11,7 @@ has the time and the size of each message.
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ import orjson
 MARKER = b"\xc0REC"
 HEAD = struct.Struct("<4sII")
 _SIZE = struct.Struct("<I")
+_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?]*")
 MOST_BYTES = 2**32 - 1  # of a payload
 
 _PLAIN = (
@@ -86,8 +88,15 @@ class Record:
 
     @property
     def target(self) -> str:
-        """Return the path and the query of HTTP, or /package.Service/Method."""
-        return words_of(self.head.partition("\r\n")[0])[1]
+        """Return the path and the query of HTTP, or /package.Service/Method.
+
+        A client of a proxy writes http://host/path: the host is left out.
+        """
+        found = words_of(self.head.partition("\r\n")[0])[1]
+        if host := _HOST.match(found):
+            found = found[host.end() :]
+            return found if found.startswith("/") else f"/{found}"
+        return found
 
     @property
     def path(self) -> str:
