@@ -9,6 +9,7 @@ import pytest
 from core_capture.records.reader import FIRST_LINE
 from core_capture.records.record import Record, RecordedMessage, encode
 from core_capture.replay.compare import Comparison
+from core_capture.replay.http_sender import HttpSender
 from core_capture.replay.outcome import Outcome
 from core_capture.replay.pace import Pace
 from flow.conftest import VirtualTimeLoop
@@ -270,6 +271,35 @@ def test_a_request_whose_client_had_left_is_sent_and_not_compared(capture, plain
     done = command("replay", client.folder, *to(plain))
 
     assert (done.status, counts(done.out)["not compared"]) == (0, 1)
+
+
+@pytest.mark.parametrize(("took_ns", "timeout_s"), [(0, 60.0), (10**15, 0.1)])
+async def test_a_request_whose_client_had_left_ends_also_without_an_answer(took_ns, timeout_s):
+    heads = []
+
+    async def keep(reader, writer):
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+
+    server = await asyncio.start_server(keep, "127.0.0.1")
+    port = server.sockets[0].getsockname()[1]
+    sender = HttpSender(f"127.0.0.1:{port}", {}, timeout_s)
+    one = Record(0, "http", "GET /x HTTP/1.1\r\n", status=499, duration_ns=took_ns)
+    speed = 1.0 if took_ns else math.inf
+
+    found = await asyncio.wait_for(sender.send(one, speed), 20)
+
+    assert (found.status, found.ended, len(heads)) == (-1, True, 1)
+    await sender.close()
+    server.close()
+
+
+async def test_a_target_that_is_none_is_an_answer_that_is_missing():
+    sender = HttpSender("127.0.0.1:1", {}, 1.0)
+
+    found = await sender.send(Record(0, "http", "GET :x:y HTTP/1.1\r\n"), 1.0)
+
+    assert found.status == -1 and found.text
+    await sender.close()
 
 
 def test_texts_of_errors_over_grpc_may_have_any_character(capture, command, tmp_path):

@@ -18,6 +18,7 @@ from core_capture.replay.outcome import Outcome
 _OF_THE_CONNECTION = frozenset(
     ("host", "connection", "content-length", "transfer-encoding", "expect", "upgrade")
 )
+_LEAST_S = 0.05  # for a request whose client had left: it reaches the server at any speed
 _ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
@@ -26,7 +27,7 @@ class HttpSender:
 
     url       http://host:port, https://host:port or host:port
     headers   fields that replace those of the records
-    timeout_s   for a whole answer
+    timeout_s   for a whole answer; 0 for no limit
     verifies    whether the certificate of the server must be for the host of the URL
     """
 
@@ -41,14 +42,15 @@ class HttpSender:
 
     async def send(self, record: Record, speed: float) -> Outcome:
         start_ns = time.monotonic_ns()
-        limit_s = self._timeout_s
+        limit_s = self._timeout_s or math.inf
         if record.gone:
-            limit_s = 0.0 if math.isinf(speed) else record.duration_ns / 1e9 / speed
+            limit_s = min(limit_s, max(_LEAST_S, record.duration_ns / 1e9 / speed))
         try:
-            outcome = await asyncio.wait_for(self._answer(record), limit_s or None)
+            limit = None if math.isinf(limit_s) else limit_s
+            outcome = await asyncio.wait_for(self._answer(record), limit)
         except asyncio.TimeoutError:
             outcome = Outcome(-1, text=f"no answer within {limit_s:g} s", ended=record.gone)
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a wrong target
             outcome = Outcome(-1, text=str(error) or type(error).__name__)
         outcome.duration_ns = time.monotonic_ns() - start_ns
         return outcome
