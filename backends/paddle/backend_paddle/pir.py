@@ -29,6 +29,7 @@ _TYPES = {
     "c64": "complex64",
     "c128": "complex128",
 }
+_MOST_ELEMENTS = 1 << 63  # dims are numbers of 64 bits
 _PLACE_OF_NAME = 3  # among the attributes of a weight
 _PLACE_OF_PERSISTABLE = 0  # among those of its result: a false one is not in the file of weights
 
@@ -44,7 +45,7 @@ def read_pir(content: bytes) -> Program:
             raise ValueError("it is JSON, but no program of Paddle")
         operators = found["program"]["regions"][0]["blocks"][0]["ops"]
         return _program(operators)
-    except (AttributeError, KeyError, IndexError, TypeError) as error:
+    except (AttributeError, KeyError, IndexError, TypeError, OverflowError) as error:
         raise ValueError(f"it is JSON, but no program of Paddle ({error!r})") from None
 
 
@@ -87,4 +88,8 @@ def _port(name: str, op: dict[str, Any]) -> Port:
     """Return the tensor that an operator gives: {"#": "0.t_dtensor", "D": [type, dims, …]}."""
     kind, dims, *_ = _results(op)[0]["TT"]["D"]
     word = kind["#"].removeprefix("0.t_")
-    return Port(str(name), _TYPES.get(word, word), tuple(map(int, dims)))
+    str(name).encode()  # half of a character of UTF-16, which JSON can hold, is a ValueError
+    sizes = tuple(map(int, dims))
+    if any(abs(each) >= _MOST_ELEMENTS for each in sizes):
+        raise ValueError(f"its tensor '{name}' has dims {list(sizes)}")
+    return Port(str(name), _TYPES.get(word, word), sizes)

@@ -84,7 +84,7 @@ def _weight(file: BinaryIO) -> Weight:
     if version or levels > _MOST_LEVELS:
         raise ValueError("it is no file of weights in the format of Paddle")
     for _ in range(levels):
-        file.seek(_numbers(file, "<Q")[0], 1)
+        _skip(file, _numbers(file, "<Q")[0])
     version, length = _numbers(file, "<Ii")
     if version or not 0 <= length <= _MOST_DESC_BYTES:
         raise ValueError("it is no file of weights in the format of Paddle")
@@ -96,8 +96,15 @@ def _weight(file: BinaryIO) -> Weight:
     found = Weight(TYPES.get(desc.data_type, f"type {desc.data_type}"), tuple(desc.dims))
     if found.type not in _SIZES or any(each < 0 for each in found.dims):
         raise ValueError(f"it has a weight of type {found.type} and shape {list(found.dims)}")
-    file.seek(_SIZES[found.type] * math.prod(found.dims), 1)
+    _skip(file, _SIZES[found.type] * math.prod(found.dims))
     return found
+
+
+def _skip(file: BinaryIO, count: int) -> None:
+    try:
+        file.seek(count, 1)
+    except (OSError, OverflowError, ValueError):  # no file is so long
+        raise ValueError(f"it has a part of {count} bytes at byte {file.tell()}") from None
 
 
 def _numbers(file: BinaryIO, form: str) -> tuple[int, ...]:

@@ -16,7 +16,13 @@ from backend_paddle.messages import ProgramDesc, TensorDesc
 from backend_paddle.tensors import TYPES
 from core_testing.served import AskedModel, Served
 
-WITHOUT = ("test_reading.py", "test_settings.py", "test_signals.py", "test_without_paddle.py")
+WITHOUT = (
+    "test_reading.py",
+    "test_settings.py",
+    "test_signals.py",
+    "test_weights.py",
+    "test_without_paddle.py",
+)
 HAS_PADDLE = getattr(find_spec("paddle"), "origin", None) is not None
 NUMBERS = {name: number for number, name in TYPES.items()}
 WORDS = {

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from backend_paddle import backend
 from backend_paddle.complete import complete
-from backend_paddle.messages import TensorDesc
 from backend_paddle.reading import read_model
 from backend_paddle.static_check import check_version
-from backend_paddle.tensors import TYPES, Port
+from backend_paddle.tensors import Port
 
 from core.config import parse_text
 from core.errors import CoreError
@@ -137,37 +136,6 @@ def test_a_value_that_no_operator_gives_is_an_error(tmp_path, small):
         read(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("word", "dtype"), [("f8e4m3fn", "float8_e4m3fn"), ("f8e5m2", "float8_e5m2")]
-)
-def test_weights_of_eight_bits_fit_a_program_of_paddle_3(tmp_path, small, word, dtype):
-    content = small.pir({"x": FLOATS}, {"y": FLOATS}, {"w": ("float32", (3,))})
-    program = json.loads(content)
-    (weight, *_) = program["program"]["regions"][0]["blocks"][0]["ops"]
-    weight["O"]["TT"]["D"][0]["#"] = f"0.t_{word}"
-    (tmp_path / "inference.json").write_text(json.dumps(program))
-    content = small.weights_file(np.zeros(3, np.uint8))
-    number = next(number for number, name in TYPES.items() if name == dtype)
-    head = TensorDesc(data_type=20, dims=[3]).SerializeToString()
-    changed = TensorDesc(data_type=number, dims=[3]).SerializeToString()
-    (tmp_path / "inference.pdiparams").write_bytes(content.replace(head, changed))
-
-    assert read(tmp_path).program.weights["w"].type == dtype
-
-
-def test_a_weight_that_is_not_persistable_is_not_in_the_file_of_weights(tmp_path, small):
-    """Paddle writes the state of the dropout of nn.LSTM as such a weight."""
-    weights = {"kept": ("float32", (3,)), "state": ("float32", ())}
-    content = json.loads(small.pir({"x": FLOATS}, {"y": FLOATS}, weights))
-    kept, state = content["program"]["regions"][0]["blocks"][0]["ops"][:2]
-    kept["OA"], state["OA"] = [1, 0, 1], [0, 1, 0]
-    (tmp_path / "inference.json").write_text(json.dumps(content))
-    file = tmp_path / "inference.pdiparams"
-    file.write_bytes(small.weights_file(np.zeros(3, np.float32)))
-
-    assert list(read(tmp_path).program.weights) == ["kept"]
-
-
 @pytest.mark.parametrize("written", ["program_desc", "pir"])
 def test_every_truncated_program_is_an_error_or_lacks_nothing(tmp_path, small, written):
     good = getattr(small, written)({"x": FLOATS}, {"y": FLOATS}, {"w": ("float32", (3,))})
@@ -179,13 +147,20 @@ def test_every_truncated_program_is_an_error_or_lacks_nothing(tmp_path, small, w
             read(tmp_path)
 
 
-def test_every_truncated_file_of_weights_is_an_error(version):
-    file = version / "model.pdiparams"
-    good = file.read_bytes()
-    for length in range(len(good)):
-        file.write_bytes(good[:length])
-        with pytest.raises(CoreError, match=r"cannot load '.*pdiparams': .*; copy it again"):
-            read(version)
+@pytest.mark.parametrize("dim", [1e999, 1e30])
+def test_dims_that_no_number_of_64_bits_holds_are_an_error(tmp_path, small, dim):
+    content = small.pir({"x": ("float32", (-1, dim))}, {"y": FLOATS})
+    (tmp_path / "inference.json").write_bytes(content)
+
+    with pytest.raises(CoreError, match=r"cannot load '.*json': it is damaged.*export it again"):
+        complete(config_of(), tmp_path, backend)
+
+
+def test_a_name_that_is_no_text_is_an_error(tmp_path, small):
+    (tmp_path / "inference.json").write_bytes(small.pir({"\ud800": FLOATS}, {"y": FLOATS}))
+
+    with pytest.raises(CoreError, match=r"cannot load '.*json': it is damaged.*export it again"):
+        complete(config_of(), tmp_path, backend)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -202,26 +177,6 @@ def test_changed_bytes_are_read_or_an_error(version, seed):
             except CoreError as error:
                 assert name in error.message or "model.pdiparams" in error.message
         (version / name).write_bytes(good)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "text"),
-    [
-        ([np.zeros(2, np.int64)], "it has 1 weights, the program 2"),
-        (
-            [np.zeros(2, np.int64), np.ones((3, 3), np.float32)],
-            r"in the place of 'w' has shape \[3, 3\], that of the program \[3, 2\]",
-        ),
-        (
-            [np.zeros(2, np.int64), np.ones((3, 2), np.float64)],
-            "in the place of 'w' is of type float64, that of the program of type float32",
-        ),
-    ],
-)
-def test_weights_of_another_program_are_an_error(version, small, arrays, text):
-    (version / "model.pdiparams").write_bytes(small.weights_file(*arrays))
-    with pytest.raises(CoreError, match=f"{text}; copy it again, together with 'model.pdmodel'"):
-        read(version)
 
 
 def test_a_configuration_is_completed_from_the_files(version, caplog):
