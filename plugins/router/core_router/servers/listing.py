@@ -91,7 +91,10 @@ class ServerList:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._asks_now.wait(), self._options.resolve_s)
             self._asks_now.clear()
-            await self._resolve(sources)
+            try:
+                await self._resolve(sources)
+            except Exception:  # a defect must not end the changes of the list
+                logger.exception("the list of servers stays as it was; the router asks again")
 
     async def _watch(self, source: AddressSource) -> None:
         while True:
@@ -113,11 +116,20 @@ class ServerList:
                 if text != self._errors.get(str(source)):
                     self._errors[str(source)] = text
                     logger.warning("%s: %s; its servers stay as they were", source, text)
-        wanted = {address for each in self._known.values() for address in each}
-        for address in wanted - self._tasks.keys():
-            self._add(address)
+        self._take(sources)
+
+    def _take(self, sources: Sequence[AddressSource]) -> None:
+        """Make the servers those of the addresses that are known. A server has one address: its first."""
+        by_name: dict[str, Address] = {}
+        for source in sources:
+            for address in self._known.get(str(source), ()):
+                by_name.setdefault(str(address), address)
+        wanted = set(by_name.values())
+        # First those that leave: one with other ports or TLS has the name of the one that takes its place.
         for address in self._tasks.keys() - wanted:
             self._remove(address)
+        for address in wanted - self._tasks.keys():
+            self._add(address)
 
     def _add(self, address: Address) -> None:
         server = Server(address)
