@@ -224,6 +224,52 @@ def test_a_sequence_that_has_begun_fails_until_it_begins_again(undeclared):
     assert undeclared.ask(is_start=True) is undeclared.ask() is not server
 
 
+def unloads(server):
+    del server.models["m"]
+
+
+def is_not_ready(server):
+    server.set_state(NOT_READY)
+
+
+def is_removed(server):
+    server.is_removed = True
+
+
+@pytest.mark.parametrize("end", [unloads, is_not_ready, is_removed])
+def test_without_a_start_one_request_fails_after_the_server_takes_no_more(undeclared, end):
+    server = undeclared.ask()
+    end(server)
+
+    assert undeclared.ask().startswith(f"sequence 7 was on server {server.name}, which ")
+    assert undeclared.ask() is undeclared.ask() is not server
+
+
+def test_a_drained_server_without_the_model_has_no_sequences(undeclared):
+    server = undeclared.ask()
+    server.is_drained = True
+    unloads(server)
+
+    assert "no longer takes it: begin the sequence again" in undeclared.ask()
+    assert undeclared.ask() is not server
+
+
+def test_a_server_that_is_not_ready_keeps_its_sequences_if_no_other_is_left(undeclared):
+    server = undeclared.ask()
+    for each in undeclared.table.table.servers.values():
+        is_not_ready(each)
+
+    assert undeclared.ask() is server
+
+
+def test_requests_for_an_unknown_model_begin_no_sequence(undeclared):
+    for server in undeclared.table.table.servers.values():
+        unloads(server)
+
+    assert undeclared.ask() is undeclared.ask()
+    assert len(undeclared.sequences) == 0
+
+
 def test_sequences_that_never_end_are_bounded(undeclared, monkeypatch):
     monkeypatch.setattr(module, "_MOST_UNDECLARED", 3)
     for key in (1, 2, 3, 1, 4):

@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from core_router.servers.server import Server, State
+
 if TYPE_CHECKING:
     from core_router.servers.server_model import ServerModel
     from core_router.servers.table import Route
@@ -112,14 +114,14 @@ class Sequences:
         if not sequence.is_start and pin is not None:
             pin.used_s, pinned = now_s, pin.server_model
             goes_on = pinned not in tried and pinned.server.is_reachable and pin.is_open
-            return pinned if goes_on else None
+            return pinned if goes_on and (pin.stays or _takes(pinned.server, route)) else None
         candidates = route.candidates
         if route.split is not None:
             candidates = route.split.draw(_fraction(name, identifier), tried, now_s)
         found = first_choice(identifier, candidates, tried, now_s)
         if found is not None and route.is_stateful:
             self.begin(name, identifier, found, now_s)
-        elif found is not None:
+        elif found is not None and route.is_known:  # else no server has a state
             self._begin_undeclared((name, identifier), Pin(found, now_s, sequence.is_start))
         return found
 
@@ -134,7 +136,12 @@ class Sequences:
         if not pin.stays:
             self.end(route.target.model, sequence.identifier)
         server = pin.server_model.server
-        status = f"is {server.status}" if pin.is_open else "has ended since"
+        if not pin.is_open:
+            status = "has ended since"
+        elif server.state is State.READY:
+            status = "is no longer in the list" if server.is_removed else "no longer takes it"
+        else:
+            status = f"is {server.status}"
         return (
             f"sequence {sequence.identifier} was on server {server.name}, which {status}: "
             "begin the sequence again"
@@ -164,6 +171,13 @@ class Sequences:
 
     def _all(self) -> Iterator[Pin]:
         return chain(self._pins.values(), self._undeclared.values())
+
+
+def _takes(server: Server, route: Route) -> bool:
+    """Return whether a server still answers requests of a route: one that is drained for its sequences, too."""
+    if server.is_drained and server.state is State.READY and not server.is_removed:
+        return not server.has_index or route.target.model in server.models
+    return any(each.server is server for each in route.candidates)
 
 
 def first_choice(
