@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backend_video.stop import Stop
-from core.errors import CoreError, forbidden, unavailable
+from core.errors import CoreError, forbidden, invalid, unavailable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -52,7 +52,8 @@ def resolve(
 ) -> list[Any]:
     """Return (family, socket address) of each allowed address of a host; at least one.
 
-    Raises CoreError: FORBIDDEN if no address is allowed, UNAVAILABLE if there is none; and Stopped.
+    Raises CoreError: FORBIDDEN if no address is allowed, UNAVAILABLE if there is none, INVALID if `host`
+    cannot be a name; and Stopped.
     """
     found = [(family, place) for family, _, _, _, place in _look_up(host, port, stop, timeout_s)]
     allowed = [
@@ -101,15 +102,21 @@ def reason(error: BaseException | None) -> str:
 
 def _look_up(host: str, port: int, stop: Stop, timeout_s: float) -> list[Any]:
     """Return what getaddrinfo returns. It cannot be broken off, so it runs on a thread of its own."""
-    with contextlib.suppress(socket.gaierror):
+    try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except UnicodeError:
+        raise invalid(
+            f"'{host}' is no name of a host; expected parts of 1 to 63 characters between dots"
+        ) from None
+    except socket.gaierror:
+        pass  # a name
     done: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
 
     def run() -> None:
         try:
             done.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except (OSError, UnicodeError) as error:
-            done.put(error if isinstance(error, OSError) else OSError(str(error)))
+        except OSError as error:
+            done.put(error)
 
     threading.Thread(target=run, name="video resolver", daemon=True).start()
     end = time.monotonic() + timeout_s

@@ -229,3 +229,10 @@ def test_other_spellings_of_an_address_are_that_address(host):
 
     with pytest.raises(CoreError, match="has no public address"):
         resolve(place.host, 80, (), Stop(), 5)
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example"])
+def test_a_host_that_cannot_be_a_name_is_invalid(host):
+    with pytest.raises(CoreError, match=f"'{host}' is no name of a host") as error:
+        resolve(host, 80, (), Stop(), 5)
+    assert error.value.kind is Kind.INVALID
