@@ -7,6 +7,7 @@ the files that a playlist names nor those that a film refers to. Demuxing and de
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ FORMATS = (
 )
 _BUFFER = 1 << 18  # bytes of one read through Python
 _MOST_DAMAGED = 300  # packets in a row that cannot be decoded
+_MOST_STREAMS = 16  # FFmpeg decodes some frames of each to know it
 _UNKNOWN_RATE = 25
 
 
@@ -125,6 +127,7 @@ class Decoder:
                 format="rtsp",
                 options=options,
                 container_options={
+                    "max_streams": str(_MOST_STREAMS),
                     "protocol_whitelist": "rtp,udp,tcp",
                     "rtsp_transport": transport,
                     "allowed_media_types": "video",
@@ -138,6 +141,7 @@ class Decoder:
             mode="r",
             options=options,
             container_options={
+                "max_streams": str(_MOST_STREAMS),
                 "format_whitelist": ",".join(FORMATS),
                 "protocol_whitelist": "none",
             },
@@ -201,6 +205,8 @@ class Decoder:
             if isinstance(error, av.error.ExitError):
                 text = "it is silent"
             return (invalid if refused else unavailable)(f"'{self._shown}': {text}")
+        if getattr(error, "errno", None) == errno.ENOMEM:
+            text = f"it has more than {_MOST_STREAMS} streams, or memory is short"
         if self._container is None:
             return invalid(
                 f"'{self._shown}' is no video that can be read ({text}); known formats are "

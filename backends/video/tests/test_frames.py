@@ -1,7 +1,9 @@
 """Films of files and requests: which frames are delivered, in which form, and what is refused."""
 
+import io
 import time
 
+import av
 import numpy as np
 import pytest
 from backend_video.films import decoded, film, number_in
@@ -155,10 +157,6 @@ def test_what_is_no_film_is_refused_and_playlists_are_none(ask, data, text):
 
 
 def test_a_film_of_sound_only_is_refused(ask):
-    import io
-
-    import av
-
     target = io.BytesIO()
     with av.open(target, "w", format="mp4") as output:
         sound = output.add_stream("aac", rate=8000)
@@ -168,6 +166,25 @@ def test_a_film_of_sound_only_is_refused(ask):
         output.mux(sound.encode())
 
     with pytest.raises(CoreError, match="has no video, only 1 other streams"):
+        ask("bare", target.getvalue())
+
+
+@pytest.mark.parametrize(("streams", "allowed"), [(16, True), (17, False)])
+def test_a_film_has_at_most_16_streams(ask, streams, allowed):
+    """FFmpeg decodes some frames of each, which costs memory."""
+    target = io.BytesIO()
+    with av.open(target, "w", format="mp4") as output:
+        made = [output.add_stream("mpeg4", rate=25) for _ in range(streams)]
+        for each in made:
+            each.width, each.height, each.pix_fmt = 64, 48, "yuv420p"
+        for each in made:
+            output.mux(each.encode(av.VideoFrame(64, 48, "yuv420p")))
+            output.mux(each.encode())
+
+    if allowed:
+        assert len(ask("bare", target.getvalue())) == 1
+        return
+    with pytest.raises(CoreError, match=r"\(it has more than 16 streams, or memory is short\)"):
         ask("bare", target.getvalue())
 
 
