@@ -23,12 +23,18 @@ from backend_video.stop import Stop
 from core.errors import CoreError, forbidden, invalid, unavailable
 
 _MOST_BYTES = 1 << 20  # of a message of RTSP
+_LONGEST_LINE = 4000  # FFmpeg drops the rest after 4095 bytes
+_MOST_DIGITS = 9  # of Content-Length
 _CHUNK = 1 << 18
 _DOLLAR = 0x24  # begins a packet of video between messages
 _END = b"\r\n\r\n"
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
 _TRANSPORT = re.compile(rb"(\r\ntransport:)([^\r\n]*)", re.IGNORECASE)
-_ADDRESSED = re.compile(rb";[ \t]*(?:source|destination)=[^;,\r\n]*", re.IGNORECASE)
+_ADDRESSED = re.compile(rb"(?:source|destination)=", re.IGNORECASE)
+_STATUS = re.compile(rb"RTSP/[0-9]\.[0-9] ([0-9]{3})(?: .*)?")
+_UNSAFE = re.compile(rb"^\$|[\0\r\n]")  # in a line
+_DIGITS = re.compile(rb"[0-9]{1,%d}" % _MOST_DIGITS)
+_REQUEST = re.compile(rb"[A-Z_]+ [^ ]+ RTSP/[0-9]\.[0-9]")
 _CHOSEN_BY_FFMPEG = {"multicast", "udp", "tcp", "filter_src"}  # words of a query that FFmpeg obeys
 
 
@@ -150,7 +156,7 @@ class _Talk:
             passed.append(self._rest)
             self._rest = b""
         elif len(self._rest) > _MOST_BYTES:
-            raise invalid(f"'{self._shown}' sends no messages of RTSP")
+            raise self._no_rtsp()
         return b"".join(passed)
 
     def _size(self) -> int:
@@ -163,22 +169,41 @@ class _Talk:
         else:
             end = rest.find(_END)
             length = _LENGTH.search(rest, 0, max(0, end))
-            size = end + len(_END) + (int(length[1][:9]) if length else 0) if end >= 0 else 0
+            body = int(length[1][:_MOST_DIGITS]) if length else 0
+            size = end + len(_END) + body if end >= 0 else 0
         return size if len(rest) >= size else 0
 
     def _checked(self, message: bytes) -> bytes:
-        head = message.split(b" ", 2)
-        if not head[0].startswith(b"RTSP/") or len(head) < 3:
-            return message  # a request of the camera
-        if head[1][:1] == b"3":
+        # FFmpeg ends lines at any \n, drops \r, skips blanks, takes a $ for a packet, and the last of two
+        # headers. So a head passes only if both read it alike.
+        head, end, body = message.partition(_END)
+        lines = head.split(b"\r\n")
+        sizes = [each for each in lines if each[:15].lower() == b"content-length:"]
+        status = _STATUS.fullmatch(lines[0])
+        if (
+            not (status or _REQUEST.fullmatch(lines[0]))
+            or any(len(each) > _LONGEST_LINE or _UNSAFE.search(each) for each in lines)
+            or len(sizes) > 1
+            or not all(_DIGITS.fullmatch(each[15:].strip(b" \t")) for each in sizes)
+        ):
+            raise self._no_rtsp()
+        if status and status[1][:1] == b"3":
             raise forbidden(f"'{self._shown}' redirects to another server, which is not followed")
-        if self._method == b"PLAY" and head[1] == b"200":
+        if status and self._method == b"PLAY" and status[1] == b"200":
             self._playing = True
-        return _TRANSPORT.sub(self._own_address, message, count=1)
+        return _TRANSPORT.sub(self._own_address, head) + end + body
 
     def _own_address(self, found: re.Match[bytes]) -> bytes:
         """Return a header Transport that sends FFmpeg's packets to the camera and nowhere else."""
-        kept = _ADDRESSED.sub(b"", found[2])
+        # Of several transports FFmpeg obeys the first, and it takes /source for source.
+        parts = found[2].partition(b",")[0].split(b";")
+        kept = b";".join(each for each in parts if not _ADDRESSED.search(each))
         if b"multicast" in kept.lower():
             raise forbidden(f"'{self._shown}' sends to a group of addresses, which is not followed")
         return found[1] + kept + b";source=" + self._address
+
+    def _no_rtsp(self) -> CoreError:
+        return invalid(
+            f"'{self._shown}' sends no messages of RTSP; expected lines that end with CR LF, a status or a "
+            "request, and at most one Content-Length"
+        )

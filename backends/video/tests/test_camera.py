@@ -145,3 +145,59 @@ def test_after_play_bytes_pass_unchanged():
 
     assert made.answered(b"RTSP/1.0 200 OK\r\n\r\n$\0\0") == b"RTSP/1.0 200 OK\r\n\r\n$\0\0"
     assert made.answered(b"RTSP/1.0 302 of video\r\n\r\n") == b"RTSP/1.0 302 of video\r\n\r\n"
+
+
+OK = b"RTSP/1.0 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"RTSP/1.0  302 Moved\r\nLocation: rtsp://10.0.0.1/x",
+        b"RTSP/1.0\t302 Moved\r\nLocation: rtsp://10.0.0.1/x",
+        b"RTSP/1.0 302\tMoved\r\nLocation: rtsp://10.0.0.1/x",
+        b"\nRTSP/1.0 302 Moved\r\nLocation: rtsp://10.0.0.1/x",
+        b"RTSP/1.0 200 OK\n\nRTSP/1.0 302 Moved",
+        OK + b"X: y\nTransport: RTP/AVP;source=10.9.9.9",
+        OK + b"T\rransport: RTP/AVP;source=10.9.9.9",
+        OK + b"$\0\0\1",
+        OK + b"Content-Length: 0\r\nContent-Length: 1",
+        OK + b"Content-Length: 0000000000",
+        OK + b"Content-Length: +1",
+        OK + b"Transport: " + b" " * 4000 + b"RTP/AVP",
+    ],
+)
+def test_heads_that_ffmpeg_reads_in_another_way_are_refused(head):
+    with pytest.raises(CoreError, match="sends no messages of RTSP; expected lines") as error:
+        talk().answered(head + b"\r\n\r\n0123456789")
+    assert error.value.kind is Kind.INVALID
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Transport: RTP/AVP\r\nTransport: RTP/AVP;source=10.9.9.9",
+        b"Transport: x/source=10.9.9.9",
+        b"Transport: RTP/AVP;/source=10.9.9.9",
+        b"Transport: RTP/AVP;server_port=1-2, RTP/AVP;destination=10.9.9.9",
+    ],
+)
+def test_no_transport_keeps_another_address(head):
+    passed = talk().answered(OK + head + b"\r\n\r\n")
+
+    assert b"10.9.9.9" not in passed
+    assert passed.count(b";source=10.1.1.1\r\n") == head.count(b"Transport")
+
+
+def test_bodies_keep_their_length():
+    """A longer or shorter body would hide the beginning of the next message."""
+    body = b"\r\nTransport: x;source=10.9.9.9"
+    message = OK + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+    assert talk().answered(message) == message
+
+
+def test_requests_of_the_camera_pass():
+    request = b"OPTIONS rtsp://127.0.0.1/x RTSP/1.0\r\nCSeq: 1\r\n\r\n"
+
+    assert talk().answered(request) == request
