@@ -108,9 +108,12 @@ class Camera:
     def _pass_on(self, local: socket.socket) -> None:
         """Pass bytes on both ways, and check the camera's messages until the video begins."""
         talk = _Talk(self._place.shown, self._address)
+        ready = select.poll()  # select.select refuses numbers from 1024 on
+        for one in (local, self._remote):
+            ready.register(one, select.POLLIN)
         while True:
-            ready, _, _ = select.select([local, self._remote], [], [])
-            for one in ready:
+            for number, _ in ready.poll():
+                one = local if number == local.fileno() else self._remote
                 data = one.recv(_CHUNK)
                 if not data:
                     return

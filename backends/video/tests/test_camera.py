@@ -1,6 +1,8 @@
 """RTSP: real cameras of GStreamer over TCP and UDP, and servers that misbehave."""
 
+import os
 import re
+import resource
 import socket
 import threading
 import time
@@ -201,3 +203,18 @@ def test_requests_of_the_camera_pass():
     request = b"OPTIONS rtsp://127.0.0.1/x RTSP/1.0\r\nCSeq: 1\r\n\r\n"
 
     assert talk().answered(request) == request
+
+
+def test_a_process_may_have_more_than_1024_files(ask):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    server = Fake({"OPTIONS": ("200 OK", "Public: DESCRIBE"), "DESCRIBE": ("404 Not Found",)})
+    files = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        with pytest.raises(CoreError, match="404 Not Found"):
+            ask("web", server.url)
+    finally:
+        for each in files:
+            os.close(each)
+        server.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
