@@ -214,28 +214,27 @@ class _Connection(http.client.HTTPConnection):
 
     def __init__(self, place: Place, connected: Callable[[], socket.socket], stop: Stop):
         super().__init__(place.host, place.port)
+        self._made: socket.socket | None = None
         self.default_port = PORTS[place.scheme]
         self._place = place
         self._connected = connected
         self._stop = stop
 
     def connect(self) -> None:
-        made = self._connected()
+        self._made = made = self._connected()
         if self._place.scheme == "https":
-            plain = made
-            try:
-                made = ssl.create_default_context().wrap_socket(
-                    plain,
-                    server_hostname=self._place.host,
-                )
-            finally:
-                self._stop.remove(plain)
-            self._stop.add(made)
-        self.sock = made
-        self._made = made
+            # `wrap_socket` empties `made`; stop must know the socket that waits for the handshake.
+            secure = ssl.create_default_context().wrap_socket(
+                made, server_hostname=self._place.host, do_handshake_on_connect=False
+            )
+            self._made = secure
+            self._stop.remove(made)
+            self._stop.add(secure)
+            secure.do_handshake()
+        self.sock = self._made
 
     def end(self) -> None:
-        made = getattr(self, "_made", None)
+        made = self._made
         if made is not None:
             self._stop.remove(made)
         with contextlib.suppress(OSError):
