@@ -285,6 +285,20 @@ def test_sequences_that_never_end_are_bounded(undeclared, monkeypatch):
     assert len(undeclared.sequences) == 0
 
 
+def test_long_identifiers_are_not_kept(undeclared):
+    long, other = "x" * 100_000, "x" * 99_999 + "y"
+    servers = {each: undeclared.ask(each) for each in (long, other)}
+
+    assert all(undeclared.ask(each) is server for each, server in servers.items())
+    assert len(undeclared.sequences) == 2
+    assert all(len(part) <= 256 for key in undeclared.sequences._undeclared for part in key)
+    servers[long].set_state(DOWN)
+    assert undeclared.ask(long).startswith(f"sequence {'x' * 256}… was on server ")
+    for each in (long, other):
+        undeclared.sequences.end("m", each)
+    assert len(undeclared.sequences) == 0
+
+
 READY, NOT_READY, DOWN = State.READY, State.NOT_READY, State.DOWN
 
 

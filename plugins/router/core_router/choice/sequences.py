@@ -28,10 +28,12 @@ IDLE_S = 600.0
 _MOST_UNDECLARED = 16_384
 """Sequences for models without `sequence_batching` that are kept: clients may never end them."""
 
+_LONGEST_TEXT = 256
+"""Characters of a name or identifier that are kept; longer ones have a hash in their place."""
+
 Identifier = int | str
 
-
-_Key = tuple[str, Identifier]
+_Key = tuple[str | bytes, Identifier | bytes]
 
 
 class SequenceParameters(NamedTuple):
@@ -79,7 +81,7 @@ class Sequences:
 
     def find(self, model: str, identifier: Identifier, now_s: float) -> ServerModel | None:
         """Return the server of a sequence; None for one that did not begin here."""
-        pin = self._pin((model, identifier))
+        pin = self._pin(_key(model, identifier))
         if pin is None:
             return None
         pin.used_s = now_s
@@ -89,11 +91,12 @@ class Sequences:
         self, model: str, identifier: Identifier, server_model: ServerModel, now_s: float
     ) -> None:
         """Pin a sequence of a model that declares sequences, in place of the server that it had."""
-        self._undeclared.pop((model, identifier), None)
-        self._pins[model, identifier] = Pin(server_model, now_s)
+        key = _key(model, identifier)
+        self._undeclared.pop(key, None)
+        self._pins[key] = Pin(server_model, now_s)
 
     def _begin_undeclared(self, key: _Key, pin: Pin) -> None:
-        self.end(*key)
+        self._forget(key)
         while len(self._undeclared) >= _MOST_UNDECLARED:
             del self._undeclared[next(iter(self._undeclared))]
         self._undeclared[key] = pin
@@ -110,7 +113,8 @@ class Sequences:
         None if that server is gone, or if a first request has tried all of them.
         """
         name, identifier = route.target.model, sequence.identifier
-        pin = self._pin((name, identifier))
+        key = _key(name, identifier)
+        pin = self._pin(key)
         if not sequence.is_start and pin is not None:
             pin.used_s, pinned = now_s, pin.server_model
             goes_on = pinned not in tried and pinned.server.is_reachable and pin.is_open
@@ -122,7 +126,7 @@ class Sequences:
         if found is not None and route.is_stateful:
             self.begin(name, identifier, found, now_s)
         elif found is not None and route.is_known:  # else no server has a state
-            self._begin_undeclared((name, identifier), Pin(found, now_s, sequence.is_start))
+            self._begin_undeclared(key, Pin(found, now_s, sequence.is_start))
         return found
 
     def failure(self, route: Route, sequence: SequenceParameters) -> str:
@@ -130,11 +134,12 @@ class Sequences:
 
         Forget it if a client that has never begun it may go on elsewhere, now that it knows.
         """
-        pin = self._pin((route.target.model, sequence.identifier))
+        key = _key(route.target.model, sequence.identifier)
+        pin = self._pin(key)
         if sequence.is_start or pin is None:
             return ""
         if not pin.stays:
-            self.end(route.target.model, sequence.identifier)
+            self._forget(key)
         server = pin.server_model.server
         if not pin.is_open:
             status = "has ended since"
@@ -143,14 +148,17 @@ class Sequences:
         else:
             status = f"is {server.status}"
         return (
-            f"sequence {sequence.identifier} was on server {server.name}, which {status}: "
+            f"sequence {_title(sequence.identifier)} was on server {server.name}, which {status}: "
             "begin the sequence again"
         )
 
     def end(self, model: str, identifier: Identifier) -> None:
         """Forget a sequence."""
-        self._pins.pop((model, identifier), None)
-        self._undeclared.pop((model, identifier), None)
+        self._forget(_key(model, identifier))
+
+    def _forget(self, key: _Key) -> None:
+        self._pins.pop(key, None)
+        self._undeclared.pop(key, None)
 
     def expire(self, before_s: float) -> None:
         """Forget sequences without a request since that time of the monotonic clock."""
@@ -173,8 +181,25 @@ class Sequences:
         return chain(self._pins.values(), self._undeclared.values())
 
 
+def _key(model: str, identifier: Identifier) -> _Key:
+    return _short(model), identifier if isinstance(identifier, int) else _short(identifier)
+
+
+def _short(text: str) -> str | bytes:
+    """Return a text; a hash if it is long, because clients choose it and the router keeps it."""
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def _title(identifier: Identifier) -> str:
+    """Return an identifier for an error: the start of a long one."""
+    text = str(identifier)
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+
+
 def _takes(server: Server, route: Route) -> bool:
-    """Return whether a server still answers requests of a route: one that is drained for its sequences, too."""
+    """Return whether a server answers the route's requests of sequences. A drained one goes on with its own."""
     if server.is_drained and server.state is State.READY and not server.is_removed:
         return not server.has_index or route.target.model in server.models
     return any(each.server is server for each in route.candidates)
