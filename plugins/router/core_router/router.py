@@ -139,8 +139,9 @@ class Router:
         Raises CoreError(INVALID) if a file of the certificates cannot be used.
         """
         found = listening(certificates, protocol, self.files)
-        # A client that never ends its handshake counts as no connection yet.
-        return {**found, "ssl_handshake_timeout": self.limits.client_s} if found else found
+        # A client that never ends its handshake counts as no connection yet. asyncio refuses a timeout of 0.
+        timeout_s = max(self.limits.client_s, _TICK_S)
+        return {**found, "ssl_handshake_timeout": timeout_s} if found else found
 
     async def drain(self) -> None:
         """Answer requests in flight; accept no more."""

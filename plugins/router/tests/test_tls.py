@@ -101,6 +101,17 @@ def test_streams_pass_with_tls(route, secure, trusted, certificates):
     assert {len(each.infer_response.raw_output_contents[0]) for each in answers} == {80_004}
 
 
+def test_no_time_for_clients_leaves_some_for_a_handshake(route, three, certificates):
+    router = route(
+        [three[0].address],
+        limits={"client_s": 0.0},
+        http_certificates=own(certificates, "http"),
+        grpc_certificates=own(certificates, "grpc"),
+    )
+
+    assert outputs(ask(router.port, INFER, inputs(1.0), tls=certificates.trusting())) == [1, 0]
+
+
 def test_clients_need_a_certificate_if_the_router_asks_for_one(route, three, certificates):
     router = route(
         [three[0].address],
