@@ -223,6 +223,14 @@ def test_in_a_pod_the_environment_says_where_the_api_is(monkeypatch, tmp_path):
         read_servers("kubernetes://ml/models", api=KubernetesApi(account=tmp_path))
 
 
+@pytest.mark.parametrize("host", ["kubernetes1", "kubernetes", "kubernetes.example"])
+def test_a_host_may_have_a_name_that_begins_like_the_scheme(host, thread):
+    (source,) = read_servers(f"{host}:8000")
+
+    (found,) = thread.run(source.addresses())
+    assert (found.host, found.port) == (host, 8000)
+
+
 def test_pods_with_tls_have_certificates_for_the_service(cluster, account, thread):
     cluster.put(endpoint_slice("models-a", endpoint("10.0.0.1")))
     (found,) = read_servers("kubernetes+https://ml/models", api=KubernetesApi(cluster.url, account))

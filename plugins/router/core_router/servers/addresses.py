@@ -78,7 +78,7 @@ def read_servers(
     """
     found: list[AddressSource] = []
     for item in filter(None, (each.strip() for each in text.split(","))):
-        if item.startswith("kubernetes"):
+        if item.startswith(("kubernetes://", "kubernetes+")):
             found.append(_service(item, has_metrics_tls, api or KubernetesApi()))
         else:
             found.append(_server(item, has_metrics_tls))
