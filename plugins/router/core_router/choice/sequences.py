@@ -199,7 +199,7 @@ def _title(identifier: Identifier) -> str:
 
 
 def _takes(server: Server, route: Route) -> bool:
-    """Return whether a server answers the route's requests of sequences. A drained one goes on with its own."""
+    """Return whether a server goes on with its sequences. One that is drained does."""
     if server.is_drained and server.state is State.READY and not server.is_removed:
         return not server.has_index or route.target.model in server.models
     return any(each.server is server for each in route.candidates)
