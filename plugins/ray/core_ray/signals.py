@@ -41,7 +41,8 @@ class LoadSignals:
         the share of its capacity that a model has used since the last call, 0 to 1.
 
         Capacity is the rows that the instances execute at the batch size with the best throughput so far. A
-        model whose executions have not ended, such as a long stream, counts by its requests in flight.
+        model whose executions have not ended, such as a long stream, counts by its requests in flight. An
+        ensemble has no instances, and counts by the models of its steps.
         """
         now_ns = self._clock()
         passed_ns, self._read_ns = now_ns - self._read_ns, now_ns
@@ -51,8 +52,7 @@ class LoadSignals:
         for version, executed in self._executed.items():
             work_ns = new_rows(before.get(version, {}), executed) * row_ns(executed)
             requests = in_flight.get(version, 0.0)
-            if work_ns or requests:
-                instances = self._instances(version)
+            if (work_ns or requests) and (instances := self._instances(version)):
                 shares.append((work_ns / max(passed_ns, 1) or requests) / instances)
         return {WAIT_MS: 1000 * max(waits_s.values(), default=0.0), BUSY: min(1.0, max(shares))}
 
@@ -66,12 +66,13 @@ class LoadSignals:
         return [found[name] for name in names]
 
     def _instances(self, version: Version) -> int:
+        """Return how many instances a model has; 0 for an ensemble."""
         name, number = version
         try:
             groups: list[dict[str, Any]] = self._server.config(name, int(number))["instance_group"]
         except CoreError:  # unloaded meanwhile
             return 1
-        return sum(int(each["count"]) * max(1, len(each.get("gpus", ()))) for each in groups) or 1
+        return sum(int(each["count"]) * max(1, len(each.get("gpus", ()))) for each in groups)
 
 
 def _executed(server: core.Server) -> dict[Version, Executions]:

@@ -58,10 +58,10 @@ def signals(server, clock):
     return LoadSignals(server, clock)
 
 
-def send(server, count):
+def send(server, count, model="gated"):
     """Send requests side by side; return a function that waits for their responses."""
     threads = [
-        threading.Thread(target=server.infer, args=("gated", {"x": np.zeros(1, np.float32)}))
+        threading.Thread(target=server.infer, args=(model, {"x": np.zeros(1, np.float32)}))
         for _ in range(count)
     ]
     for each in threads:
@@ -114,6 +114,34 @@ def test_an_execution_that_has_not_ended_uses_its_instance(server, gated, signal
     until(lambda: signals.read()["core_busy"] == 1.0)
     gated.gate.set()
     wait()
+
+
+ENSEMBLE = """
+platform: "ensemble"
+input [{ name: "x" data_type: TYPE_FP32 dims: [1] }]
+output [{ name: "y" data_type: TYPE_FP32 dims: [1] }]
+ensemble_scheduling { step [{
+  model_name: "gated" model_version: -1
+  input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } }] }
+"""
+
+
+def test_an_ensemble_counts_by_its_steps(tmp_path, gated, clock):
+    (tmp_path / "both" / "1").mkdir(parents=True)
+    (tmp_path / "both" / "config.pbtxt").write_text(ENSEMBLE)
+    tensors = {"inputs": {"x": ("FP32", [1])}, "outputs": {"y": ("FP32", [1])}}
+    with core.Server(model_repository=str(tmp_path), model_control_mode="explicit") as server:
+        server.bind("gated", gated, instances=8, **tensors)
+        server.load("both")
+        signals = LoadSignals(server, clock)
+        wait = send(server, 1, "both")
+        until(lambda: signals._gauges("core_inference_in_flight")[0].get(("gated", "1")))
+        clock.advance(1)
+        busy = signals.read()["core_busy"]
+        gated.gate.set()
+        wait()
+
+    assert busy == pytest.approx(1 / 8)
 
 
 def test_the_rows_between_two_readings_are_counted_also_after_a_reload():
