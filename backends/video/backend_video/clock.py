@@ -19,6 +19,9 @@ class Clock:
         self.last_ns = -1
         self._shift: int | None = None  # added to the source's own times; None at a new connection
         self._gap_ns = 0
+        self._held_ns = (
+            0  # duration of the frames since the last stamp that was later than all before
+        )
 
     def reconnected(self, gap_ns: int) -> None:
         """Let the next frame be `gap_ns` after the last one, whatever its time stamp says."""
@@ -28,7 +31,7 @@ class Clock:
     def time_of(self, frame: VideoFrame, step_ns: int) -> int:
         """Return the time of the next frame.
 
-        step_ns   time between frames: for frames without a stamp, and where stamps go back
+        step_ns   time between frames: for frames without a stamp, and where stamps begin anew
         """
         stamp = frame.pts
         if stamp is None or frame.time_base is None:
@@ -38,8 +41,15 @@ class Clock:
             if self._shift is None:
                 self._shift = self._after(self._gap_ns) - own
             found = own + self._shift
-            if found <= self.last_ns:
-                found = self._after(step_ns)
+            if found > self.last_ns:
+                self._held_ns = 0
+            elif self.last_ns - found < _NS and self._held_ns < _NS:
+                found = self._after(
+                    1
+                )  # a stamp that repeats or is out of order; the next one is right
+                self._held_ns += step_ns
+            else:
+                found = self._after(step_ns)  # the stamps begin anew, or stand still
                 self._shift = found - own
         self.last_ns = found
         self._gap_ns = 0
