@@ -57,6 +57,7 @@ class VideoSource:
         self._transport = transport
         self._stop = stop
         self._live = False
+        self._web: WebFile | None = None
         self._shown = "the file of the request"
 
     @property
@@ -67,7 +68,8 @@ class VideoSource:
         """Yield all frames.
 
         A source that cannot be reached at the beginning is an error. One that is lost later is tried again if
-        it is live; after `reconnect_s` that is an error, too. Raises CoreError, and Stopped.
+        it is live, unless its server has marked the end; after `reconnect_s` that is an error, too. Raises
+        CoreError, and Stopped.
         """
         clock = Clock()
         index = 0
@@ -89,7 +91,7 @@ class VideoSource:
                         index += 1
                         yield seen
                         del frame, seen  # the decoder may use their memory again
-                if not self._live:
+                if not self._live or (self._web is not None and self._web.ended):
                     return
                 problem = unavailable(f"'{self._shown}' has ended")
             except CoreError as error:
@@ -155,6 +157,7 @@ class VideoSource:
         limits = WebLimits(settings.most_bytes, settings.timeout_s, settings.reconnect_s)
         found = WebFile(url, settings.rules, limits, self._stop)
         self._live = found.live
+        self._web = found
         return found
 
 

@@ -28,7 +28,8 @@ class WebFile:
 
     Each connection, those of redirects included, goes to an address that was resolved once and checked.
 
-    live   whether the server tells no length, as cameras do: it cannot be read again
+    live    whether the server tells no length, as cameras do: it cannot be read again
+    ended   whether the server has marked the end of a film whose length it does not tell
     """
 
     def __init__(self, url: str, rules: Rules, limits: WebLimits, stop: Stop):
@@ -42,6 +43,7 @@ class WebFile:
         self._size: int | None = None
         self._received = 0
         self._seekable = False
+        self.ended = False
         self._is_camera = False  # Motion JPEG as multipart, which has no end
         self._connection: _Connection | None = None
         self._answer: http.client.HTTPResponse | None = None
@@ -109,6 +111,8 @@ class WebFile:
         self._stop.check()
         if not found and self._size is not None and self._at < self._size:
             raise unavailable(f"'{self.shown}' broke off at byte {self._at} of {self._size}")
+        # The last of the chunks is the end; without it, http.client raises an error.
+        self.ended = not found and self._answer.chunked and not self._is_camera
         self._at += len(found)
         self._received += len(found)
         if self._received > self._limits.most_bytes and not self._is_camera:

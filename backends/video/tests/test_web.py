@@ -85,6 +85,33 @@ def test_a_redirect_is_followed_if_its_target_is_allowed(site, ask, film50):
     assert len(ask("web", f"{site.url}/old")) == 50
 
 
+def chunked(data, end=b"0\r\n\r\n"):
+    """A page without a length, in one chunk."""
+
+    def page(handler):
+        body = b"%x\r\n%s\r\n%s" % (len(data), data, end)
+        handler.close_connection = True
+        handler.answer(200, [("Transfer-Encoding", "chunked")], body)
+
+    return page
+
+
+def test_a_film_in_chunks_is_played_once(site, ask):
+    site.pages["/film"] = chunked(film(5, container="matroska"))
+
+    assert numbers(ask("web", f"{site.url}/film", frames=7)) == list(range(5))
+    assert len(site.asked) == 1
+
+
+def test_a_film_without_its_last_chunk_is_asked_for_again(site, ask):
+    site.pages["/film"] = chunked(film(5, container="matroska"), end=b"")
+
+    answers = ask("web", f"{site.url}/film", frames=7)
+
+    assert numbers(answers) == [0, 1, 2, 3, 4, 0, 1]
+    assert b"broke off" in answers[5]["notice"][0]
+
+
 @pytest.mark.parametrize(
     ("target", "text"),
     [
