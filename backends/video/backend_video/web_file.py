@@ -9,6 +9,7 @@ import socket
 import ssl
 import urllib.parse
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from backend_video.addresses import connect, reason, resolve
 from backend_video.backoff import Backoff
@@ -147,6 +148,8 @@ class WebFile:
                     f"'{self.shown}' redirects from {self._place.scheme} to {place.scheme}, which is not "
                     "followed"
                 )
+            if _origin(place) == _origin(self._place) and place.user is None:
+                place = replace(place, user=self._place.user, password=self._place.password)
             self._place = place
         raise invalid(f"'{self.shown}' redirects more than {_MOST_REDIRECTS} times")
 
@@ -246,6 +249,10 @@ class _Connection(http.client.HTTPConnection):
         if made is not None:
             with contextlib.suppress(OSError):
                 made.close()
+
+
+def _origin(place: Place) -> tuple[str, str, int]:
+    return place.scheme, place.host, place.port
 
 
 def _headers(place: Place, position: int) -> Mapping[str, str]:

@@ -85,6 +85,22 @@ def test_a_redirect_is_followed_if_its_target_is_allowed(site, ask, film50):
     assert len(ask("web", f"{site.url}/old")) == 50
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_redirect_keeps_the_password_for_the_same_host_only(site, ask, film50, host):
+    seen = []
+
+    def page(handler):
+        seen.append(handler.headers.get("Authorization"))
+        plain(film50)(handler)
+
+    site.pages["/film"] = page
+    site.pages["/old"] = redirect(f"http://{host}:{site.server_address[1]}/film")
+
+    ask("web", site.url.replace("//", "//user:secret@") + "/old", frames=1)
+
+    assert seen == ["Basic dXNlcjpzZWNyZXQ=" if host == "127.0.0.1" else None]
+
+
 def chunked(data, end=b"0\r\n\r\n"):
     """A page without a length, in one chunk."""
 
