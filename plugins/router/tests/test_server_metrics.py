@@ -1,7 +1,12 @@
 """The metrics of all servers as those of one."""
 
+import asyncio
+
 import pytest
 from core_router.operate.server_metrics import ServerMetrics
+from core_router.servers.load_reports import LoadReports
+from core_router.servers.server import Address, Server
+from core_router.servers.tls import ServerCertificates, ServerTls
 from prometheus_client.parser import text_string_to_metric_families
 from routing.requests import ask, inputs, until
 from routing.running import good
@@ -207,6 +212,58 @@ def test_a_restart_between_two_scrapes_loses_no_counts(route, scripted):
     read(counting(2, start=3))
 
     assert router.metric("n") == 7 + 5 + 2
+
+
+class Reports:
+    """The reports of a server whose metrics a test gives, and their sums."""
+
+    def __init__(self):
+        self.sums = Sums()
+        server = Server(Address("127.0.0.1", 1, 2, 3))
+        tls = ServerTls(ServerCertificates())
+        self._reports = LoadReports(server, self.sums.metrics, None, 1.0, 1.0, {}, tls)
+
+    def take(self, *texts):
+        for text in texts:
+            asyncio.run(self._reports._count(self._reports.server.metrics, text))
+            self._reports.server.metrics = text
+
+    def scrape(self):
+        server = self._reports.server
+        self.sums.add(server.name, server.metrics.decode())
+        return self.sums.value("n_total")
+
+
+NONE_YET, AWAY = counting(0, start=1), b""
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (counting(100, start=1), counting(150, start=2)),
+        (counting(100, start=1), AWAY, counting(150, start=2)),
+        (counting(100, start=1), counting(3, start=2), counting(150, start=2)),
+        (counting(100, start=1), AWAY, counting(3, start=1), counting(150, start=1)),
+    ],
+)
+@pytest.mark.parametrize("is_scraped", [False, True])
+def test_a_process_that_counts_beyond_the_one_before_loses_no_counts(texts, is_scraped):
+    reports = Reports()
+    reports.take(NONE_YET)
+    for text in texts:
+        reports.take(text)
+        if is_scraped:
+            reports.scrape()
+
+    assert reports.scrape() == 250
+
+
+@pytest.mark.parametrize("between", [AWAY, b"# TYPE n counter\nn 100\n"])
+def test_metrics_that_were_away_are_not_counted_twice(between):
+    reports = Reports()
+    reports.take(NONE_YET, counting(100, start=1), between, counting(120, start=1))
+
+    assert reports.scrape() == 120
 
 
 def test_a_server_without_metrics_leaves_those_of_the_others(route, three, scripted):

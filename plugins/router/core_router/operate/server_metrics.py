@@ -64,6 +64,16 @@ class ServerMetrics:
             last = self._last[server] = dict(self._last[server])
             yield from self._take(server, last, text, self._sample)
 
+    def restart(self, server: str, text: bytes) -> None:
+        """Add the last metrics of a server's process; b"" if they were added. The next one counts from zero.
+
+        Without it, a count that has grown beyond that of the process before would be taken for the same one.
+        """
+        for _ in self.add(server, text):
+            pass
+        if server in self._last:
+            self._last[server] = {}
+
     def leave(self, server: str, text: bytes) -> None:
         """Add the last metrics of a server. Its counts stay in the sums; its gauges do not."""
         for _ in self.add(server, text):

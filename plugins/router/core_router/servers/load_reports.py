@@ -53,6 +53,7 @@ class LoadReports:
         self.server = server
         self._metrics = metrics
         self._has_joined = False
+        self._start = b""  # when the process was started that the last metrics are of
         self._session = session
         self._interval_s = interval_s
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
@@ -96,11 +97,18 @@ class LoadReports:
     async def _count(self, before: bytes, text: bytes) -> None:
         """Count from the server's first metrics on, and up to its last ones before a restart."""
         name, metrics, steps = self.server.name, self._metrics, None
-        if not self._has_joined and text:
-            self._has_joined = True
-            steps = metrics.join(name, text)
-        elif before and (not text or start_of(before) != start_of(text)):
+        start = start_of(text) or self._start
+        if not self._has_joined:
+            if text:
+                self._has_joined = True
+                steps = metrics.join(name, text)
+        elif self._start and start != self._start:
+            metrics.restart(name, before)  # no scrape may come between it and the newer text
+        elif before and not text:
             steps = metrics.add(name, before)
+        elif text and not before:  # a restart that the metrics do not show: the counts have fallen
+            steps = metrics.add(name, text)
+        self._start = start
         for _ in steps or ():
             await asyncio.sleep(0)  # requests go on
 
