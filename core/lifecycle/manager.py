@@ -221,8 +221,8 @@ class ModelManager(ModelIndex):
 
         Models that it is composed of may lie beside it.
 
-        Raises CoreError(ALREADY_EXISTS) for a name or a location that is in use, and the errors of
-        `load`; then nothing has joined.
+        Raises CoreError(ALREADY_EXISTS) if its name or location is in use, INVALID for blanks around it or if
+        a neighbour's name is in use, and the errors of `load`; then nothing has joined.
         """
         self._refuse_uncontrolled()
         if checked_name(place.name) != place.name:

@@ -3,7 +3,8 @@
 body ─► [parts] ─► FormPart ─► [read] ─► InferenceRequest
 
 A part with the name of an input is that input: files become elements of BYTES or the bytes of UINT8, other
-parts are JSON values, or texts for BYTES. A part with another name is a parameter of the request.
+parts are JSON values, or texts for BYTES. "id" is the id of the request; a part with another name is a
+parameter of it.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def read(
     body         not compressed; UINT8 tensors may view it
     most_bytes   limit of the body in bytes (--http-max-input-size)
     Raises CoreError(INVALID) for a malformed form, for a part that does not fit its input, and for one that
-    is no input and comes twice, is a file, or has the name of a reserved parameter.
+    is no input and comes twice, is a file other than "id", or has the name of a reserved parameter.
     """
     if len(body) > most_bytes:
         raise too_large(len(body), most_bytes)

@@ -49,14 +49,14 @@ class EventQueue:
     def add(self, part: Any, size: int) -> None:
         """Add a part of about `size` bytes. Do nothing after the end.
 
-        Nor for b"" with a writer while no part waits; an object of size 0 is added.
+        Do nothing for b"" either if a writer is attached and no part waits; an object of size 0 is added.
         """
 
     def end(self) -> None:
         """No more parts come. Parts that wait can still be taken."""
 
     def drop(self) -> None:
-        """Drop the parts that wait."""
+        """Drop the parts that wait. The backlog still counts them: close it."""
 
     async def wait(self) -> None:
         """Wait until a part waits, or no more come."""

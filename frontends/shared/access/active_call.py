@@ -66,10 +66,11 @@ class ActiveCall:
         self._renew = renew
 
     def count_request(self, *, counts: bool = True) -> None:
-        """Check a request within the call, such as a message of a stream, and count it in the limits.
+        """Count a request within the call, such as a message of a stream, in the limits.
 
+        Before that, check a caller again whose identification has expired (`renew_with`).
         counts   False for the first request, which was counted with the call
-        Raises Exhausted, Unauthenticated, or CoreError(FORBIDDEN) for a caller that has lost its role.
+        Raises Exhausted; at that check Unauthenticated, or CoreError(FORBIDDEN) for a caller without the role.
         """
         if self._renew is not None and self.caller is not None and not self.caller.is_valid():
             self.caller = self._renew()
