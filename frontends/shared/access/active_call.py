@@ -70,7 +70,7 @@ class ActiveCall:
 
         Before that, check a caller again whose identification has expired (`renew_with`).
         counts   False for the first request, which was counted with the call
-        Raises Exhausted; at that check Unauthenticated, or CoreError(FORBIDDEN) for a caller without the role.
+        Raises Exhausted; at that check Unauthenticated, or CoreError(FORBIDDEN) if the caller lost its role.
         """
         if self._renew is not None and self.caller is not None and not self.caller.is_valid():
             self.caller = self._renew()
