@@ -3,11 +3,14 @@
 import asyncio
 
 import pytest
+from core_router.choice.sequences import SequenceParameters, Sequences
 from core_router.options import RouterOptions
+from core_router.servers import listing as listing_module
 from core_router.servers.listing import ServerList
-from core_router.servers.server import Address, TlsPorts
+from core_router.servers.server import Address, State, TlsPorts
 from core_router.servers.source import AddressSource
-from core_router.servers.table import ServerTable
+from core_router.servers.table import Route, ServerTable
+from core_router.targets import Purpose, Target
 
 PLAIN = Address("127.0.0.1", 1, 2)
 WITH_METRICS = Address("127.0.0.1", 1, 2, 3)
@@ -43,6 +46,10 @@ class Listing:
 
     def now(self):
         return sorted(each.address for each in self.table.servers.values())
+
+    def server(self):
+        (found,) = self.table.servers.values()
+        return found
 
     async def __aenter__(self):
         await self.list.open(self.options.sources)
@@ -102,3 +109,57 @@ def test_a_defect_of_a_source_does_not_end_the_changes(caplog):
 
     run(test, source)
     assert "the list of servers stays as it was" in caplog.text
+
+
+def test_a_drained_server_that_comes_back_is_drained(caplog):
+    source = Source(PLAIN)
+
+    async def test(listing):
+        listing.server().is_drained = True
+        source.now = []
+        await listing.becomes()
+        source.now = [PLAIN]
+        await listing.becomes(PLAIN)
+        assert listing.server().is_drained
+        listing.server().is_drained = False
+        source.now = [WITH_METRICS]
+        await listing.becomes(WITH_METRICS)
+        assert not listing.server().is_drained
+
+    run(test, source)
+    assert caplog.text.count("server 127.0.0.1:1 is back in the list, and still drained") == 1
+
+
+@pytest.mark.parametrize("is_start", [True, False])
+def test_the_sequences_of_a_server_end_when_another_takes_its_place(is_start):
+    source = Source(PLAIN)
+
+    async def test(listing):
+        sequences, server = Sequences(), listing.server()
+        server.state = State.READY
+        route = Route(Target(Purpose.INFERENCE, "m"), (server.any_model,), True, True)
+        first, later = (SequenceParameters(7, each, False) for each in (is_start, False))
+        assert sequences.choose(route, first, (), 0.0) is server.any_model
+        source.now = []
+        await listing.becomes()
+        assert sequences.choose(route, later, (), 0.0) is server.any_model  # it may still answer
+        source.now = [PLAIN]
+        await listing.becomes(PLAIN)
+
+        assert sequences.choose(route, later, (), 0.0) is None
+        assert "which has ended since" in sequences.failure(route, later)
+
+    run(test, source)
+
+
+def test_few_of_the_servers_that_have_left_are_kept(monkeypatch):
+    monkeypatch.setattr(listing_module, "_MOST_FORMER", 2)
+    source = Source()
+
+    async def test(listing):
+        for port in range(1, 5):
+            source.now = [Address("127.0.0.1", port)]
+            await listing.becomes(*source.now)
+        assert list(listing.list._former) == ["127.0.0.1:2", "127.0.0.1:3"]
+
+    run(test, source)

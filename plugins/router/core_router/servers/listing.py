@@ -24,6 +24,8 @@ from core_router.servers.watch import Watch
 
 logger = logging.getLogger("core_router")
 
+_MOST_FORMER = 1000
+
 
 class ServerList:
     """Asks the sources for addresses, again and again. Event loop only.
@@ -44,6 +46,7 @@ class ServerList:
         self._tasks: dict[Address, list[asyncio.Task[None]]] = {}
         self._watches: dict[Address, Watch] = {}
         self._known: dict[str, list[Address]] = {}  # by source, as it has said last
+        self._former: dict[str, Server] = {}  # by name, the last that have left
         self._errors: dict[str, str] = {}  # by source, the last one in the log
         self._resolving: list[asyncio.Task[None]] = []
         self._asks_now = asyncio.Event()  # set when a source has other addresses
@@ -133,6 +136,7 @@ class ServerList:
 
     def _add(self, address: Address) -> None:
         server = Server(address)
+        self._follow(server)
         self.left.go_on(server.any_model)
         self._table.servers[server.name] = server
         options = self._options
@@ -162,6 +166,16 @@ class ServerList:
         self._tasks[address] = [asyncio.get_running_loop().create_task(each) for each in works]
         self._table.changed()
 
+    def _follow(self, server: Server) -> None:
+        """Have a server take the place of the one that left with its name."""
+        former = self._former.pop(server.name, None)
+        if former is None:
+            return
+        former.downs += 1  # its sequences have ended: this may be another process
+        server.is_drained = former.is_drained
+        if server.is_drained:
+            logger.warning("server %s is back in the list, and still drained", server.name)
+
     def _remove(self, address: Address) -> None:
         """Take a server out of the list; its requests in flight go on."""
         for task in self._tasks.pop(address):
@@ -169,6 +183,9 @@ class ServerList:
         del self._watches[address]
         server = self._table.servers.pop(str(address))
         server.is_removed = True
+        self._former[server.name] = server
+        if len(self._former) > _MOST_FORMER:
+            del self._former[next(iter(self._former))]
         self.metrics.leave(server.name, server.metrics)
         for model in (server.any_model, *server.models.values()):
             self.left.keep(model)
