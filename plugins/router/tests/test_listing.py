@@ -163,3 +163,20 @@ def test_few_of_the_servers_that_have_left_are_kept(monkeypatch):
         assert list(listing.list._former) == ["127.0.0.1:2", "127.0.0.1:3"]
 
     run(test, source)
+
+
+def test_the_metrics_of_a_server_that_has_left_are_not_kept():
+    source = Source(PLAIN)
+
+    async def test(listing):
+        server = listing.server()
+        server.metrics = b"# TYPE n counter\nn 5\n"
+        for _ in listing.list.metrics.join(server.name, b"# TYPE n counter\nn 2\n"):
+            pass
+        source.now = []
+        await listing.becomes()
+
+        assert server.metrics == b""
+        assert b"n 3" in b"".join(listing.list.metrics.text())
+
+    run(test, source)

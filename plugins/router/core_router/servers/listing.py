@@ -187,6 +187,7 @@ class ServerList:
         if len(self._former) > _MOST_FORMER:
             del self._former[next(iter(self._former))]
         self.metrics.leave(server.name, server.metrics)
+        server.metrics = b""  # the counts of its models keep the object
         for model in (server.any_model, *server.models.values()):
             self.left.keep(model)
         server.close_idle(float("inf"))
