@@ -1,4 +1,7 @@
-"""ChunkScanner: finds the end of a body with chunks, whose bytes pass as they are."""
+"""ChunkScanner: finds the end of a body with chunks, whose bytes pass as they are.
+
+without_chunks: what such a body says, once it is complete.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,15 @@ _LONGEST_LINE = 4096
 _MOST_TRAILERS = 16 * 1024
 
 _AT_SIZE, _IN_DATA, _AFTER_DATA, _IN_TRAILERS = range(4)
+
+
+def without_chunks(body: bytes) -> bytes:
+    """Return the data of a complete body in chunks; any other body as it is."""
+    pieces, at = [], 0
+    while (line := _SIZE.match(body, at)) is not None and (size := int(line[1], 16)):
+        pieces.append(body[line.end() : line.end() + size])
+        at = line.end() + size + 2
+    return b"".join(pieces) if pieces else body
 
 
 class BadChunk(Exception):
