@@ -45,7 +45,7 @@ class BenchRequest:
         if unknown := found.keys() - cls.__dataclass_fields__.keys():
             expected = ", ".join(cls.__dataclass_fields__)
             raise invalid(f"unknown member '{min(unknown)[:64]}'; expected {expected}")
-        if found["kind"] not in _MOST_LOAD:
+        if found["kind"] not in tuple(_MOST_LOAD):  # of a tuple: the kind may have no hash
             raise invalid(f"kind is {found['kind']!r}; expected concurrency or rate")
         if found["protocol"] not in ("http", "grpc"):
             raise invalid(f"protocol is {found['protocol']!r}; expected http or grpc")
@@ -62,8 +62,8 @@ class BenchRequest:
         if not isinstance(loads, list) or not 1 <= len(loads) <= _MOST_LOADS:
             raise invalid(f"loads is {loads!r}; expected a list of 1 to {_MOST_LOADS} numbers")
         for each in loads:
-            is_whole = self.kind == "rate" or each == int(each) if _is_number(each) else False
-            if not is_whole or not 0 < each <= most:
+            is_right = _is_number(each) and 0 < each <= most
+            if not is_right or (self.kind != "rate" and each != int(each)):
                 raise invalid(f"loads has {each!r}; expected {self.kind} above 0, up to {most}")
         if (seconds := len(loads) * self.rounds * self.round_s) > _LONGEST_S:
             raise invalid(
