@@ -1,16 +1,24 @@
 """The routes of captures: what was captured, and replays to the own server."""
 
+import asyncio
 import json
 import socket
 import threading
 import time
 import urllib.request
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
-from core_capture.http.replaying import ReplayRequest
+from core_capture.http.replaying import ReplayRequest, own_senders
+from core_capture.records.reader import CaptureReader
+from core_capture.replay.compare import Comparison
+from core_capture.replay.run import Replay
 
 from core.errors import CoreError
+from core.options import Options
+from frontends.grpc.options import GrpcOptions
+from frontends.http.options import HttpOptions
 
 from .conftest import message
 
@@ -32,6 +40,14 @@ def get(client, path, token=""):
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())["error"]
+
+
+def on_a_loop():
+    """Whether the current thread runs an event loop."""
+    try:
+        return asyncio.get_running_loop() is not None
+    except RuntimeError:
+        return False
 
 
 def events(body):
@@ -98,6 +114,10 @@ def test_a_request_in_full_has_its_tensors_and_its_answer(capture):
         ("../records", 404),
         ("%2E%2E/records", 404),
         ("a%2Fb/records", 404),
+        ("a" * 300 + "/records", 404),
+        ("a%00/records", 404),
+        ("./records/a%00.corecap:1", 404),
+        ("./records/" + "a" * 300 + ".corecap:1", 404),
         ("./records/absent.corecap:15", 404),
         ("./records/..%2Fsecret.corecap:15", 404),
         ("./records/secret.txt:15", 404),
@@ -210,6 +230,89 @@ def test_one_replay_at_a_time_and_it_ends_with_its_client(capture):
     while client.post("/v2/captures/./replay", {"speed": "max", "limit": 1})[0] != 200:
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_a_request_with_a_whole_address_is_replayed(capture):
+    client = capture(capture_answers=True, ports=free_ports())
+    body = b'{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}'
+    head = b"POST http://a.example/v2/models/double/infer HTTP/1.1\r\nHost: a.example\r\n"
+    host, _, port = client.url.partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as sent:
+        sent.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body))
+        assert b" 200 " in sent.recv(1000)
+    client.records(1)
+
+    assert replayed(client, {"speed": "max"})["equal"] == 1
+
+
+def test_every_record_is_counted_and_read_on_another_thread(capture, monkeypatch):
+    client = capture(capture_answers=True, ports=free_ports())
+    for value in (1.0, 2.0):
+        client.infer(value)
+    client.records(2)
+    read, judge, threads = CaptureReader.read, Comparison.difference, []
+
+    def fail_once(place):
+        threads.append(on_a_loop())
+        if len(threads) == 1:
+            raise RuntimeError("no reader")
+        return read(place)
+
+    def difference(self, *more):
+        threads.append(on_a_loop())
+        return judge(self, *more)
+
+    monkeypatch.setattr(CaptureReader, "read", staticmethod(fail_once))
+    monkeypatch.setattr(Comparison, "difference", difference)
+    found = replayed(client, {"speed": "max"})
+
+    assert (found["equal"], found["unanswered"]) == (1, 1)
+    assert found["differences"][0]["text"] == "RuntimeError: no reader"
+    assert threads == [False] * 3
+
+
+def test_a_replay_that_breaks_ends_with_a_reason(capture, monkeypatch):
+    async def breaks(replay):
+        raise RuntimeError("broken")
+
+    client = capture(ports=free_ports())
+    client.infer(1.0)
+    client.records(1)
+    monkeypatch.setattr(Replay, "run", breaks)
+
+    _, body = client.post("/v2/captures/./replay", {})
+
+    assert events(body)[-1] == ("failed", {"error": "the replay failed: RuntimeError: broken"})
+
+
+@pytest.mark.parametrize(
+    "http,grpc,found",
+    [
+        ({}, {}, ["http", "grpc"]),
+        ({"http_use_ssl": True}, {}, ["http", "grpc"]),
+        ({}, {"grpc_use_ssl": True}, ["http"]),
+        ({}, {"grpc_use_ssl_mutual": True}, ["http"]),
+        ({}, {"grpc_address": "unix:/grpc"}, ["http"]),
+        ({}, {"allow_grpc": False}, ["http"]),
+    ],
+)
+def test_grpc_is_replayed_over_http_without_a_plain_port(http, grpc, found):
+    options = Options.defaults(HttpOptions(**http), GrpcOptions(**grpc))
+
+    senders, protocol = own_senders(SimpleNamespace(options=options), {})
+
+    assert (list(senders), protocol) == (found, "" if "grpc" in found else "http")
+
+
+def test_a_replay_has_the_header_of_a_restricted_api(capture):
+    restricted = {each: ("x-team", "blue") for each in ("capture", "inference")}
+    client = capture(http_restricted_api=restricted, ports=free_ports())
+    client.infer(1.0, headers={"X-Team": "blue"})
+    client.records(1)
+
+    replayed(client, {"speed": "max"}, {"X-Team": "blue"})
+
+    assert client.records(2)[1].status == 200
 
 
 @pytest.mark.parametrize(

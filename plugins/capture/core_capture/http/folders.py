@@ -52,6 +52,7 @@ class CaptureFolders:
             raise unavailable("captures need a folder: start the server with --capture-live=FOLDER")
         found = self.root if name == ROOT else self.root / name
         is_below = name == ROOT or (name == found.name and name not in ("", ".."))
-        if not is_below or not found.is_dir() or not any(found.glob(f"*{SUFFIX}")):
-            raise not_found(f"there is no capture '{name[:64]}' in {self.root}")
-        return found
+        with suppress(OSError, ValueError):  # a name that no file can have
+            if is_below and found.is_dir() and any(found.glob(f"*{SUFFIX}")):
+                return found
+        raise not_found(f"there is no capture '{name[:64]}' in {self.root}")

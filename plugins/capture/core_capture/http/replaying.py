@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from core.errors import CoreError, invalid, unavailable
+from core.options import Listener
 from core_capture.http.forms import id_of
+from core_capture.recording.secrets import restricted_headers
 from core_capture.replay.compare import Comparison
 from core_capture.replay.grpc_sender import GrpcSender
 from core_capture.replay.http_sender import HttpSender
@@ -24,7 +26,6 @@ from core_capture.replay.pace import Pace
 from core_capture.replay.plan import Plan
 from core_capture.replay.report import as_json
 from core_capture.replay.run import Replay
-from frontends.http.options import HttpOptions
 
 if TYPE_CHECKING:
     from core.server import InferenceServer
@@ -85,7 +86,7 @@ class ReplayRequest:
         headers   of the caller, whose credentials the replayed requests get
         Raises CoreError: INVALID if no record is left, UNAVAILABLE if the server has no address for it.
         """
-        senders, protocol = _senders(server, headers)
+        senders, protocol = own_senders(server, headers)
         plan = await asyncio.to_thread(Plan, folder, self.models, "", self.limit)
         if not plan.items:
             raise invalid(f"the capture '{folder.name}' has no request of the given models")
@@ -125,14 +126,16 @@ class ReplayEvents:
             yield self._progress()
             await asyncio.wait([self._task], timeout=_LOOK_S)
         try:
-            results = self._task.result()
+            report = as_json(self._task.result(), self._plan.duration_ns)
         except asyncio.CancelledError:
             yield _event("failed", {"error": "the server stops before the replay has ended"})
             return
         except CoreError as error:
             yield _event("failed", {"error": error.message})
             return
-        report = as_json(results, self._plan.duration_ns)
+        except Exception as error:  # the stream ends with a reason
+            yield _event("failed", {"error": f"the replay failed: {type(error).__name__}: {error}"})
+            return
         for each in report["differences"]:
             each["id"] = id_of(self._plan.items[each["number"]][0])
         yield _event("report", report)
@@ -155,23 +158,29 @@ class ReplayEvents:
         return _event("progress", {"total": len(self._plan.items), "done": done, **counts})
 
 
-def _senders(server: InferenceServer, headers: Mapping[str, str]) -> tuple[dict[str, Sender], str]:
+def own_senders(
+    server: InferenceServer, headers: Mapping[str, str]
+) -> tuple[dict[str, Sender], str]:
     """Return senders to the ports of this server, and the protocol for all records; "" for their own."""
-    options = HttpOptions.of(server.options)
-    if options.http_address.startswith("unix:") or not options.http_port:
+    listeners = {each.name: each for each in server.options.listeners()}
+    http, grpc = listeners.get("http"), listeners.get("grpc")
+    if http is None or not _has_port(http):
         raise unavailable(
             "a replay to this server needs an HTTP port that its options name; use core replay"
         )
-    scheme = "https" if options.has_tls else "http"
-    url = f"{scheme}://{_authority(options.http_address, options.http_port)}"
-    own = {name: headers[name] for name in _CREDENTIALS if name in headers}
+    url = f"{'https' if http.encrypted else 'http'}://{_authority(http.address, http.port)}"
+    credentials = (*_CREDENTIALS, *restricted_headers(server.options))
+    own = {name: headers[name] for name in credentials if name in headers}
     # The certificate of this server is for its public name.
     senders: dict[str, Sender] = {"http": HttpSender(url, own, _TIMEOUT_S, verifies=False)}
-    grpc = next((each for each in server.options.listeners() if each.name == "grpc"), None)
-    if grpc is None or not grpc.port or options.has_tls:
+    if grpc is None or not _has_port(grpc) or grpc.encrypted:
         return senders, "http"
     senders["grpc"] = GrpcSender(_authority(grpc.address, grpc.port), own, _TIMEOUT_S)
     return senders, ""
+
+
+def _has_port(listener: Listener) -> bool:
+    return bool(listener.port) and not listener.address.startswith("unix:")
 
 
 def _authority(address: str, port: int) -> str:

@@ -117,7 +117,8 @@ class CaptureRoutes:
         folder = self._folder(server, call)
         name, _, at = unquote(call.captures["record"]).rpartition(":")
         is_number = at.isascii() and at.isdigit() and len(at) < 19
-        if not is_number or Path(name).name != name or not name.endswith(SUFFIX):
+        is_name = Path(name).name == name and name.endswith(SUFFIX) and "\0" not in name
+        if not is_number or not is_name:
             raise not_found(f"'{name[:64]}:{at[:20]}' is no record of a capture")
         place = Place(folder / name, int(at))
 

@@ -111,20 +111,27 @@ class Replay:
 
     async def _one(self, number: int, place: Place, known: Record) -> None:
         try:
-            record = CaptureReader.read(place)
-            sent = converted(record, self._protocol or record.protocol)
+            # Large messages would block the event loop, which may be that of a server.
+            record, sent = await asyncio.to_thread(self._read, place)
             outcome = await self._senders[sent.protocol].send(sent, self._speed)
-            self._judge(number, record, known, outcome, sent)
+            await self._judge(number, record, known, outcome, sent)
         except Unreadable as error:
             self._note("unsent", number, known, str(error))
         except (Damaged, OSError) as error:
             self._note("unanswered", number, known, f"the record cannot be read: {error}")
+        except Exception as error:  # every record is counted, and the replay goes on
+            self._note("unanswered", number, known, f"{type(error).__name__}: {error}")
         finally:
             self._pace.answered(number)
             self._free.release()
             self._told(self.results)
 
-    def _judge(
+    def _read(self, place: Place) -> tuple[Record, Record]:
+        """Return a record, and the form in which it is sent."""
+        record = CaptureReader.read(place)
+        return record, converted(record, self._protocol or record.protocol)
+
+    async def _judge(
         self, number: int, record: Record, known: Record, outcome: Outcome, sent: Record
     ) -> None:
         results = self.results
@@ -138,7 +145,7 @@ class Replay:
         results.now_ns.append(outcome.duration_ns)
         if self._comparison is None or record.cut or record.redacted or not record.has_answer:
             results.counts["uncompared"] += 1
-        elif text := self._comparison.difference(record, outcome, sent):
+        elif text := await asyncio.to_thread(self._comparison.difference, record, outcome, sent):
             self._note("differing", number, known, text)
         else:
             results.counts["equal"] += 1
