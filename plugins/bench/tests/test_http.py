@@ -5,12 +5,17 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
+from core_bench.http.own_address import server_flags
 from core_bench.http.request import BenchRequest
 
 import core
 from core.errors import CoreError
+from core.options import Options
+from frontends.grpc.options import GrpcOptions
+from frontends.http.options import HttpOptions
 
 QUICK = {"loads": [1, 2], "rounds": 2, "round_s": 0.1}
 
@@ -126,3 +131,38 @@ def test_a_server_without_a_known_port_refuses(served):
 
     assert code == 503
     assert "load over http needs a port of it that the options of the server name" in text
+
+
+def own_flags(protocol, headers=None, **options):
+    names = HttpOptions.__dataclass_fields__
+    http = {key: value for key, value in options.items() if key in names}
+    grpc = {key: value for key, value in options.items() if key not in names}
+    found = Options.defaults(HttpOptions(**http), GrpcOptions(**grpc))
+    return server_flags(SimpleNamespace(options=found), "m", protocol, headers or {})
+
+
+def test_load_over_grpc_looks_at_the_tls_of_grpc():
+    assert "--url=127.0.0.1:8001" in own_flags("grpc", http_use_ssl=True)
+    assert "--url=https://127.0.0.1:8000" in own_flags("http", http_use_ssl=True)
+    with pytest.raises(CoreError, match="load over grpc with TLS: run the command instead"):
+        own_flags("grpc", grpc_use_ssl=True)
+
+
+def test_load_has_the_headers_of_restricted_apis():
+    flags = own_flags(
+        "http",
+        {
+            "x-team": "blue",
+            "triton-grpc-protocol-k": "v",
+            "other": "o",
+            "Authorization": "Bearer t",
+        },
+        http_restricted_api={"inference": ("x-team", "blue")},
+        grpc_restricted_protocol={"inference": ("k", "v")},
+    )
+
+    assert [each for each in flags if each.startswith("--header")] == [
+        "--header=Authorization:Bearer t",
+        "--header=x-team:blue",
+        "--header=triton-grpc-protocol-k:v",
+    ]

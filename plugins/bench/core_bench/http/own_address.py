@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from core.errors import unavailable
+from frontends.grpc.interceptors import PREFIX
+from frontends.grpc.options import GrpcOptions
 from frontends.http.options import HttpOptions
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ def server_flags(
 
     protocol  "http" or "grpc"
     headers   of the caller, whose credentials the requests get
-    Raises CoreError(UNAVAILABLE) if the options of the server name no port of the protocol.
+    Raises CoreError(UNAVAILABLE) if the options of the server name no port of the protocol, or gRPC has TLS.
     """
     return [
         f"--model-name={model}",
@@ -30,8 +32,15 @@ def server_flags(
         f"--protocol={protocol}",
         # The certificate of this server is for its public name.
         *("--ssl-https-verify-peer=0", "--ssl-https-verify-host=0"),
-        *(f"--header={name}:{headers[name]}" for name in _CREDENTIALS if name in headers),
+        *(f"--header={name}:{headers[name]}" for name in _credentials(server) if name in headers),
     ]
+
+
+def _credentials(server: InferenceServer) -> tuple[str, ...]:
+    """Return the names of the headers that identify a caller, or that restricted APIs demand."""
+    http = HttpOptions.of(server.options).http_restricted_api.values()
+    grpc = GrpcOptions.of(server.options).grpc_restricted_protocol.values()
+    return (*_CREDENTIALS, *(name for name, _ in http), *(PREFIX + name for name, _ in grpc))
 
 
 def _url(server: InferenceServer, protocol: str) -> str:
@@ -41,8 +50,10 @@ def _url(server: InferenceServer, protocol: str) -> str:
             f"load over {protocol} needs a port of it that the options of the server name; run the command "
             "instead"
         )
+    if protocol == "grpc" and listener.encrypted:
+        raise unavailable("load over grpc with TLS: run the command instead")
     host = _ANY.get(listener.address, listener.address)
     authority = f"[{host}]:{listener.port}" if ":" in host else f"{host}:{listener.port}"
-    if protocol == "http" and HttpOptions.of(server.options).has_tls:
+    if listener.encrypted:
         return f"https://{authority}"
     return authority
