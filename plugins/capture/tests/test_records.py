@@ -226,3 +226,40 @@ def test_a_message_that_is_too_large_for_the_format_is_refused(monkeypatch):
 
     with pytest.raises(Damaged, match="too large"):
         encode(record())
+
+
+def test_messages_of_a_client_are_no_records_of_a_tail(tmp_path):
+    forged = b"".join(encode(record(99)))
+    one = record(1)
+    one.received = [RecordedMessage(0, forged * 20)]
+    files = CaptureFiles(str(tmp_path), 0, 1 << 20, 1 << 20)
+    for each in (one, record(2), record(3)):
+        files.write(encode(each))
+    files.close()
+    last = len(b"".join(encode(record(3))))
+
+    for most_bytes in (last, 2 * last, 2 * last + 1, 5 * last):
+        found, left_out = CaptureReader(tmp_path).tail(most_bytes)
+
+        assert [each.time_ns for _, each in found] == [3, 2][: min(2, most_bytes // last)]
+        assert left_out > len(forged) * 20
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": "200"},
+        {"model": 5},
+        {"time_ns": None},
+        {"head": ["x"]},
+        {"cut": 0},
+        {"redacted": [1]},
+    ],
+)
+def test_a_member_of_a_wrong_type_is_damage(wrong):
+    one = record()
+    for name, value in wrong.items():
+        setattr(one, name, value)
+
+    with pytest.raises(Damaged, match=f"{next(iter(wrong))} is "):
+        decode(b"".join(encode(one)[1:]))

@@ -92,7 +92,7 @@ class CaptureReader:
                 if file.read(start) != FIRST_LINE:
                     continue
                 if size - start > most_bytes:
-                    start = _next_marker(file, size - most_bytes, size)
+                    start = _first_record(file, start, size - most_bytes, size)
                 for place, payload in self._of_file(path, file, start):
                     if (record := self._decoded(place, payload, with_messages=False)) is not None:
                         found.append((place, record))
@@ -156,6 +156,23 @@ class CaptureReader:
                 continue
             yield place, payload
             at += HEAD.size + length
+
+
+def _first_record(file: BinaryIO, at: int, least: int, size: int) -> int:
+    """Return the position of the first record from `least` on, or `size`.
+
+    Follows the sizes in the heads of the records from `at` on: the messages of a client may hold a marker.
+    """
+    while at < least:
+        file.seek(at)
+        head = file.read(HEAD.size)
+        if len(head) < HEAD.size:
+            return size
+        if head[:4] == MARKER:
+            at += HEAD.size + HEAD.unpack(head)[1]
+        else:  # damage
+            at = _next_marker(file, at + 1, size)
+    return min(at, size)
 
 
 def _next_marker(file: BinaryIO, at: int, size: int) -> int:

@@ -32,6 +32,15 @@ _PLAIN = (
 )
 
 
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("protocol", "model", "version", "client", "caller"), (str,)),
+    **dict.fromkeys(("head", "answer_head"), (str,)),
+    **dict.fromkeys(("time_ns", "worker", "status", "duration_ns"), (int,)),
+    **dict.fromkeys(("has_answer", "cut"), (bool,)),
+    "redacted": (list, tuple),
+}
+
+
 class Damaged(ValueError):
     """Bytes that are no record: its text says what is wrong with them."""
 
@@ -192,6 +201,15 @@ def check(head: bytes, payload: bytes) -> None:
         raise Damaged("a record has a wrong checksum")
 
 
+def _check_types(record: Record) -> None:
+    """Raise TypeError for a member of another type than an encoded record has."""
+    for name, types in _TYPES.items():
+        if type(getattr(record, name)) not in types:
+            raise TypeError(f"{name} is {getattr(record, name)!r:.100}")
+    if not all(isinstance(each, str) for each in record.redacted):
+        raise TypeError("redacted is no list of names")
+
+
 def decode(payload: bytes, *, with_messages: bool = True) -> Record:
     """Return the record in a payload whose checksum is right. Raises Damaged for an unknown form.
 
@@ -203,8 +221,11 @@ def decode(payload: bytes, *, with_messages: bool = True) -> Record:
         at = _SIZE.size + size
         names = (*_PLAIN, "head", "answer_head")
         record = Record(**{name: plain[name] for name in names if name in plain})
+        _check_types(record)
         for messages, rows in ((record.received, plain["received"]), (record.sent, plain["sent"])):
             for at_ns, length in rows:
+                if type(at_ns) is not int or type(length) is not int or length < 0:
+                    raise TypeError("the size of a message is no number from 0 on")
                 data = payload[at : at + length] if with_messages else b""
                 messages.append(RecordedMessage(at_ns, data))
                 at += length
