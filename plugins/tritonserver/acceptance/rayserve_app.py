@@ -39,7 +39,7 @@ class Deployment:
 
 
 if __name__ == "__main__":
-    ray.init(num_cpus=2, include_dashboard=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False)
     serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[2])})
     serve.run(Deployment.bind(sys.argv[1]), route_prefix="/")
     while True:
