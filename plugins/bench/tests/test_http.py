@@ -29,6 +29,8 @@ def url():
     four = {"inputs": {"x": ("FP32", [4])}, "outputs": {"y": ("FP32", [4])}}
     with core.Server() as server:
         server.bind("double", lambda x: 2 * x, **four)
+        any_size = {"inputs": {"x": ("FP32", [-1])}, "outputs": {"y": ("FP32", [-1])}}
+        server.bind("any", lambda x: 2 * x, **any_size)
         server.bind("broken", _broken, **four)
         server.serve(http_port=port)
         yield f"http://127.0.0.1:{port}"
@@ -75,6 +77,15 @@ def test_a_measurement_tells_each_load_and_ends_with_a_report(url):
         assert each["errors"] == {} and "rounds" not in each
 
 
+def test_an_input_of_any_size_has_a_shape(url):
+    quick = {**QUICK, "loads": [1], "rounds": 1}
+
+    name, found = events(url, "any", quick)[-1]
+    assert name == "failed" and "input 'x' has dims [-1] of any size" in found["error"]
+    name, found = events(url, "any", {**quick, "shapes": {"x": [3]}})[-1]
+    assert name == "report" and found["cases"][0]["errors"] == {}
+
+
 def test_a_model_that_fails_is_not_measured(url):
     name, found = events(url, "broken", {**QUICK, "loads": [1], "rounds": 1})[-1]
 
@@ -114,6 +125,11 @@ def test_an_unknown_model_is_not_measured(url):
         ({"loads": [1.5]}, "loads has 1.5; expected concurrency above 0, up to 512"),
         ({"loads": ["a"]}, "loads has 'a'"),
         ({"kind": "rate", "loads": [0]}, "loads has 0; expected rate"),
+        ({"shapes": [3]}, "shapes is \\[3\\]; expected an object"),
+        ({"shapes": {"x": 3}}, "shapes has 3 for 'x'; expected a list"),
+        ({"shapes": {"x": [-1]}}, "shapes has \\[-1\\] for 'x'"),
+        ({"shapes": {"x": [1.5]}}, "shapes has"),
+        ({"shapes": {"x": [1 << 20, 1 << 20]}}, "elements for 'x'; expected at most"),
         ({"batch": 0}, "batch is 0; expected a whole number from 1"),
         ({"rounds": True}, "rounds is True"),
         ({"round_s": 0.01}, "round_s is 0.01"),

@@ -4,11 +4,15 @@ import json
 import time
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 from core_tune.http.request import TuneRequest
 
 from core.errors import CoreError
+from core.options import Options
+from frontends.grpc.options import GrpcOptions
+from frontends.http.options import HttpOptions
 
 QUICK = {"slo": "p90=200ms", "round_s": 0.05, "measurements": 5}
 
@@ -77,6 +81,7 @@ def test_a_search_ends_with_its_client_and_the_model_has_its_own_settings(runnin
         ({"slo": 20}, "slo is 20"),
         ({"minutes": 0}, "minutes is 0; expected a number from 0.01 to 60"),
         ({"measurements": 1.5}, "measurements is 1.5; expected a whole number from 1 to 200"),
+        ({"shapes": {"x": "3"}}, "shapes has '3' for 'x'; expected a list"),
         ({"protocol": "tcp"}, "protocol is 'tcp'"),
         ({"apply": 1}, "apply is 1"),
     ],
@@ -84,3 +89,12 @@ def test_a_search_ends_with_its_client_and_the_model_has_its_own_settings(runnin
 def test_a_wrong_search_has_an_answer(document, text):
     with pytest.raises(CoreError, match=text):
         TuneRequest.of(document)
+
+
+def test_shapes_are_flags():
+    options = Options.defaults(HttpOptions(), GrpcOptions())
+    wanted = TuneRequest.of({"shapes": {"x": [3, 224], "y:0": [1]}})
+
+    flags = wanted.arguments(SimpleNamespace(options=options), "m", {})
+
+    assert {"--shape=x:3,224", "--shape=y:0:1"} <= set(flags)

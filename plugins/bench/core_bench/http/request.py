@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import invalid
 from core_bench.http.own_address import server_flags
+from core_bench.http.shapes import check_shapes, shape_flags
 
 if TYPE_CHECKING:
     from core.server import InferenceServer
@@ -27,6 +28,7 @@ class BenchRequest:
     protocol  "http" or "grpc"
     round_s   measured time of a round
     rounds    of each load
+    shapes    input → dims without the batch, for inputs of any size
     """
 
     kind: str = "concurrency"
@@ -35,6 +37,7 @@ class BenchRequest:
     protocol: str = "http"
     round_s: float = 1.0
     rounds: int = 3
+    shapes: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, document: Any) -> BenchRequest:
@@ -53,6 +56,7 @@ class BenchRequest:
         _whole("rounds", found["rounds"], 20)
         if not _is_number(found["round_s"]) or not 0.1 <= found["round_s"] <= 60:
             raise invalid(f"round_s is {found['round_s']!r}; expected 0.1 to 60 seconds")
+        check_shapes(found["shapes"])
         wanted = cls(**found)
         wanted._check_loads()
         return wanted
@@ -85,6 +89,7 @@ class BenchRequest:
             f"--batch-size={self.batch}",
             f"--measurement-interval={round(self.round_s * 1000)}",
             f"--rounds={self.rounds}",
+            *shape_flags(self.shapes),
         ]
         return {"arguments": arguments, "kind": self.kind, "loads": self.loads}
 

@@ -6,6 +6,7 @@ import { announce, button, fill, h, icon, notice, setText } from "./dom.js";
 import { count, duration } from "./figures.js";
 import { events, modelPath, request } from "./server.js";
 import { store } from "./store.js";
+import { shapes } from "./tensors.js";
 import { t } from "./text.js";
 
 const QUANTILES = ["p50", "p95", "p99"];
@@ -22,6 +23,7 @@ export function bench(panel, name, version) {
   const seconds = number("bench-seconds", 1, 60, 0.1);
   const rounds = number("bench-rounds", 3, 20);
   const protocol = select("bench-protocol", [["http", "HTTP"], ...(store.session.grpc_port ? [["grpc", "gRPC"]] : [])]);
+  const open = h("input", { id: "bench-shapes", class: "input", placeholder: "x:3,224,224; y:16", autocomplete: "off", spellcheck: "false" });
   const run = h("button", { type: "submit", class: "button primary" }, icon("play"), t("Start"));
   const stop = button(t("Stop"), () => control?.abort(), { hidden: true }, "stop");
   const trouble = h("div", {});
@@ -37,7 +39,7 @@ export function bench(panel, name, version) {
     stop.hidden = false;
     fill(trouble);
     live.begin();
-    const body = { kind: kind.value, loads: loads.value.split(/[\s,;]+/).filter(Boolean).map(Number), batch: Number(batch.value), protocol: protocol.value, round_s: Number(seconds.value), rounds: Number(rounds.value) };
+    const body = { kind: kind.value, loads: loads.value.split(/[\s,;]+/).filter(Boolean).map(Number), batch: Number(batch.value), shapes: shapes(open.value), protocol: protocol.value, round_s: Number(seconds.value), rounds: Number(rounds.value) };
     try {
       const answer = await request(`${modelPath(name, version?.row.version)}/bench`, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal: control.signal });
       let last = "";
@@ -63,7 +65,7 @@ export function bench(panel, name, version) {
   }
 
   fill(panel, h("section", { class: "card wide" }, h("h2", {}, t("Measure this model")), h("p", { class: "hint" }, t("A process on this server sends random data with your token. It shares the processors with the model, and other callers feel it.")),
-    h("form", { class: "capture-form", onsubmit: begin }, field(t("Kind of load"), kind), field(t("Loads, in turn"), loads), field(t("Rows of a request"), batch), field(t("Protocol"), protocol), field(t("Seconds of a round"), seconds), field(t("Rounds"), rounds), h("div", { class: "row-gap" }, run, stop)), live.element, trouble), result);
+    h("form", { class: "capture-form", onsubmit: begin }, field(t("Kind of load"), kind), field(t("Loads, in turn"), loads), field(t("Rows of a request"), batch), field(t("Shapes of open inputs"), open), field(t("Protocol"), protocol), field(t("Seconds of a round"), seconds), field(t("Rounds"), rounds), h("div", { class: "row-gap" }, run, stop)), live.element, trouble), result);
   if (kept.has(name)) fill(result, report(kept.get(name)));
   return { close: () => control?.abort() };
 }

@@ -77,6 +77,12 @@ function fromHalf(bits) {
   return sign * (exponent ? 2 ** (exponent - 15) * (1 + mantissa / 1024) : 2 ** -14 * (mantissa / 1024));
 }
 
+/** Return name → dims of "pixels:3,224,224; words:16". A name may have colons. */
+export function shapes(text) {
+  const found = text.split(";").map((each) => each.trim()).filter(Boolean).map((each) => [each.slice(0, Math.max(0, each.lastIndexOf(":"))).trim(), each.slice(each.lastIndexOf(":") + 1)]);
+  return Object.fromEntries(found.map(([name, dims]) => [name, dims.split(",").map((each) => Number(each.trim() || NaN))]));
+}
+
 /** Return values as nested lists of a shape. */
 export function nested(values, shape) {
   if (shape.length === 0) return values[0];

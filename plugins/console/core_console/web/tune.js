@@ -6,6 +6,7 @@ import { announce, button, copy, fill, h, icon, notice, setText } from "./dom.js
 import { count, duration } from "./figures.js";
 import { events, modelPath, request } from "./server.js";
 import { store } from "./store.js";
+import { shapes } from "./tensors.js";
 import { t } from "./text.js";
 
 const MOST_SETTINGS = 12;
@@ -21,6 +22,7 @@ export function tune(panel, name, version) {
   const batch = number("tune-batch", 1, 1, Math.max(1, version?.row.batch || 1), 1);
   const protocol = h("select", { id: "tune-protocol", class: "input" }, [["http", "HTTP"], ...(store.session.grpc_port ? [["grpc", "gRPC"]] : [])].map(([value, text]) => h("option", { value }, text)));
   const keep = h("input", { id: "tune-apply", type: "checkbox" });
+  const open = h("input", { id: "tune-shapes", class: "input", placeholder: "x:3,224,224; y:16", autocomplete: "off", spellcheck: "false" });
   const run = h("button", { type: "submit", class: "button primary" }, icon("play"), t("Start"));
   const stop = button(t("Stop"), () => control?.abort(), { hidden: true }, "stop");
   const step = h("span", { class: "grow" });
@@ -38,7 +40,7 @@ export function tune(panel, name, version) {
     fill(result);
     setText(step, t("The load generator starts"));
     const seen = [];
-    const body = { slo: slo.value.trim(), minutes: Number(minutes.value), measurements: Number(measurements.value), batch: Number(batch.value), protocol: protocol.value, apply: keep.checked };
+    const body = { slo: slo.value.trim(), minutes: Number(minutes.value), measurements: Number(measurements.value), batch: Number(batch.value), shapes: shapes(open.value), protocol: protocol.value, apply: keep.checked };
     try {
       const answer = await request(`${modelPath(name)}/tune`, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal: control.signal });
       let last = "";
@@ -61,7 +63,7 @@ export function tune(panel, name, version) {
   }
 
   fill(panel, h("section", { class: "card wide" }, h("h2", {}, t("Find the best settings")), h("p", { class: "hint" }, t("The search loads the model with other settings and sends random data with your token. Requests of others are answered meanwhile, but slower.")),
-    h("form", { class: "capture-form", onsubmit: begin }, field(t("Objective"), slo), field(t("Minutes at most"), minutes), field(t("Measurements at most"), measurements), field(t("Rows of a request"), batch), field(t("Protocol"), protocol), h("label", { class: "choice" }, keep, t("keep the best settings")), h("div", { class: "row-gap" }, run, stop)), live, trouble), result);
+    h("form", { class: "capture-form", onsubmit: begin }, field(t("Objective"), slo), field(t("Minutes at most"), minutes), field(t("Measurements at most"), measurements), field(t("Rows of a request"), batch), field(t("Shapes of open inputs"), open), field(t("Protocol"), protocol), h("label", { class: "choice" }, keep, t("keep the best settings")), h("div", { class: "row-gap" }, run, stop)), live, trouble), result);
   return { close: () => control?.abort() };
 }
 

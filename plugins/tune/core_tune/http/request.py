@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from core_bench.flags.values import objective
 from core_bench.http.own_address import server_flags
+from core_bench.http.shapes import check_shapes, shape_flags
 
 from core.errors import invalid
 
@@ -27,6 +28,7 @@ class TuneRequest:
     batch          rows of a request
     round_s        of which a measurement has 4; 0: by the objective
     apply          whether the model keeps the best settings until its next load; else it gets its own back
+    shapes         input → dims without the batch, for inputs of any size
     """
 
     slo: str = "p99=20ms"
@@ -36,6 +38,7 @@ class TuneRequest:
     batch: int = 1
     round_s: float = 0.0
     apply: bool = False
+    shapes: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, document: Any) -> TuneRequest:
@@ -61,6 +64,7 @@ class TuneRequest:
             raise invalid(f"protocol is {found['protocol']!r}; expected http or grpc")
         if not isinstance(found["apply"], bool):
             raise invalid(f"apply is {found['apply']!r}; expected true or false")
+        check_shapes(found["shapes"])
         return cls(**found)
 
     def arguments(
@@ -78,6 +82,7 @@ class TuneRequest:
             f"--measurements={self.measurements}",
             f"--batch-size={self.batch}",
             *([f"--measurement-interval={self.round_s * 1000:g}"] if self.round_s else []),
+            *shape_flags(self.shapes),
             *(["--apply"] if self.apply else []),
         ]
 
