@@ -38,11 +38,39 @@ async def test_requests_are_captured_looked_at_and_replayed(served, browse):
         await page.get_by_role("button", name="Run the replay").click()
         await browser.text("All compared answers are as before").wait_for()
         report = await page.locator(".replay-report").inner_text()
+        await page.get_by_label("Name").fill("later")
+        await page.get_by_role("button", name="Start").click()
+        await browser.text("a capture runs").wait_for()
+        served.infer("steady", 1, 4)
+        await page.locator("#capture-of").and_(page.locator(":has-text('later')")).wait_for()
+        await page.locator(".replay").wait_for(state="detached")
+        await page.get_by_role("button", name="Stop").click()
+        await page.get_by_role("button", name="Start").wait_for()
 
     assert values == "0, 0.25, 0.5, 0.75"
     assert "answers are equal\n3" in report
     assert browser.problems == []
-    assert served.json("v2/captures")["captures"][0]["name"] == "noon"
+    names = {each["name"] for each in served.json("v2/captures")["captures"]}
+    assert names == {"noon", "later"}
+
+
+async def test_a_slow_list_of_captures_is_asked_for_once(served, browse):
+    asked = []
+
+    async def keep(route):
+        asked.append(route)  # and never answered
+
+    async with browse() as browser:
+        page = browser.page
+        await page.route("**/v2/captures", keep)
+        await page.clock.install()
+        await page.goto(f"{served.url}console#/captures")
+        await page.get_by_role("heading", name="Captures").wait_for()
+        for _ in range(4):
+            await page.clock.run_for(2500)
+        await page.unroute_all(behavior="ignoreErrors")
+
+    assert len(asked) == 1
 
 
 async def test_a_batch_is_submitted_and_its_results_are_read(served, browse):

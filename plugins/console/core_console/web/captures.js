@@ -30,9 +30,11 @@ export function captures(main) {
       if (before !== key(found)) control(bar, found, look);
       else counters(bar, found);
       const running = nameOf(found);
+      const shown = state.name;
       if (before !== key(found) && running) state.begun = running;
       if (state.begun && found.captures.some((each) => each.name === state.begun)) Object.assign(state, { name: state.begun, begun: "", model: "", chosen: "", records: null });
-      if (!found.captures.some((each) => each.name === state.name)) state.name = found.captures[0]?.name || "";
+      if (!found.captures.some((each) => each.name === state.name)) Object.assign(state, { name: found.captures[0]?.name || "", model: "", chosen: "", records: null });
+      if (state.replay && state.name !== shown) stop_replay();
       choose();
       if (state.name && (!state.records || state.name === running)) await open();
       else if (!state.name) nothing();
@@ -116,9 +118,14 @@ export function captures(main) {
     }
   }
 
-  look();
-  const timer = setInterval(look, LOOK_MS);
-  return () => { clearInterval(timer); state.replay?.close(); };
+  let timer = 0;
+  let ended = false;
+  async function repeat() {
+    await look();
+    if (!ended) timer = setTimeout(repeat, LOOK_MS); // after the answer: a slow server gets no second request
+  }
+  repeat();
+  return () => { ended = true; clearTimeout(timer); state.replay?.close(); };
 }
 
 const titleOf = (name) => (name === "." ? t("(no name)") : name);
