@@ -42,14 +42,6 @@ def get(client, path, token=""):
         return error.code, json.loads(error.read())["error"]
 
 
-def on_a_loop():
-    """Whether the current thread runs an event loop."""
-    try:
-        return asyncio.get_running_loop() is not None
-    except RuntimeError:
-        return False
-
-
 def events(body):
     """Return the (name, JSON) of a response of events."""
     blocks = [block.split("\ndata: ") for block in body.decode().split("\n\n") if block]
@@ -253,13 +245,13 @@ def test_every_record_is_counted_and_read_on_another_thread(capture, monkeypatch
     read, judge, threads = CaptureReader.read, Comparison.difference, []
 
     def fail_once(place):
-        threads.append(on_a_loop())
+        threads.append(asyncio._get_running_loop() is not None)
         if len(threads) == 1:
             raise RuntimeError("no reader")
         return read(place)
 
     def difference(self, *more):
-        threads.append(on_a_loop())
+        threads.append(asyncio._get_running_loop() is not None)
         return judge(self, *more)
 
     monkeypatch.setattr(CaptureReader, "read", staticmethod(fail_once))
