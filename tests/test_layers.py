@@ -83,7 +83,7 @@ DISTRIBUTIONS = ("backends", "plugins", "clients")
 # and have routes; the search for settings loads models over gRPC, and edits config.pbtxt as the check does.
 # Triton's module is the in-process frontend with other names.
 EXTENDS_A_FRONTEND = {
-    "plugins/bench": ("frontends.grpc.protocol", "frontends.http", "frontends.shared"),
+    "plugins/bench": ("frontends.grpc", "frontends.http", "frontends.shared"),
     "plugins/capture": ("frontends.grpc", "frontends.http", "frontends.shared"),
     "plugins/console": ("frontends.commands.explain", "frontends.http", "frontends.shared"),
     "plugins/fairness": ("frontends.shared",),
