@@ -6,6 +6,7 @@ import http.client
 import shutil
 import ssl
 import urllib.error
+from importlib.util import find_spec
 from pathlib import Path
 
 import grpc
@@ -21,6 +22,9 @@ from core.errors import CoreError
 from frontends.shared.tls import Certificates as Own
 
 INFER = "/v2/models/who/infer"
+needs_grpc = pytest.mark.skipif(
+    find_spec("core_router.grpc.native.link") is None, reason="compiled without libnghttp2"
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +70,7 @@ def reason(router):
 # the router's own ports -----------------------------------------------------
 
 
+@needs_grpc
 def test_http_and_grpc_with_tls_on_both_sides(route, secure, trusted, certificates):
     router = route(
         [f"https://{secure.reporting}"],
@@ -85,6 +90,7 @@ def test_http_and_grpc_with_tls_on_both_sides(route, secure, trusted, certificat
     calls.close()
 
 
+@needs_grpc
 def test_streams_pass_with_tls(route, secure, trusted, certificates):
     router = route(
         [f"https://{secure.address}"],
@@ -112,6 +118,7 @@ def test_no_time_for_clients_leaves_some_for_a_handshake(route, three, certifica
     assert outputs(ask(router.port, INFER, inputs(1.0), tls=certificates.trusting())) == [1, 0]
 
 
+@needs_grpc
 def test_clients_need_a_certificate_if_the_router_asks_for_one(route, three, certificates):
     router = route(
         [three[0].address],
@@ -179,6 +186,7 @@ def test_a_request_moves_from_a_server_with_tls_that_is_lost(route, scripted, ce
         assert reply.body.startswith(b"good:")
 
 
+@needs_grpc
 def test_only_grpc_may_use_tls(route, certificates):
     """As with Triton, which has no TLS for HTTP."""
     certificate, key = certificates.server

@@ -146,14 +146,22 @@ def _check_external(config: ModelConfig, file: Path, facts: Facts) -> None:
 
 
 def _compare(config: ModelConfig, facts: Facts, backend: Backend) -> bool:
-    """Complete and check the configuration. Sizes of outputs that the file leaves open are not compared."""
+    """Complete and check the configuration. Return whether it fits for certain.
+
+    Outputs of unknown rank are not compared. It is uncertain where the file leaves a size open for which the
+    configuration has a number: a session may infer that number.
+    """
+    unknown = {name for name, places in facts.open_outputs.items() if places is None}
     if not is_described(config):
-        unknown = {name for name, places in facts.open_outputs.items() if places is None}
         wanted = {io.name for io in config.output if not io.dims} if config.output else unknown
         if unknown & wanted or (unknown and not config.max_batch_size):
             return False
         complete_from(_agreeing(config, facts.graph, dict.fromkeys(unknown)), config, backend)
     check(config, _agreeing(config, facts.graph, facts.open_outputs))
+    try:
+        check(config, _agreeing(config, facts.graph, dict.fromkeys(unknown)))
+    except CoreError:
+        return False
     return True
 
 
