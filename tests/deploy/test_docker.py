@@ -129,5 +129,5 @@ def test_the_requested_plugins_are_built_and_installed(tmp_path):
     with_plugins = "\n".join(said("redis cloud[s3]"))
     assert "./backends/onnx\n" in with_plugins and "./plugins/redis\n" in with_plugins
     assert "./plugins/cloud\n" in with_plugins
-    assert " core-redis core-cloud[s3]\n" in with_plugins
+    assert " core-redis-cache core-cloud[s3]\n" in with_plugins
     assert "plugins" not in "\n".join(said("")) and "core-" not in "\n".join(said(""))

@@ -81,7 +81,7 @@ def test_a_plugin_takes_precedence_over_a_built_in_part(opened, built_in, reques
     "distribution, code, error",
     [
         (
-            "core-redis",
+            "core-redis-cache",
             "from core.caches import open_cache; open_cache({'redis': {}})",
             "no cache named 'redis': it is not built in, and no plugin brings it; "
             "try: pip install --find-links wheels 'core[redis]'",
