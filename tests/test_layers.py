@@ -83,8 +83,18 @@ DISTRIBUTIONS = ("backends", "plugins", "clients")
 # and have routes; the search for settings loads models over gRPC, and edits config.pbtxt as the check does.
 # Triton's module is the in-process frontend with other names.
 EXTENDS_A_FRONTEND = {
-    "plugins/bench": ("frontends.grpc", "frontends.http", "frontends.shared"),
-    "plugins/capture": ("frontends.grpc", "frontends.http", "frontends.shared"),
+    "plugins/bench": (
+        "frontends.grpc.protocol",
+        "frontends.http",
+        "frontends.own_ports",
+        "frontends.shared",
+    ),
+    "plugins/capture": (
+        "frontends.grpc",
+        "frontends.http",
+        "frontends.own_ports",
+        "frontends.shared",
+    ),
     "plugins/console": ("frontends.commands.explain", "frontends.http", "frontends.shared"),
     "plugins/fairness": ("frontends.shared",),
     "plugins/jobs": ("frontends.http", "frontends.shared"),
@@ -275,8 +285,8 @@ def test_a_frontend_imports_no_other_frontend():
         if name.startswith("frontends.") and owner(name) not in (owner(module), *SHARED)
     }
 
-    # The port of metrics is one of HTTP; `flags` registers all flags, `pages` describes them; `core serve`
-    # tells the terminal what its user has named.
+    # The port of metrics is one of HTTP; `flags` registers all flags, `pages` describes them; `own_ports`
+    # has the secrets of both protocols; `core serve` tells the terminal what its user has named.
     assert across == {
         *(
             ("frontends.metrics.frontend", f"frontends.http.{name}")
@@ -284,6 +294,9 @@ def test_a_frontend_imports_no_other_frontend():
         ),
         ("frontends.metrics.options", "frontends.http.options"),
         ("frontends.pages", "frontends.flags"),
+        ("frontends.own_ports", "frontends.grpc.interceptors"),
+        ("frontends.own_ports", "frontends.grpc.options"),
+        ("frontends.own_ports", "frontends.http.options"),
         ("frontends.commands.serve", "frontends.terminal"),
         *(
             ("frontends.flags", f"frontends.{name}.options")

@@ -51,8 +51,8 @@ def core_server_starting(server: InferenceServer) -> None:
     from core_capture.recording.control import CaptureControl
     from core_capture.recording.metrics import CaptureMetrics
     from core_capture.recording.recorder import Recorder
-    from core_capture.recording.secrets import restricted_headers
     from core_capture.recording.selection import Selection
+    from frontends.own_ports import restricted_headers
     from frontends.shared.call_observers import CallObservers
 
     options = CaptureOptions.of(server.options)

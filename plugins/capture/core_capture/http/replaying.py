@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from core.errors import CoreError, invalid, unavailable
-from core.options import Listener
 from core_capture.http.forms import id_of
-from core_capture.recording.secrets import restricted_headers
 from core_capture.replay.compare import Comparison
 from core_capture.replay.grpc_sender import GrpcSender
 from core_capture.replay.http_sender import HttpSender
@@ -26,15 +24,14 @@ from core_capture.replay.pace import Pace
 from core_capture.replay.plan import Plan
 from core_capture.replay.report import as_json
 from core_capture.replay.run import Replay
+from frontends.own_ports import authority, credentials
 
 if TYPE_CHECKING:
     from core.server import InferenceServer
 
-_CREDENTIALS = ("Authorization", "X-Api-Key")
 _TIMEOUT_S = 60.0
 _CONCURRENCY = 100  # requests at a time
 _LOOK_S = 0.5  # between two events
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
 @dataclass(frozen=True)
@@ -164,28 +161,18 @@ def own_senders(
     """Return senders to the ports of this server, and the protocol for all records; "" for their own."""
     listeners = {each.name: each for each in server.options.listeners()}
     http, grpc = listeners.get("http"), listeners.get("grpc")
-    if http is None or not _has_port(http):
+    if http is None or not (place := authority(http)):
         raise unavailable(
             "a replay to this server needs an HTTP port that its options name; use core replay"
         )
-    url = f"{'https' if http.encrypted else 'http'}://{_authority(http.address, http.port)}"
-    credentials = (*_CREDENTIALS, *restricted_headers(server.options))
-    own = {name: headers[name] for name in credentials if name in headers}
+    url = f"{'https' if http.encrypted else 'http'}://{place}"
+    own = credentials(server.options, headers)
     # The certificate of this server is for its public name.
     senders: dict[str, Sender] = {"http": HttpSender(url, own, _TIMEOUT_S, verifies=False)}
-    if grpc is None or not _has_port(grpc) or grpc.encrypted:
+    if grpc is None or grpc.encrypted or not (place := authority(grpc)):
         return senders, "http"
-    senders["grpc"] = GrpcSender(_authority(grpc.address, grpc.port), own, _TIMEOUT_S)
+    senders["grpc"] = GrpcSender(place, own, _TIMEOUT_S)
     return senders, ""
-
-
-def _has_port(listener: Listener) -> bool:
-    return bool(listener.port) and not listener.address.startswith("unix:")
-
-
-def _authority(address: str, port: int) -> str:
-    host = _ANY.get(address, address)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _is_number(value: Any) -> bool:
