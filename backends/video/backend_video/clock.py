@@ -19,9 +19,8 @@ class Clock:
         self.last_ns = -1
         self._shift: int | None = None  # added to the source's own times; None at a new connection
         self._gap_ns = 0
-        self._held_ns = (
-            0  # duration of the frames since the last stamp that was later than all before
-        )
+        # Duration of the frames since the last stamp that was later than all before it.
+        self._held_ns = 0
 
     def reconnected(self, gap_ns: int) -> None:
         """Let the next frame be `gap_ns` after the last one, whatever its time stamp says."""
@@ -44,12 +43,12 @@ class Clock:
             if found > self.last_ns:
                 self._held_ns = 0
             elif self.last_ns - found < _NS and self._held_ns < _NS:
-                found = self._after(
-                    1
-                )  # a stamp that repeats or is out of order; the next one is right
+                # The stamp repeats or is out of order; the next one is right.
+                found = self._after(1)
                 self._held_ns += step_ns
             else:
-                found = self._after(step_ns)  # the stamps begin anew, or stand still
+                # The stamps begin anew, or stand still.
+                found = self._after(step_ns)
                 self._shift = found - own
         self.last_ns = found
         self._gap_ns = 0

@@ -20,9 +20,8 @@ logger = logging.getLogger("core_router")
 
 _MOST_SERVERS = 1000
 _PAGE = "500"  # slices in one answer to a list
-_WATCH_S = (
-    60  # after which the API ends a watch, which then goes on: a lost connection is noticed by then
-)
+# The API ends a watch after this time, and it goes on in another: a lost connection is noticed by then.
+_WATCH_S = 60
 _LEAST_S, _MOST_S = 0.5, 30.0  # between two requests, and after failures
 _GONE = 410
 
