@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 TEXT_HEADERS = {"Content-Type": "text/plain"}
+EVENT_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",  # a proxy that collects events would delay each one
+}
+"""Of a response whose rest is events that no cache may keep. See `encoded_event`."""
+
+
+def encoded_event(name: str, data: bytes) -> bytes:
+    """Return an event with a name, in the form text/event-stream. `data` has one line."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
 class EndsEarly(Protocol):

@@ -15,6 +15,7 @@ import orjson
 
 from core.errors import CoreError, unavailable
 from core_console.control import ConsoleControl
+from frontends.http.message import encoded_event
 
 logger = logging.getLogger("core")
 
@@ -164,7 +165,7 @@ def _event(name: str, value: Any) -> bytes:
         data = orjson.dumps(value)
     except TypeError:  # a text of a backend has half of a surrogate pair
         data = orjson.dumps(_whole_texts(value))
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+    return encoded_event(name, data)
 
 
 def _whole_texts(value: Any) -> Any:

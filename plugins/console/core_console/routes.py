@@ -14,19 +14,13 @@ from core_console.notices import Notices
 from core_console.permissions import checker, permissions, permitted_routes
 from core_console.traces import TraceRing
 from frontends.http.extra_routes import HttpRoutes
-from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.message import EVENT_HEADERS, HttpRequest, HttpResponse
 from frontends.http.route import Route, row
 from frontends.http.services.metadata import json_answer
 from frontends.shared.json_operations import json_form
 
 if TYPE_CHECKING:
     from core.server import InferenceServer
-
-_EVENT_HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",  # a proxy that collects events would delay each one
-}
 
 
 class Console:
@@ -102,7 +96,7 @@ async def stream(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return events, one a second: the state of all models, then what has changed."""
     hub = server.shared(Console).hub
     page = await hub.subscribe(checker(server, call, "statistics"))
-    return HttpResponse(200, _EVENT_HEADERS, await page.first(), page)
+    return HttpResponse(200, EVENT_HEADERS, await page.first(), page)
 
 
 async def traces(server: InferenceServer, call: HttpRequest) -> HttpResponse:

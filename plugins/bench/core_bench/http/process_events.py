@@ -14,13 +14,8 @@ from typing import Any
 
 import orjson
 
-from frontends.http.message import HttpResponse
+from frontends.http.message import EVENT_HEADERS, HttpResponse, encoded_event
 
-_HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",  # a proxy that collects events would delay each one
-}
 _LONGEST_LINE = 1 << 24
 _MOST_COMPLAINT = 2000  # characters
 
@@ -44,7 +39,7 @@ class ProcessEvents:
 
     def response(self) -> HttpResponse:
         """Return the response with these events."""
-        return HttpResponse(200, _HEADERS, b"", self)
+        return HttpResponse(200, EVENT_HEADERS, b"", self)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pipe = asyncio.subprocess.PIPE
@@ -66,13 +61,13 @@ class ProcessEvents:
         try:
             async for line in process.stdout:
                 name, _, data = line.decode().rstrip("\n").partition(" ")
-                yield _event(name, data.encode())
+                yield encoded_event(name, data.encode())
             await process.wait()
             self.runs = False  # before the client sees the end, so that it may begin anew
             if name not in self._last:
                 text = (await complaint).decode(errors="replace").strip()[-_MOST_COMPLAINT:]
                 error = text or "the process of the load generator was ended"
-                yield _event("failed", orjson.dumps({"error": error}))
+                yield encoded_event("failed", orjson.dumps({"error": error}))
         finally:
             complaint.cancel()
 
@@ -99,7 +94,3 @@ def tell(event: str, value: Any) -> None:
     """Print an event in the process. A reader that has gone ends it."""
     sys.stdout.buffer.write(b"%b %b\n" % (event.encode(), orjson.dumps(value)))
     sys.stdout.buffer.flush()
-
-
-def _event(name: str, data: bytes) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)

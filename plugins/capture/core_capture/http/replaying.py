@@ -24,6 +24,7 @@ from core_capture.replay.pace import Pace
 from core_capture.replay.plan import Plan
 from core_capture.replay.report import as_json
 from core_capture.replay.run import Replay
+from frontends.http.message import encoded_event
 from frontends.own_ports import authority, credentials
 
 if TYPE_CHECKING:
@@ -180,4 +181,4 @@ def _is_number(value: Any) -> bool:
 
 
 def _event(name: str, value: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(value))
+    return encoded_event(name, orjson.dumps(value))

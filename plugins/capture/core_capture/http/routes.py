@@ -21,17 +21,12 @@ from core_capture.records.record import Damaged
 from frontends.http import route
 from frontends.http.codec.json_text import read_control
 from frontends.http.extra_routes import HttpRoutes
-from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.message import EVENT_HEADERS, HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
 
 if TYPE_CHECKING:
     from core.server import InferenceServer
 
-_EVENT_HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",  # a proxy that collects events would delay each one
-}
 _CAPTURE = "/v2/captures/(?P<capture>[^/]+)"
 _TAIL_BYTES = 32 << 20  # of a capture that are read for a list
 _MOST_ROWS = 1000
@@ -138,7 +133,7 @@ class CaptureRoutes:
             if self._replay is not None and self._replay.runs:
                 raise unavailable("a replay is running; wait for its end")
             events = self._replay = await wanted.begin(server, folder, call.headers)
-        return HttpResponse(200, _EVENT_HEADERS, b"", events)
+        return HttpResponse(200, EVENT_HEADERS, b"", events)
 
     def _folder(self, server: InferenceServer, call: HttpRequest) -> Path:
         check_readers(server.options)
