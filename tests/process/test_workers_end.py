@@ -124,12 +124,20 @@ def test_a_signal_drains_all_workers(server):
         config=CONFIG,
         files={
             "1/model.py": WHO.replace(
-                "        pid =", "        import time; time.sleep(2)\n        pid ="
+                "        pid =",
+                "        import time; print('begun', flush=True); time.sleep(2)\n        pid =",
             )
         },
     )
     found = server(models=[slow])
     workers = children(found.process.pid)
+
+    def arrived():
+        begun = found.log_text().count(
+            "begun"
+        )  # read first: a request that begins meanwhile is not counted twice
+        return begun + found.metric("nv_inference_pending_request_count", model="slow")
+
     answers = []
     threads = [
         threading.Thread(target=lambda: answers.append(found.infer("slow", BODY).status))
@@ -137,9 +145,7 @@ def test_a_signal_drains_all_workers(server):
     ]
     for thread in threads:
         thread.start()
-    assert wait_until(
-        lambda: found.metric("nv_inference_pending_request_count", model="slow") > 0, 60
-    )
+    assert wait_until(lambda: arrived() == 4, 60)
 
     found.process.send_signal(signal.SIGTERM)
 
