@@ -6,14 +6,20 @@ PART     of the tests; without it all run
          installed   those that depend on libnghttp2, redis-server, azurite, or a model or package of .ci/run
 
 One group more than there are processors runs at a time, as tests often wait for processes. The output of a
-group appears when it has ended; the status is 1 if one has failed.
+group appears when it has ended.
+
+A few tests that fail run once more when all groups have ended and the machine is quiet. One that then passes
+is named at the end; it is to be mended, but does not stop a change. The status is 1 if a test has failed
+twice, or if a group has ended in another way.
 """
 
+import json
 import os
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -89,13 +95,21 @@ def commands(part):
     return found
 
 
-def run(number, arguments, folder):
-    """Run a group and print what it has printed; return its status."""
+TESTS_FAILED = 1  # of pytest's statuses
+# A busy machine fails a test or two. More failures have a cause of their own.
+FEW = 5
+
+
+def pytest(title, arguments, folder, report):
+    """Run pytest and print what it has printed; return its status, and the tests that failed."""
     begin = time.monotonic()
-    report = f"--junit-xml={folder}/group-{number}.xml"
+    cache = f"{folder}/{report}.cache"
     done = subprocess.run(
-        # The same examples in every run, and no bound on the time that a busy machine takes to generate them.
-        [sys.executable, "-m", "pytest", "--hypothesis-profile=ci", report, *arguments],
+        [
+            *(sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}"),
+            # The same examples in every run, and no bound on the time that it takes to generate them.
+            *("--hypothesis-profile=ci", f"--junit-xml={folder}/{report}.xml", *arguments),
+        ],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -104,19 +118,40 @@ def run(number, arguments, folder):
         errors="replace",
     )
     named = " ".join(each for each in arguments if not each.startswith("--"))
-    title = f"group {number}, {time.monotonic() - begin:.0f} s: {named}"
-    print(f"\n-- {title}\n{done.stdout}", end="", flush=True)
-    return done.returncode
+    print(
+        f"\n-- {title}, {time.monotonic() - begin:.0f} s: {named}\n{done.stdout}",
+        end="",
+        flush=True,
+    )
+    failed = Path(cache, "v", "cache", "lastfailed")
+    return done.returncode, list(json.loads(failed.read_text())) if failed.exists() else []
 
 
 def main(folder, part="everything"):
     groups = commands(part)
     with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
-        running = [pool.submit(run, i, group, folder) for i, group in enumerate(groups, 1)]
-        failed = [i for i, each in enumerate(running, 1) if each.result()]
-    if failed:
-        print(f"\nfailed: groups {failed}")
-    return 1 if failed else 0
+        running = [
+            pool.submit(pytest, f"group {i}", group, folder, f"group-{i}")
+            for i, group in enumerate(groups, 1)
+        ]
+    ended = dict(enumerate((each.result() for each in running), 1))
+    failed = [number for number, (status, _) in ended.items() if status]
+    if not failed:
+        return 0
+    print(f"\nfailed: groups {failed}")
+    again = {number: ended[number][1] for number in failed}
+    only_tests = all(ended[number][0] == TESTS_FAILED for number in failed)
+    if not only_tests or sum(map(len, again.values())) > FEW:
+        return 1
+    if any([_again(number, tests, folder) for number, tests in again.items()]):
+        return 1
+    print("\nfailed at first, passed alone, to be mended:", *chain(*again.values()), sep="\n  ")
+    return 0
+
+
+def _again(number, tests, folder):
+    """Run tests of a group once more; return pytest's status."""
+    return pytest(f"group {number} once more", tests, folder, f"group-{number}-again")[0]
 
 
 if __name__ == "__main__":

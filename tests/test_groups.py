@@ -1,4 +1,4 @@
-"""`.ci/groups.py` runs each test file in one group, and what it leaves out on a bare machine elsewhere."""
+"""`.ci/groups.py` runs each test file in one group, and tests that fail once more."""
 
 import importlib.util
 from pathlib import Path
@@ -62,3 +62,67 @@ def test_what_a_bare_machine_leaves_out_runs_where_libraries_are_installed(group
     }
 
     assert files - bare <= installed
+
+
+PASSES = "def test_it():\n    pass\n"
+FAILS = "def test_it():\n    assert 0\n"
+FAILS_ONCE = """
+from pathlib import Path
+
+def test_it():
+    ran = Path(__file__).with_suffix(".ran")
+    if not ran.exists():
+        ran.touch()
+        assert 0
+
+def test_another():
+    pass
+"""
+MANY = "import pytest\n\n@pytest.mark.parametrize('i', range(6))\ndef test_it(i):\n    assert 0\n"
+
+
+@pytest.fixture
+def run(groups, tmp_path, monkeypatch):
+    """Return a function that runs a group for each text of a test file, and returns the status."""
+
+    def run(**texts):
+        for name, text in texts.items():
+            (tmp_path / name).mkdir()
+            (tmp_path / name / f"test_{name}.py").write_text(text)
+        (tmp_path / "pytest.ini").write_text("[pytest]\n")
+        (tmp_path / "reports").mkdir()
+        monkeypatch.setattr(groups, "ROOT", tmp_path)
+        monkeypatch.setattr(groups, "commands", lambda part: [[name] for name in texts])
+        return groups.main(tmp_path / "reports")
+
+    return run
+
+
+def test_a_test_that_fails_once_is_named_and_does_not_fail_the_run(run, capsys, tmp_path):
+    assert run(good=PASSES, once=FAILS_ONCE) == 0
+
+    last = capsys.readouterr().out.split("failed at first")[1]
+    assert "once/test_once.py::test_it" in last
+    assert "test_another" not in last
+    assert (tmp_path / "reports" / "group-2-again.xml").exists()
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"bad": FAILS},
+        {"once": FAILS_ONCE, "bad": FAILS},
+        {"once": FAILS_ONCE, "bad": "import not_there\n"},
+        {"once": FAILS_ONCE, "empty": ""},
+        {"many": MANY},
+    ],
+    ids=["twice", "one of two twice", "cannot be imported", "without a test", "too many"],
+)
+def test_what_fails_otherwise_fails_the_run(run, texts):
+    assert run(**texts) == 1
+
+
+def test_more_than_a_few_failures_are_not_tried_again(run, tmp_path):
+    run(many=MANY)
+
+    assert not list((tmp_path / "reports").glob("*again*"))
