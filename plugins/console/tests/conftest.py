@@ -23,6 +23,8 @@ ARGUMENTS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--disable-dev-shm-usage",
+    # A camera and a microphone that Chromium makes itself, and no question whether a page may use them.
+    *("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"),
 )
 
 

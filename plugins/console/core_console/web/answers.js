@@ -1,5 +1,6 @@
-// Answers: each output as bars, a table, a picture or JSON.
+// Answers: each output as bars, boxes on the picture, a table, a picture or JSON.
 
+import { boxesOf, boxesOn } from "./boxes.js";
 import { bars } from "./charts.js";
 import { button, copy, fill, h } from "./dom.js";
 import { count } from "./figures.js";
@@ -9,11 +10,19 @@ import { t } from "./text.js";
 
 const MOST_CELLS = 2000;
 
-/** Return the element of an output: { name, datatype, shape, values, classes }. */
-export function output(found, batched) {
+/**
+ * Return the element of an output: { name, datatype, shape, values, classes }.
+ *
+ * batched   whether the first size is that of the batch
+ * outputs   all outputs of the answer
+ * picture   the canvas with the picture that was sent, if one was
+ */
+export function output(found, batched, { outputs, picture: sent }) {
   const inner = batched ? found.shape.slice(1) : found.shape;
   const views = [];
   if (found.classes) views.push(["Classes", () => classBars(found.classes)]);
+  const boxes = sent && !found.classes && boxesOf(found, outputs);
+  if (boxes) views.push(["Boxes", () => boxesOn(sent, boxes)]);
   const numeric = !isText(found.datatype) && found.datatype !== "BOOL";
   if (numeric && inner.length === 1 && inner[0] > 1 && inner[0] <= 5000 && found.values.length === inner[0]) views.push(["Bars", () => valueBars(found.values)]);
   const picture = numeric && pictureOf(inner);

@@ -1,7 +1,10 @@
-// The editor of one input: values, random numbers, a picture or a file.
+// The editor of one input: values, random numbers, a picture, a sound or a file.
 
-import { fill, h, icon } from "./dom.js";
+import { camera, hasCamera } from "./camera.js";
+import { button, fill, h, icon } from "./dom.js";
 import { pictureOf, resized, SCALES, valuesOf } from "./images.js";
+import { soundOf } from "./sound.js";
+import { SoundInput } from "./sound_input.js";
 import { elements, isFloat, isText, written } from "./tensors.js";
 import { t } from "./text.js";
 
@@ -11,15 +14,18 @@ export class InputEditor {
   /**
    * spec      { name, datatype, shape, optional }; -1 in the shape is open
    * batched   whether the first size is that of the batch
+   * closed    an AbortSignal: camera and microphone are off after it
    */
-  constructor(spec, batched) {
+  constructor(spec, batched, closed) {
     this.spec = spec;
     this.batched = batched;
+    this.closed = closed;
     this.inner = batched ? spec.shape.slice(1) : spec.shape;
     this.picture = isText(spec.datatype) ? null : pictureOf(this.inner);
+    this.sound = soundOf(this.inner, spec.datatype);
     this.single = isText(spec.datatype) && elements(this.inner.map((size) => Math.abs(size))) === 1;
     const size = elements(spec.shape.map((each) => (each < 0 ? 1 : each)));
-    this.modes = [size <= MOST_WRITTEN && "values", !isText(spec.datatype) && "random", (this.picture || isText(spec.datatype)) && "image", "file"].filter(Boolean);
+    this.modes = [size <= MOST_WRITTEN && "values", !isText(spec.datatype) && "random", (this.picture || isText(spec.datatype)) && "image", this.sound && "sound", "file"].filter(Boolean);
     this.mode = this.picture && this.inner.length === 3 ? "image" : this.modes[0];
     this.seed = 1;
     this.included = !spec.optional;
@@ -33,7 +39,7 @@ export class InputEditor {
     this.trouble = h("p", { class: "error", role: "alert", hidden: true });
     const use = spec.optional ? h("input", { type: "checkbox", id: `use-${spec.name}`, checked: false, onchange: () => { this.included = use.checked; this.show(); } }) : null;
     this.element = h("fieldset", { class: "input-editor" }, h("legend", {}, use && [use, h("label", { for: `use-${spec.name}` }, t("use"))], h("b", {}, spec.name), h("code", {}, `${spec.datatype} [${spec.shape.join(", ")}]`), spec.optional && h("small", {}, t("optional"))), this.chips, this.shapeRow, this.body, this.trouble);
-    for (const mode of this.modes) this.chips.append(h("button", { type: "button", class: "chip", dataset: { mode }, onclick: () => { this.mode = mode; this.show(); } }, t({ values: isText(spec.datatype) ? "Text" : "Values", random: "Random", image: "Image", file: "File" }[mode])));
+    for (const mode of this.modes) this.chips.append(h("button", { type: "button", class: "chip", dataset: { mode }, onclick: () => { this.mode = mode; this.show(); } }, t({ values: isText(spec.datatype) ? "Text" : "Values", random: "Random", image: "Image", sound: "Sound", file: "File" }[mode])));
     this.show();
   }
 
@@ -46,9 +52,9 @@ export class InputEditor {
     this.error("");
     this.chips.hidden = this.body.hidden = !this.included;
     for (const each of this.chips.children) each.setAttribute("aria-pressed", String(each.dataset.mode === this.mode));
-    this.shapeRow.hidden = !this.included || !this.open || this.mode === "image";
+    this.shapeRow.hidden = !this.included || !this.open || ["image", "sound"].includes(this.mode);
     if (this.chips.children.length < 2) this.chips.hidden = true;
-    fill(this.body, { values: () => [h("label", { class: "unseen", for: this.text.id }, this.spec.name), this.text, this.hint()], random: () => this.random(), image: () => this.image(), file: () => this.file() }[this.mode]());
+    fill(this.body, { values: () => [h("label", { class: "unseen", for: this.text.id }, this.spec.name), this.text, this.hint()], random: () => this.random(), image: () => this.image(), sound: () => this.soundInput().elements, file: () => this.file() }[this.mode]());
   }
 
   hint() {
@@ -71,7 +77,14 @@ export class InputEditor {
     const choose = (label, key, values) => { const select = h("select", { class: "input small", "aria-label": label, onchange: () => { this.options[key] = select.value; this.redraw(preview); } }, values.map((each) => h("option", { value: each, selected: each === this.options[key] }, t(each)))); return h("label", { class: "choice" }, label, select); };
     const tick = (label, key) => { const box = h("input", { type: "checkbox", checked: this.options[key], onchange: () => { this.options[key] = box.checked; this.redraw(preview); } }); return h("label", { class: "choice" }, box, label); };
     this.redraw(preview);
-    return [pick, drop, this.picture ? h("div", { class: "row-gap" }, choose(t("Size"), "fit", ["cover", "contain", "stretch"]), choose(t("Numbers"), "scale", Object.keys(SCALES)), this.picture.channels === 3 && tick("BGR", "bgr"), tick(t("Invert"), "invert")) : h("p", { class: "hint" }, t("The model gets the file as it is."))];
+    const seen = h("div", { class: "stack" });
+    const shoot = () => camera(seen, (bitmap, bytes) => { Object.assign(this, { bitmap, bytes }); this.error(""); this.redraw(preview); }, (text) => this.error(text), this.closed);
+    return [pick, drop, hasCamera() && h("div", {}, button(t("Camera"), shoot, { class: "button" }, "camera")), seen, this.picture ? h("div", { class: "row-gap" }, choose(t("Size"), "fit", ["cover", "contain", "stretch"]), choose(t("Numbers"), "scale", Object.keys(SCALES)), this.picture.channels === 3 && tick("BGR", "bgr"), tick(t("Invert"), "invert")) : h("p", { class: "hint" }, t("The model gets the file as it is."))];
+  }
+
+  soundInput() {
+    this.samples ||= new SoundInput(this.spec, this.sound, (text) => this.error(text), this.closed);
+    return this.samples;
   }
 
   async take(file, preview) {
@@ -110,6 +123,10 @@ export class InputEditor {
     try {
       if (shape.some((each) => !Number.isInteger(each) || each < 0)) throw new Error(t("the shape must be whole numbers"));
       if (this.mode === "image") return this.pictureValue(shape);
+      if (this.mode === "sound") {
+        const found = this.soundInput().value();
+        return { shape: this.batched ? [1, ...found.shape] : found.shape, values: found.values };
+      }
       if (this.mode === "file") {
         if (!this.raw) throw new Error(t("choose a file"));
         return isText(datatype) ? { shape, values: [this.raw] } : { shape, bytes: this.raw };

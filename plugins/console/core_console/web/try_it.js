@@ -54,7 +54,7 @@ async function speaks(name) {
 function form(panel, name, version, metadata, config, closed) {
   const batched = (config.max_batch_size || 0) > 0;
   const optional = new Set((config.input || []).filter((each) => each.optional).map((each) => each.name));
-  const editors = metadata.inputs.map((spec) => new InputEditor({ ...spec, optional: optional.has(spec.name) }, batched));
+  const editors = metadata.inputs.map((spec) => new InputEditor({ ...spec, optional: optional.has(spec.name) }, batched, closed));
   if (editors.every((each) => each.spec.optional) && editors.length) {
     editors[0].included = true;
     editors[0].element.querySelector("input[type=checkbox]").checked = true;
@@ -102,7 +102,7 @@ function form(panel, name, version, metadata, config, closed) {
       if (decoupled) await streamed(found);
       else {
         const { outputs, ms } = await infer(name, version, found.inputs, found.outputs, found.parameters);
-        fill(answer, h("p", { class: "took" }, icon("check"), t("Answered in {time}", { time: duration(ms) })), outputs.map((each) => output(each, batched && !each.classes)));
+        fill(answer, h("p", { class: "took" }, icon("check"), t("Answered in {time}", { time: duration(ms) })), outputs.map((each) => output(each, batched && !each.classes, { outputs, picture: editors.find((editor) => editor.included && editor.mode === "image")?.canvas })));
       }
       announce(t("The answer is here"));
     } catch (error) {
