@@ -3,6 +3,8 @@
 import re
 from importlib.util import find_spec
 
+import pytest
+
 EXPLICIT = ("--model-control-mode=explicit", "--metrics-config=summary_latencies=true")
 
 
@@ -230,6 +232,23 @@ async def test_a_version_at_rest_has_not_failed(models, serve, browse):
         ["UNAVAILABLE", "unloadedness"],
         ["UNAVAILABLE", "no memory"],
     ]
+
+
+async def test_the_memory_of_models_is_shown_against_the_budget(models, serve, browse):
+    if find_spec("core_memory_budget") is None:
+        pytest.skip("core-memory-budget is not installed")
+    models.identity("kept", [4])
+    served = serve("--memory-budget=2G").ready("kept")
+    [account] = served.json("control/model_memory.account")["result"]
+
+    async with browse() as browser:
+        await browser.page.goto(f"{served.url}console")
+        await browser.text("of 2 GiB").wait_for()
+        tile = await browser.page.locator(".t-memory small").inner_text()
+
+    assert account["budget"] == {"host": 2 << 30}
+    assert re.fullmatch(r"models \d.*B of 2 GiB", tile)
+    assert browser.problems == []
 
 
 async def test_the_page_says_which_worker_does_not_answer(models, serve, browse):

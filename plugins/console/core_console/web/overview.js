@@ -1,5 +1,6 @@
 // The overview: the server in one line, and a list of all models.
 
+import { budgetText, followBudget } from "./budget.js";
 import { Sparkline } from "./charts.js";
 import { fill, h, icon, notice, setText } from "./dom.js";
 import { bytes, count, duration, percent } from "./figures.js";
@@ -82,8 +83,9 @@ export function overview(main) {
   }
   addEventListener("keydown", keys);
   const stop = listen(show);
+  const forgetBudget = followBudget();
   show();
-  return () => { stop(); list.close(); removeEventListener("keydown", keys); };
+  return () => { stop(); forgetBudget(); list.close(); removeEventListener("keydown", keys); };
 }
 
 const FITS = {
@@ -155,6 +157,7 @@ class Tiles {
     this.put("cpu", percent(store.cpu), processes.length > 1 ? t("{n} workers", { n: processes.length }) : t("of one core"));
     const memory = processes.reduce((sum, each) => sum + each.rss, 0);
     const held = processes.reduce((sum, each) => sum + each.held, 0);
-    this.put("memory", bytes(memory), t("{n} by requests", { n: bytes(held) }));
+    const [budget, full] = budgetText() || [];
+    this.put("memory", bytes(memory), budget || t("{n} by requests", { n: bytes(held) }), full ? "warn" : "");
   }
 }

@@ -18,6 +18,8 @@ export const store = {
   noticed: 0,
   totals: new History(), // of all models together
   cpu: NaN,
+  budget: new Map(), // device → [bytes that models take, bytes that they may take]
+  account: new Map(), // model → bytes, where the server has a budget
 };
 
 /** Return whether the server has a route, such as "GET /v2/jobs", and this caller may ask it. */
@@ -204,7 +206,7 @@ export function summary(model) {
     rate: sum("rate"),
     failed: ready.reduce((found, each) => found + each.row.failed, 0),
     failing: sum("failed"),
-    memory: ready.reduce((found, each) => found + (each.row.memory || 0), 0),
+    memory: store.account.get(model.name) || ready.reduce((found, each) => found + (each.row.memory || 0), 0),
     pending: ready.reduce((found, each) => found + each.row.pending, 0),
     latency: main ? latencyOf(main) : NaN,
   };
