@@ -1,9 +1,9 @@
 """Measure what an open page costs a server under full load: python plugins/console/benchmarks/open_page.py
 
 One processor serves twenty models and is busy all the time, another one sends requests to four of them. In
-rounds by turns, a page is open or not. Prints processor time for each request, and what the page takes of a core:
-the difference times the rate, with its standard error. The status is 1 if that is more than 1 % of a core. Takes
-two minutes.
+rounds by turns, a page is open or not. Prints processor time for each request, and what the page takes of a
+core: the difference times the rate, with its standard error. The status is 1 if that is more than 1 % of a
+core. Takes two minutes.
 """
 
 import argparse
