@@ -158,7 +158,7 @@ async def captured(browser):
     await asyncio.sleep(1)
     await page.get_by_role("button", name="Replay…").click()
     await page.get_by_role("button", name="Run the replay").click()
-    await page.locator(".replay-report").wait_for()
+    await page.locator(".replay-report").wait_for(timeout=120_000)  # thousands of requests
 
 
 async def submitted(browser):
