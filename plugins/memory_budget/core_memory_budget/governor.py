@@ -277,8 +277,9 @@ class Governor:
         before = self.stand_ins.of(key)
         _on_request.set(True)  # of this task alone
         error: CoreError | None = None
+        unloaded: list[str] = []
         try:
-            await self._bring(key)
+            unloaded = await self._bring(key)
         except CoreError as raised:
             error = raised
         except Exception as raised:
@@ -293,10 +294,14 @@ class Governor:
             for version in before:
                 if version in self.stand_ins.of(key):  # the repository has this version no longer
                     self.stand_ins.remove(key, version.version)
-            waiting.loaded()
+            waiting.loaded(unloaded)
 
-    async def _bring(self, key: str) -> None:
-        """Load a model, with the models that it is composed of: memory for all of them, or for none."""
+    async def _bring(self, key: str) -> list[str]:
+        """Load a model, with the models that it is composed of: memory for all of them, or for none.
+
+        Returns the keys of the models that were unloaded to make room.
+        """
+        unloaded: list[str] = []
         keys = self.stand_ins.composing(key)
         entries: list[Entry] = []
         default = self._options.load_on_request
@@ -309,7 +314,7 @@ class Governor:
                 for each in missing
             ]
             needs = [await self._need(v, e.settings) for v, e in zip(missing, entries, strict=True)]
-            await self.reservations.reserve(entries, needs)
+            unloaded += await self.reservations.reserve(entries, needs)
         self._reserved |= {(entry.key, entry.number): entry for entry in entries}
         self._asked.update(keys)
         try:
@@ -327,6 +332,7 @@ class Governor:
                 if entry.version is None:
                     self.account.drop(entry)
             self.reservations.changed()
+        return unloaded
 
     def _missing(self, keys: list[str]) -> list[ModelVersion]:
         """Return the versions that are out and have no memory reserved."""

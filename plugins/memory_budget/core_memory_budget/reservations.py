@@ -72,14 +72,15 @@ class Reservations:
         """Note that memory may have become free."""
         self._changed.set()
 
-    async def reserve(self, entries: Sequence[Entry], needs: Sequence[Need]) -> None:
+    async def reserve(self, entries: Sequence[Entry], needs: Sequence[Need]) -> list[str]:
         """Reserve memory for loads that belong together: for all of them, or for none.
 
-        Adds the entries to the account. Unloads other models if that is necessary.
+        Adds the entries to the account. Unloads other models if that is necessary, and returns their keys.
         Raises MemoryRefused if the budget cannot hold them, or does not within the longest wait.
         """
         for entry, need in zip(entries, needs, strict=True):
             entry.bytes = dict(need.peak)
+        unloaded: list[str] = []
         if self.budget and entries:
             end = self._loop.time() + self._wait_s
             try:
@@ -87,14 +88,18 @@ class Reservations:
             except asyncio.TimeoutError:
                 raise self._refused(entries, added(each.kept for each in needs)) from None
             try:
-                await self._make_room(entries, needs, end)
+                await self._make_room(entries, needs, end, unloaded)
                 self._account.entries += entries
             finally:
                 self._turn.release()
         else:
             self._account.entries += entries
+        return unloaded
 
-    async def _make_room(self, entries: Sequence[Entry], needs: Sequence[Need], end: float) -> None:
+    async def _make_room(
+        self, entries: Sequence[Entry], needs: Sequence[Need], end: float, unloaded: list[str]
+    ) -> None:
+        """Unload models until the loads fit, and add their keys to `unloaded`."""
         kept = added(each.kept for each in needs)
         loading = {entry.key for entry in entries}
         while True:
@@ -109,7 +114,9 @@ class Reservations:
                 if not missing:
                     return
                 chosen = victims(missing, found, self._level)
-            if chosen is None or not await self._unload(chosen, end):
+            gone = [] if chosen is None else await self._unload(chosen, end)
+            unloaded += gone
+            if not gone:
                 await self._wait(end)
 
     def _candidates(self) -> list[Candidate]:
@@ -162,15 +169,15 @@ class Reservations:
             if device in self.budget
         )
 
-    async def _unload(self, chosen: Sequence[Candidate], end: float) -> bool:
-        """Unload models; return whether one of them is unloaded now."""
+    async def _unload(self, chosen: Sequence[Candidate], end: float) -> list[str]:
+        """Unload models; return the keys of those that are unloaded now."""
         now = self._now()
         tasks = [
             self._loop.create_task(self.rest(each.key, MEMORY, "memory", each.busy))
             for each in chosen
         ]
         await asyncio.wait(tasks, timeout=max(0.0, end - self._loop.time()))
-        gone = False
+        gone: list[str] = []
         for each, task in zip(chosen, tasks, strict=True):
             if not task.done():
                 continue
@@ -178,7 +185,7 @@ class Reservations:
                 logger.error("unloading '%s' for another model failed", each.key, exc_info=error)
             elif task.result():
                 self._level.rise(now, value_of(each, self._level))
-                gone = True
+                gone.append(str(each.key))
         oldest = min((each.loaded_at for each in self._account.entries), default=now)
         self._level.forget(oldest)
         return gone
@@ -188,11 +195,15 @@ class Reservations:
 
         busy   whether the unload has to wait for requests
         """
+        sizes = added(each.bytes for each in self._account.entries if each.key == key)
         async with self._measuring.unload(busy):
             if not await self._manager.rest(key, reason):
                 return False
         self._metrics.unloads[str(key), label] += 1
-        logger.info("unloaded '%s' until a request needs it: %s", key, label)
+        free = ", ".join(f"{device} {shown(size)}" for device, size in sizes.items())
+        logger.info(
+            "unloaded '%s' until a request needs it: %s, frees %s", key, label, free or "nothing"
+        )
         return True
 
     async def _wait(self, end: float) -> None:

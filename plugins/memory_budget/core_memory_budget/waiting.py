@@ -6,14 +6,18 @@ OutChain ─► [WaitingRequests] ─► one load for all ─► the endpoint of
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.errors import CoreError, DeadlineExceeded, Exhausted, cancelled, unavailable
 from core.request import InferenceRequest
 from core.response import Reply
 
+logger = logging.getLogger("core")
+
+SPAN = "MODEL_LOAD"  # in traces: the wait of a request
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0  # between two loads of a model after failures
 
 
@@ -25,7 +29,7 @@ class WaitingRequests:
     waited    called with the seconds that each request has waited
     most      requests that may wait at once
     most_s    longest time that one may wait
-    clock_ns  the clock of deadlines
+    clock_ns  the clock of deadlines and traces
     """
 
     def __init__(
@@ -76,7 +80,7 @@ class WaitingRequests:
         limit_s, error = self._limit(request)
         if limit_s <= 0:
             raise error
-        waiting = _Waiting(request, self._loop.time())
+        waiting = _Waiting(request, self._loop.time(), self._clock_ns())
         self._requests[waiting] = None
         waiting.timer = self._loop.call_later(limit_s, self._end, waiting, error)
         waiting.on_cancel = lambda: self._end(waiting, cancelled())
@@ -84,10 +88,17 @@ class WaitingRequests:
         self._begin()
         return waiting.reply
 
-    def loaded(self) -> None:
-        """Pass every waiting request to the loaded version, in their order."""
+    def loaded(self, unloaded: Sequence[str] = ()) -> None:
+        """Pass every waiting request to the loaded version, in their order.
+
+        unloaded   keys of the models that were unloaded to make room, for traces
+        """
         self._error, self._pause_s, self._again_at = None, 0.0, 0.0
+        room = f"; made room: {', '.join(unloaded)}" if unloaded else ""
+        logger.info("loaded '%s' on request: %d waited%s", self.key, len(self._requests), room)
         for waiting in list(self._requests):
+            if unloaded and waiting.request.trace is not None:
+                _attributes(waiting.request.trace)["memory.unloaded"] = tuple(unloaded)
             if self._leave(waiting):
                 self._pass_on(waiting)
 
@@ -122,11 +133,6 @@ class WaitingRequests:
 
     def _pass_on(self, waiting: _Waiting) -> None:
         request, reply = waiting.request, waiting.reply
-        waited_s = self._loop.time() - waiting.since
-        if request.trace is not None:
-            vars(request.trace).setdefault("attributes", {})["memory.waited_ms"] = round(
-                waited_s * 1e3
-            )
         try:
             self._submit(request).listen(reply.send)
         except CoreError as error:
@@ -147,16 +153,31 @@ class WaitingRequests:
             waiting.timer.cancel()
         if waiting.on_cancel is not None:
             waiting.request.off_cancel(waiting.on_cancel)
-        self._waited(self._loop.time() - waiting.since)
+        waited_s = self._loop.time() - waiting.since
+        self._waited(waited_s)
+        if (trace := waiting.request.trace) is not None:
+            trace.span(SPAN, waiting.since_ns, self._clock_ns())
+            _attributes(trace)["memory.waited_ms"] = round(waited_s * 1e3)
         return True
 
 
 class _Waiting:
-    """One request in the queue."""
+    """One request in the queue.
 
-    def __init__(self, request: InferenceRequest, since: float):
+    since      on the clock of the loop, in seconds
+    since_ns   on the clock of traces
+    """
+
+    def __init__(self, request: InferenceRequest, since: float, since_ns: int):
         self.request = request
         self.reply = Reply(request)
         self.since = since
+        self.since_ns = since_ns
         self.timer: asyncio.TimerHandle | None = None
         self.on_cancel: Any = None
+
+
+def _attributes(trace: Any) -> dict[str, Any]:
+    """Return the attributes of the model's span in a trace."""
+    found: dict[str, Any] = vars(trace).setdefault("attributes", {})
+    return found

@@ -75,7 +75,7 @@ class World:
         sizes = size if isinstance(size, dict) else {"host": size}
         peaks = sizes if peak is None else {"host": peak}
         entry = Entry(key, 1, {}, ModelMemory(**{"on_request": True, **settings}))
-        await self.reservations.reserve([entry], [Need(peaks, sizes)])
+        self.made_room = await self.reservations.reserve([entry], [Need(peaks, sizes)])
         return entry
 
 
@@ -85,7 +85,7 @@ async def test_a_load_that_fits_unloads_nothing():
 
     await world.load("b", 40)
 
-    assert world.manager.unloaded == []
+    assert world.manager.unloaded == world.made_room == []
     assert world.account.used() == {"host": 100}
 
 
@@ -98,7 +98,7 @@ async def test_a_load_that_does_not_fit_waits_for_the_unload_of_the_least_recent
 
     await world.load("d", 35)
 
-    assert world.manager.unloaded == ["c"]
+    assert world.manager.unloaded == world.made_room == ["c"]
     assert asyncio.get_running_loop().time() - start == 3
     assert world.metrics.unloads == {("c", "memory"): 1}
 

@@ -8,6 +8,8 @@ from core_memory_budget.waiting import WaitingRequests
 from core.errors import CoreError, DeadlineExceeded, Exhausted, Kind, internal, unavailable
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
+from core.telemetry.tracing.settings import TIMESTAMPS
+from core.telemetry.tracing.trace import Trace
 
 
 class Queue(WaitingRequests):
@@ -162,15 +164,13 @@ async def test_a_request_that_the_loaded_model_refuses_fails_alone():
 
 
 async def test_a_trace_tells_how_long_the_request_has_waited():
-    class Trace:
-        pass
-
     queue, asked = Queue(), request()
-    asked.trace = Trace()
+    asked.trace = Trace(1, "m", 1, "", (TIMESTAMPS,))
     reply = queue.take(asked)
 
     await asyncio.sleep(1.25)
-    queue.loaded()
+    queue.loaded(["a", "b"])
     await reply
 
-    assert asked.trace.attributes == {"memory.waited_ms": 1250}
+    assert asked.trace.attributes == {"memory.waited_ms": 1250, "memory.unloaded": ("a", "b")}
+    assert [name for _, name in asked.trace.stamps()] == ["MODEL_LOAD_START", "MODEL_LOAD_END"]
