@@ -17,6 +17,7 @@ from core.errors import CoreError, forbidden
 from frontends.http.cors import is_preflight
 from frontends.http.router import Router
 from frontends.shared.access import ActiveCall, Caller, requirement
+from frontends.shared.access.certificates import certificate_name
 from frontends.shared.context import FrontendContext
 from frontends.shared.interceptors import Interceptors, Restrictions
 
@@ -44,6 +45,12 @@ class HttpCallDescription:
     def address(self) -> str:
         name = None if self._transport is None else self._transport.get_extra_info("peername")
         return str(name[0]) if isinstance(name, tuple) else "unix"
+
+    @property
+    def certificate(self) -> str:
+        if self._transport is None:
+            return ""
+        return certificate_name(self._transport.get_extra_info("peercert"))
 
     def values(self, name: str) -> Sequence[str]:
         return self._headers.getall(name, ())

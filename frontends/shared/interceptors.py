@@ -24,12 +24,15 @@ from frontends.shared.context import FrontendContext
 class CallDescription(Protocol):
     """A call, independent of its protocol.
 
-    address   of the client, without a port; "unix" for a Unix domain socket
-    values    returns all values of a header or a metadata key
+    address       of the client, without a port; "unix" for a Unix domain socket
+    certificate   name in the certificate that the client has shown; "" for none
+    values        returns all values of a header or a metadata key
     """
 
     @property
     def address(self) -> str: ...
+    @property
+    def certificate(self) -> str: ...
     def values(self, name: str) -> Sequence[str]: ...
 
 
@@ -119,7 +122,9 @@ class Interceptors:
 
 def credentials_of(call: CallDescription) -> Credentials:
     """Return the credentials of a call. Raises Unauthenticated if they are malformed."""
-    return Credentials.of(call.values("authorization"), call.values("x-api-key"), call.address)
+    return Credentials.of(
+        call.values("authorization"), call.values("x-api-key"), call.address, call.certificate
+    )
 
 
 def caller_of(active: ActiveCall | None, call: CallDescription) -> str:

@@ -28,15 +28,17 @@ class _Call(Protocol):
 
     @property
     def address(self) -> str: ...
+    @property
+    def certificate(self) -> str: ...
     def values(self, name: str) -> Sequence[str]: ...
 
 
 class CallerNames:
     """Gives each caller of one server a number, and knows the name of each number. Loop thread only.
 
-    A caller is the name of its token; else, as `identify` says, the value of a header; else the address of
-    the client; else `ANONYMOUS`. Numbers begin at 1 and are never used twice. Only the callers that were seen
-    last keep number and name.
+    A caller is the name of its token; else that in its certificate; else, as `identify` says, the value of a
+    header; else the address of the client; else `ANONYMOUS`. Numbers begin at 1 and are never used twice.
+    Only the callers that were seen last keep number and name.
 
     wanted   whether frontends number the callers
     """
@@ -57,8 +59,8 @@ class CallerNames:
     def identify(self, header: str = "", *, addresses: bool = False) -> None:
         """Number the callers from now on. Call it in core_server_starting, before frontends open.
 
-        header      that names a caller without a token; "" for none
-        addresses   whether callers without both are told apart by their addresses
+        header      that names a caller without a token and a certificate; "" for none
+        addresses   whether callers without all three are told apart by their addresses
         """
         self.wanted = True
         self._header = header.lower()
@@ -71,6 +73,8 @@ class CallerNames:
         """
         if caller is not None and caller.known:
             return self.number(caller.name)
+        if certificate := call.certificate:
+            return self.number(certificate)
         if self._header:
             name = next(iter(call.values(self._header)), "").strip()[:LONGEST_NAME]
             if name:

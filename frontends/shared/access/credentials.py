@@ -16,16 +16,22 @@ MOST_CHARACTERS = 16 * 1024  # of a token; no issuer makes longer ones
 class Credentials:
     """The credentials of one call.
 
-    secret    a token or a key, "" if the call has none; no log and no error shows it
-    address   address of the client without a port; identifies a caller that has no secret
+    secret        a token or a key, "" if the call has none; no log and no error shows it
+    address       address of the client without a port; identifies a caller that has nothing else
+    certificate   name in the certificate that the client has shown; identifies a caller without a secret
     """
 
     secret: str = field(default="", repr=False)
     address: str = ""
+    certificate: str = ""
 
     @classmethod
     def of(
-        cls, authorizations: Sequence[str], keys: Sequence[str], address: str = ""
+        cls,
+        authorizations: Sequence[str],
+        keys: Sequence[str],
+        address: str = "",
+        certificate: str = "",
     ) -> Credentials:
         """Return the credentials in the headers `authorization` and `x-api-key` of a call.
 
@@ -34,7 +40,7 @@ class Credentials:
         """
         shown = len(authorizations) + len(keys)
         if not shown:
-            return cls("", address)
+            return cls("", address, certificate)
         if shown > 1:
             raise Unauthenticated(
                 f"{shown} credentials were shown; expected one 'authorization' or one 'x-api-key'",
@@ -54,7 +60,7 @@ class Credentials:
                 f"a token has 1 to {MOST_CHARACTERS} characters, the one shown has {len(secret)}",
                 shown=True,
             )
-        return cls(secret, address)
+        return cls(secret, address, certificate)
 
 
 def network_of(address: str) -> str:

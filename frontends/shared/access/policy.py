@@ -36,15 +36,16 @@ _LONGEST_CACHED_S = 300.0  # then a token is verified again, even if it is valid
 
 @dataclass(slots=True, eq=False)
 class Caller:
-    """The sender of a request, identified by a token or, without one, by its address."""
+    """The sender of a request, identified by a token, else by a client certificate, else by its address."""
 
     policy: AccessPolicy
-    name: str  # for logs; the address of a caller without a token
+    name: str  # for logs; the address of a caller without a token and a certificate
     roles: frozenset[str]  # none for a caller without a token
     expires_s: float  # seconds since 1970
-    known: bool  # whether a token identified the caller
+    known: bool  # whether a token or a certificate identified the caller
     allowance: Allowance | None  # limits of the caller; None for no limit
     generation: int  # of the policy when the caller was verified
+    has_token: bool = False
 
     @property
     def text(self) -> str:
@@ -116,13 +117,14 @@ class AccessPolicy:
     def identify(self, credentials: Credentials) -> Caller:
         """Return the caller with these credentials.
 
-        A caller without a token has no roles. Its name is its IPv4 address, or its /64 network of IPv6. A
-        server that cannot verify tokens ignores them and treats every caller like this. Raises
-        Unauthenticated for an invalid token.
+        A caller without a token has no roles. Its name is that in its certificate, else its IPv4 address, or
+        its /64 network of IPv6. A server that cannot verify tokens ignores them and treats every caller so.
+        Raises Unauthenticated for an invalid token.
         """
         if not self._knows_callers or not credentials.secret:
-            name = network_of(credentials.address)
-            return self._caller(name, frozenset(), self._limits, self._longest_s(), known=False)
+            known = bool(credentials.certificate)
+            name = credentials.certificate or network_of(credentials.address)
+            return self._caller(name, frozenset(), self._limits, self._longest_s(), known=known)
         digest = digest_of(credentials.secret)
         found = self._callers.get(digest)
         if found is None or not found.is_valid():
@@ -131,6 +133,21 @@ class AccessPolicy:
                 self._callers.popitem(last=False)
         self._callers.move_to_end(digest)
         return found
+
+    def allowance_of(self, text: str) -> Allowance | None:
+        """Return the allowance of a caller by its text (Caller.text), for work that outlives its call.
+
+        None for a caller without limits, and for other text. The limits are those that hold now: of the first
+        token with this name that has some, else of the options.
+        """
+        kind, _, rest = text.partition(" '")
+        name, limits = rest.removesuffix("'"), self._limits
+        if kind not in ("caller", "address"):
+            return None
+        if kind == "caller":
+            own = (each.limits for each in self._tokens.values() if each.name == name)
+            limits = next((each for each in own if each is not None), limits)
+        return self._allowances.of(name, limits, known=kind == "caller")
 
     def authorize(self, credentials: Credentials, wanted: Requirement) -> Caller:
         """Return the caller with these credentials, who may do what is `wanted`.
@@ -148,7 +165,7 @@ class AccessPolicy:
         """
         if wanted.category in self._open or not caller.roles.isdisjoint(wanted.roles):
             return
-        if not caller.known:
+        if not caller.has_token:
             raise Unauthenticated(
                 "this API needs a token: 'authorization: Bearer <token>' or 'x-api-key: <token>'",
                 shown=False,
@@ -165,18 +182,26 @@ class AccessPolicy:
         holder = self._tokens.get(digest)
         if holder is not None:
             limits = self._limits if holder.limits is None else holder.limits
-            return self._caller(holder.name, holder.roles, limits, self._longest_s(), known=True)
+            expires_s = self._longest_s()
+            return self._caller(holder.name, holder.roles, limits, expires_s, has_token=True)
         if self._issuer is None or secret.count(".") != 2:
             raise Unauthenticated("the token is not known", shown=True)
         found = self._issuer.holder(secret)
         expires_s = min(found.expires_s, self._longest_s())
-        return self._caller(found.name, found.roles, self._limits, expires_s, known=True)
+        return self._caller(found.name, found.roles, self._limits, expires_s, has_token=True)
 
     def _caller(
-        self, name: str, roles: frozenset[str], limits: Limits, expires_s: float, *, known: bool
+        self,
+        name: str,
+        roles: frozenset[str],
+        limits: Limits,
+        expires_s: float,
+        *,
+        known: bool = True,
+        has_token: bool = False,
     ) -> Caller:
         allowance = self._allowances.of(name, limits, known=known)
-        return Caller(self, name, roles, expires_s, known, allowance, self.generation)
+        return Caller(self, name, roles, expires_s, known, allowance, self.generation, has_token)
 
     def _longest_s(self) -> float:
         return self.now_s() + _LONGEST_CACHED_S

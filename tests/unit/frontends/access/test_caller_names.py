@@ -9,8 +9,8 @@ from frontends.shared.access.caller_names import ANONYMOUS, FORGOTTEN, CallerNam
 
 
 class Call:
-    def __init__(self, address="10.0.0.1", **headers):
-        self.address, self._headers = address, headers
+    def __init__(self, address="10.0.0.1", certificate="", **headers):
+        self.address, self.certificate, self._headers = address, certificate, headers
 
     def values(self, name):
         return self._headers.get(name.replace("-", "_"), [])
@@ -36,6 +36,15 @@ def test_a_token_names_its_caller_whatever_else_the_call_has():
     names.identify("X-User", addresses=True)
 
     assert name_of(names, known("alice"), Call(x_user=["bob"])) == "alice"
+
+
+def test_a_certificate_names_its_caller_if_no_token_does():
+    names = CallerNames()
+    names.identify("X-User", addresses=True)
+    call = Call(certificate="bob", x_user=["carol"])
+
+    assert name_of(names, None, call) == name_of(names, UNKNOWN, call) == "bob"
+    assert name_of(names, known("alice"), call) == "alice"
 
 
 def test_a_header_names_a_caller_without_a_token():
