@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 from core.errors import CoreError, Kind
 from core.response import InferenceResponse
 from core_jobs.job import Item, Job, Result
+from core_jobs.running.allowance import JobAllowance
 from core_jobs.running.reading import JobReader, failure, result_of
-from frontends.shared.access.caller_names import CallerNames
 from frontends.shared.deadline import infer_with_deadline
 
 if TYPE_CHECKING:
+    from core.control.models import Models
+    from core.request import InferenceRequest
+    from core.response import Reply
     from core.server import InferenceServer
+    from frontends.shared.usage_meter import UsageMeter
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
@@ -64,19 +68,21 @@ class Answering:
         self._patience_s = patience_s
         self._on_retry = on_retry
         self._stopping = stopping
-        self._names = CallerNames.of(server)
+        self._allowance = JobAllowance(server, job, stopping)
         self._refused_s: float | None = None  # since when the model has taken no request
 
     async def answer(self, item: Item) -> Result:
         """Return the result of a request; its error is a result, too.
 
-        Waits while the model takes no request. Raises ModelAway at the end of the patience.
+        Waits while the limits of the caller do not permit it, and while the model takes no request. Raises
+        ModelAway at the end of the patience.
         """
         pause_s = _FIRST_PAUSE_S
         refusals = 0
         while True:
             try:
-                return await self._once(item)
+                async with self._allowance.one() as meter:
+                    return await self._once(item, meter)
             except Refused as refused:
                 if self._stopping():
                     await asyncio.Event().wait()  # until the job is released
@@ -102,7 +108,7 @@ class Answering:
                 f"(--jobs-patience-secs): {refused}"
             ) from None
 
-    async def _once(self, item: Item) -> Result:
+    async def _once(self, item: Item, meter: UsageMeter | None) -> Result:
         """Send a request and return its result. Raises Refused, and CoreError for other errors."""
         job, models = self._job, self._server.models
         try:
@@ -110,12 +116,10 @@ class Answering:
         except CoreError as error:
             raise Refused(error) from None
         request, wanted = await self._reader.read(job, item)
-        if self._names.wanted:
-            request.caller = self._names.number_of_text(job.caller)
         try:
             # A model whose instances are all gone takes requests, and refuses each of them.
             serves = models.is_ready(job.model, job.version)
-            reply = infer_with_deadline(models.infer, request)
+            reply = infer_with_deadline(lambda each: _asked(models, each, meter), request)
         except CoreError as error:
             if error.kind in (*_REFUSED, Kind.NOT_FOUND):
                 raise Refused(error) from None
@@ -130,6 +134,14 @@ class Answering:
                 raise Refused(error, was_taken=serves) from None
             raise
         return await result_of(job, item.index, responses, wanted, many=many)
+
+
+def _asked(models: Models, request: InferenceRequest, meter: UsageMeter | None) -> Reply:
+    """Hand a request to its model, and let `meter` count it."""
+    if meter is None:
+        return models.infer(request)
+    endpoint = models.endpoint(request.model_name, request.model_version)
+    return meter.ask(models.ask, endpoint, request)
 
 
 async def _all(

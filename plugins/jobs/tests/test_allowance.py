@@ -1,0 +1,76 @@
+"""The requests of a job count in the limits of its caller: they wait where others are refused."""
+
+import time
+
+import numpy as np
+import pytest
+
+from .conftest import LINES, batch, request
+
+
+def test_a_job_is_as_fast_as_the_rate_of_its_caller(serve):
+    client = serve(limit_rate=20.0, limit_burst=2)
+    begun = time.monotonic()
+    id = client.submit("double", batch(*range(6)), LINES)["id"]
+    time.sleep(0.1)  # so that this client may ask, too
+
+    while True:
+        answer = client.get(f"/v2/jobs/{id}?wait=20")
+        if answer.status == 200 and answer.json["state"] == "done":
+            break
+        time.sleep(0.1)
+
+    assert answer.json["requests"] == {"total": 6, "succeeded": 6, "failed": 0}
+    assert time.monotonic() - begun > 0.2  # seven requests, of which two are free
+
+
+def test_a_job_has_no_more_requests_at_once_than_its_caller(serve):
+    client = serve(limit_concurrency=1, jobs_concurrency=4)
+    id = client.submit("gate", batch(1, 2, 3), LINES)["id"]
+    end = time.monotonic() + 20
+    while not client.models.asked:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+    refused = client.call("POST", "/v2/models/double/infer", request(1))
+    time.sleep(0.1)
+
+    assert (refused.status, client.models.asked) == (429, [1.0])
+    assert refused.error.startswith("address '127.0.0.1' has 1 requests in flight")
+    client.models.opened.set()
+    while (found := client.get(f"/v2/jobs/{id}")).status == 429 or found.json["state"] != "done":
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert sorted(client.models.asked) == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("ends", ["cancel", "stop"])
+def test_a_job_waits_until_its_caller_has_tokens(serve, ends):
+    client = serve(limit_tokens=60, jobs_concurrency=1)
+    asked = []
+
+    def talks(x):
+        asked.append(float(x[0]))
+        return {"y": x, "num_output_tokens": np.array([1000], np.int32)}
+
+    client.server.bind(
+        "talks",
+        talks,
+        inputs={"x": ("FP32", [-1])},
+        outputs={"y": ("FP32", [-1]), "num_output_tokens": ("INT32", [1])},
+    )
+    id = client.submit("talks", batch(1, 2), LINES)["id"]
+    client.until(id, lambda job: job["requests"]["succeeded"] == 1)
+    time.sleep(0.1)
+
+    assert (client.state(id), asked) == ("running", [1.0])
+    if ends == "cancel":
+        client.call("POST", f"/v2/jobs/{id}/cancel")
+        assert client.ended(id)["state"] == "cancelled"
+    # else the end of the test stops the server, which does not wait for the tokens
+
+
+def test_without_limits_nothing_is_counted(client):
+    id = client.submit("double", batch(*range(50)), LINES)["id"]
+
+    assert client.ended(id)["requests"]["succeeded"] == 50
