@@ -48,12 +48,23 @@ def new_shared_memory(before: set[str]) -> set[str]:
     Leaves out those that a process other than this one and its children maps.
     """
     found = shared_memory() - before
-    return found - _mapped_elsewhere() if found else found
+    if not found:
+        return found
+    elsewhere = _mapped_elsewhere()
+    return {each for each in found if _inode(each) not in elsewhere}
 
 
-def _mapped_elsewhere() -> set[str]:
+def _inode(name: str) -> int:
+    try:
+        return os.stat(f"/dev/shm/{name}").st_ino
+    except OSError:  # it has gone meanwhile
+        return 0
+
+
+def _mapped_elsewhere() -> set[int]:
+    """Return inodes, since a semaphore is mapped under a name that it had before: 0 and those of /dev/shm."""
     ours = {os.getpid(), *children()}
-    names: set[str] = set()
+    inodes = {0}
     for maps in Path("/proc").glob("[0-9]*/maps"):
         if int(maps.parent.name) in ours:
             continue
@@ -61,10 +72,9 @@ def _mapped_elsewhere() -> set[str]:
             text = maps.read_text(errors="replace")
         except OSError:  # the process has ended meanwhile, or belongs to another user
             continue
-        for line in text.splitlines():
-            if (place := line.find("/dev/shm/")) >= 0:
-                names.add(line[place + len("/dev/shm/") :].removesuffix(" (deleted)"))
-    return names
+        # address, permissions, offset, device, inode, path
+        inodes |= {int(line.split()[4]) for line in text.splitlines() if " /dev/shm/" in line}
+    return inodes
 
 
 def open_files() -> int:
