@@ -67,38 +67,44 @@ class Allowance(CallerBucket):
         self._tolerance_ns = limits.tolerance_ns if limits.rate else 0
         self.usage = usage
 
-    def enter(self) -> int:
+    def enter(self, spare: int = 0) -> int:
         """Count a new request, and return the slot for its call of `leave`.
 
         The slot is -1 if requests in flight have no limit. Raises Exhausted if a limit is reached; then
         nothing is counted.
+        spare   requests that must stay possible, as far as a limit permits more than one
         """
-        most = self._limits.concurrent
-        if not most:
-            self.take()
+        limit = self._limits.concurrent
+        if not limit:
+            self.take(spare)
             return -1
+        most = max(1, limit - spare)
         slot, count = self._entered(most)
         if not count:
             raise Exhausted(
-                f"{self._range.text} has {most} requests in flight, its limit is {most}", 1.0
+                f"{self._range.text} has {most} requests in flight, its limit is {limit}", 1.0
             )
         try:
-            self.take()
+            self.take(spare)
         except Exhausted:
             self._buckets.leave(slot)
             raise
         return slot
 
-    def take(self) -> None:
-        """Count one request in the rate. Raises Exhausted if the bucket is empty; then nothing is counted."""
+    def take(self, spare: int = 0) -> None:
+        """Count one request in the rate. Raises Exhausted if the bucket is empty; then nothing is counted.
+
+        spare   as in `enter`
+        """
         if not self._interval_ns:
             return
+        tolerance_ns = max(0, self._tolerance_ns - spare * self._interval_ns)
         wait_ns = LOST
         while wait_ns == LOST:
             now_ns = int(self._clock_s() * 1e9)
             slot = self._claimed(now_ns)
             wait_ns = self._buckets.take(
-                slot, self._range.key, self._interval_ns, self._tolerance_ns, now_ns
+                slot, self._range.key, self._interval_ns, tolerance_ns, now_ns
             )
         if wait_ns:
             rate = self._limits.rate

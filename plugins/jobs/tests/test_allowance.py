@@ -12,16 +12,11 @@ def test_a_job_is_as_fast_as_the_rate_of_its_caller(serve):
     client = serve(limit_rate=20.0, limit_burst=2)
     begun = time.monotonic()
     id = client.submit("double", batch(*range(6)), LINES)["id"]
-    time.sleep(0.1)  # so that this client may ask, too
 
-    while True:
-        answer = client.get(f"/v2/jobs/{id}?wait=20")
-        if answer.status == 200 and answer.json["state"] == "done":
-            break
-        time.sleep(0.1)
+    job = client.ended(id)
 
-    assert answer.json["requests"] == {"total": 6, "succeeded": 6, "failed": 0}
-    assert time.monotonic() - begun > 0.2  # seven requests, of which two are free
+    assert job["requests"] == {"total": 6, "succeeded": 6, "failed": 0}
+    assert time.monotonic() - begun > 0.25  # six requests, after the two that a full bucket has
 
 
 def test_a_job_has_no_more_requests_at_once_than_its_caller(serve):
@@ -42,6 +37,19 @@ def test_a_job_has_no_more_requests_at_once_than_its_caller(serve):
         assert time.monotonic() < end
         time.sleep(0.05)
     assert sorted(client.models.asked) == [1.0, 2.0, 3.0]
+
+
+def test_a_caller_may_always_ask_for_its_job_and_cancel_it(serve):
+    client = serve(limit_concurrency=2, limit_rate=1000.0, jobs_concurrency=4)
+    id = client.submit("gate", batch(*range(100)), LINES)["id"]
+    client.until(id, lambda job: client.models.asked)
+    time.sleep(0.1)
+
+    assert client.get(f"/v2/jobs/{id}").status == 200
+    assert client.models.asked == [0.0]
+    assert client.call("POST", f"/v2/jobs/{id}/cancel").status in (200, 202)
+    client.models.opened.set()
+    assert client.until(id, lambda job: job["state"] == "cancelled")
 
 
 @pytest.mark.parametrize("ends", ["cancel", "stop"])

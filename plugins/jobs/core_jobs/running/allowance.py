@@ -1,6 +1,7 @@
 """JobAllowance: the limits of the caller of a job (--limit-*, tokens), for the requests in it.
 
-A request of a client beyond a limit is refused. One of a job waits until the limit permits it.
+A request of a client beyond a limit is refused. One of a job waits until the limit permits it, and leaves
+room for one more: a caller can ask for its job, and cancel it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("core")
 
+_SPARE = 1  # requests that a caller may always send beside its jobs
 _LEAST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
 
 
@@ -72,7 +74,7 @@ class JobAllowance:
             try:
                 if allowance.usage is not None:
                     allowance.usage.check()
-                return allowance.enter()
+                return allowance.enter(_SPARE)
             except Exhausted as refused:
                 self._tell(refused)
                 await asyncio.sleep(

@@ -52,6 +52,27 @@ def test_a_full_token_bucket_admits_a_burst_and_refills_at_the_rate(clock):
     assert taken(allowance) == 25
 
 
+def test_work_that_leaves_a_spare_request_waits_for_it(clock):
+    allowance = allowance_of("a", Limits(rate=10, burst=3, concurrent=2), clock)
+
+    slot = allowance.enter(spare=1)
+    with pytest.raises(Exhausted, match="has 1 requests in flight, its limit is 2"):
+        allowance.enter(spare=1)
+    allowance.leave(allowance.enter())
+    allowance.leave(slot)
+    with pytest.raises(Exhausted, match="more than its limit of 10 requests a second"):
+        allowance.enter(spare=1)  # the bucket has one request left
+    allowance.leave(allowance.enter())
+    clock.s += 0.2
+    allowance.leave(allowance.enter(spare=1))
+
+
+def test_a_limit_of_one_request_has_none_to_spare(clock):
+    allowance = allowance_of("a", Limits(rate=1, burst=1, concurrent=1), clock)
+
+    allowance.leave(allowance.enter(spare=1))
+
+
 def test_without_a_burst_it_is_the_rate_and_at_least_one(clock):
     assert taken(allowance_of("a", Limits(rate=10), clock)) == 10
     assert taken(allowance_of("a", Limits(rate=0.1), clock)) == 1
