@@ -61,12 +61,11 @@ def test_private_memory_counts_and_libraries_do_not(proc):
 
 def test_files_that_are_mapped_from_the_folder_of_the_model_count_in_full(proc, tmp_path):
     folder = (tmp_path / "models" / "m").resolve()
-    (proc / "self" / "smaps").write_text(
-        f"10-20 r--p 0 08:01 12 {folder}/1/weights of m.gguf\nSize: 100 kB\nRss: 1 kB\n"
-        "VmFlags: rd mr\n"
-        f"30-40 r--p 0 08:01 13 {folder}er/1/weights.gguf\nSize: 7 kB\n"
-        "50-60 rw-p 0 00:00 0 \nSize: 9 kB\n"
-        f"70-80 r--p 0 08:01 12 {folder}/1/weights of m.gguf\nSize: 20 kB\n"
+    (proc / "self" / "maps").write_text(
+        f"1000-1a000 r--p 0 08:01 12                        {folder}/1/weights of m.gguf\n"
+        f"20000-21c00 r--p 0 08:01 13                       {folder}er/1/weights.gguf\n"
+        "30000-32400 rw-p 0 00:00 0 \n"
+        f"7f0000000000-7f0000005000 r--p 19000 08:01 12     {folder}/1/weights of m.gguf\n"
     )
 
     assert Meter(proc, visible=lambda: ()).mapped(folder) == 120 * 1024
