@@ -84,8 +84,8 @@ soak: .venv/.test  ## ten minutes of load while everything changes: nothing may 
 soak-streams: .venv/.test  ## ten minutes of generated streams: clients leave, models are loaded again
 	$(BIN)/python -m tests.streams.soak $(ARGS)
 
-soak-traffic: .venv/.test  ## a version walks from 1 to 100 % of the requests; copies; a rollback
-	PYTHONPATH=.:tests $(BIN)/python -m rollout $(ARGS)
+soak-traffic: .venv/.test  ## a version walks from 1 to 100 % of the requests; copies; a rollback; SECONDS=60 is shorter
+	PYTHONPATH=.:tests $(BIN)/python -m rollout --seconds $(or $(SECONDS),600) $(ARGS)
 
 test-replay: .venv/.test  ## the traffic of the conformance suite, recorded and replayed byte for byte
 	PYTHONPATH=.:tests $(BIN)/python -m replay $(ARGS)
@@ -102,8 +102,8 @@ bench-router: .venv/.release  ## core router beside nginx, haproxy and Envoy, be
 bench-ray: .venv-ray/.test  ## the ways to a model on Ray Serve, beside onnxruntime in a deployment of Ray's own
 	.venv-ray/bin/python plugins/ray/benchmarks/paths.py $(ARGS)
 
-soak-memory: .venv/.test  ## 200 models on a quarter of their memory, under load
-	PYTHONPATH=.:tests $(BIN)/python -m memory_budget $(ARGS)
+soak-memory: .venv/.test  ## 200 models on a quarter of their memory, under load; SECONDS=60 is shorter
+	PYTHONPATH=.:tests $(BIN)/python -m memory_budget --seconds $(or $(SECONDS),600) $(ARGS)
 
 bench-batching: .venv/.release  ## how full batches are, compared with what the arrivals allow
 	$(BIN)/python -m benchmarks.batching $(ARGS)
@@ -113,7 +113,7 @@ bench-tune: .venv/.release  ## core tune beside an exhaustive search, on three m
 	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/exhaustive.py $(ARGS)
 
 bench-fairness: .venv/.release  ## what a caller that floods costs another, with and without fair shares
-	$(BIN)/python -m benchmarks.fairness $(ARGS)
+	$(BIN)/python -m benchmarks.fairness --seconds $(or $(SECONDS),20) $(ARGS)
 
 bench-tools: .venv/.release  ## core bench beside wrk, h2load and perf_analyzer, on the same servers
 	$(BIN)/python plugins/bench/benchmarks/compare.py $(ARGS)

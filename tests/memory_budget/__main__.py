@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -15,12 +16,20 @@ def main() -> int:
     parser.add_argument("--models", type=int, default=200)
     parser.add_argument("--least-mb", type=float, default=20.0)
     parser.add_argument("--most-mb", type=float, default=200.0)
-    parser.add_argument("--requests", type=int, default=20_000)
-    parser.add_argument("--minutes", type=float, default=0.0, help="instead of --requests")
+    parser.add_argument("--seconds", type=float, default=600.0, help="for which requests are sent")
+    parser.add_argument(
+        "--quiet",
+        type=float,
+        default=60.0,
+        help="seconds before and after with requests for one model only; 0 to compare no times",
+    )
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--python", type=int, default=4, help="models in child processes")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    signal.signal(
+        signal.SIGTERM, lambda number, frame: sys.exit(128 + number)
+    )  # removes the folder
     with tempfile.TemporaryDirectory(prefix="memory-budget-") as folder:
         found = soak(Path(folder), **vars(options))
     for what, fact in found.facts.items():

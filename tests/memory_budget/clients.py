@@ -17,6 +17,9 @@ import tritonclient.grpc as triton
 
 DEADLINE_S = 60.0
 DEAD = "not healthy"  # of a request whose process was killed
+BODY = json.dumps(
+    {"inputs": [{"name": "i", "shape": [1], "datatype": "INT64", "data": [0]}]}
+).encode()
 SHORT_S = 0.02  # of requests whose deadline may pass while their model loads
 
 
@@ -27,7 +30,7 @@ class Clients:
     dies      whether the process of a model may be killed meanwhile
     first     model → the value that it has to answer
     results   what happened → how often; every entry of `failures` is a request without a right answer
-    latencies seconds of each answered request of the model `pinned`
+    threads   number of clients
     sent      number of the requests that have begun
     """
 
@@ -44,7 +47,7 @@ class Clients:
     ):
         self.results: Counter[str] = Counter()
         self.failures: list[str] = []
-        self.latencies: list[float] = []
+        self.threads = threads
         self._http_port, self._trace, self._first = http_port, trace, first
         self._dies = dies
         self._grpc = triton.InferenceServerClient(f"localhost:{grpc_port}")
@@ -72,8 +75,7 @@ class Clients:
         connection = http.client.HTTPConnection("localhost", self._http_port, timeout=DEADLINE_S)
         while (number := next(self._next)) < len(self._trace):
             model, chance = self._trace[number], draw.random()
-            begun = time.monotonic()
-            if begun >= self._end_s:
+            if time.monotonic() >= self._end_s:
                 return
             self.begun = number
             try:
@@ -93,12 +95,10 @@ class Clients:
                 if what.startswith("failed"):
                     self.failures.append(f"{model}: {what}")
                     what = "failed"
-                elif model == "pinned" and what == "answered":
-                    self.latencies.append(time.monotonic() - begun)
                 self.results[what] += 1
 
     def _over_http(self, connection: http.client.HTTPConnection, model: str) -> str:
-        connection.request("POST", f"/v2/models/{model}/infer", body=_body())
+        connection.request("POST", f"/v2/models/{model}/infer", body=BODY)
         response = connection.getresponse()
         found = json.loads(response.read())
         if response.status != 200:
@@ -120,18 +120,12 @@ class Clients:
 
     def _leave(self, model: str) -> str:
         """Send a request and disconnect before its answer."""
-        body = _body()
-        head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}\r\n\r\n"
         with socket.create_connection(("localhost", self._http_port)) as left:
-            left.sendall(head.encode() + body)
+            left.sendall(head.encode() + BODY)
             time.sleep(0.002)
         return "left"
 
     def _checked(self, model: str, value: float) -> str:
         expected = self._first(model)
         return "answered" if value == expected else f"failed: {value}, expected {expected}"
-
-
-def _body() -> bytes:
-    given = {"name": "i", "shape": [1], "datatype": "INT64", "data": [0]}
-    return json.dumps({"inputs": [given]}).encode()

@@ -1,4 +1,8 @@
-"""Models whose memory is a table: y = table[i]. The table of model n is n · 1000, 1, 2, …"""
+"""Models whose memory is a table: y = table[i]. The table of model n begins with n · 1000.
+
+The rest of a table in a file is zeros, which take no blocks of the disk: files of 20 GB fit anywhere. A
+server reads and copies them like any others.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ import random
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+from google.protobuf.message import Message
+from onnx import GraphProto, ModelProto, TensorProto, helper
 
 CONFIG = """
 backend: "onnxruntime"
@@ -24,7 +28,7 @@ import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     def initialize(self, args):
-        self.table = np.arange(%d, dtype=np.float32)
+        self.table = np.full(%d, 7, np.float32)
         self.table[0] = %d
 
     def execute(self, requests):
@@ -67,19 +71,44 @@ def first_of(name: str, count: int) -> float:
 
 
 def _write_onnx(folder: Path, number: int, elements: int, more: str = "") -> None:
-    table = np.arange(elements, dtype=np.float32)
-    table[0] = number * 1000
     graph = helper.make_graph(
         [helper.make_node("Gather", ["table", "i"], ["y"])],
         "table",
         [helper.make_tensor_value_info("i", TensorProto.INT64, [1])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
-        [numpy_helper.from_array(table, "table")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    table = TensorProto(name="table", dims=[elements], data_type=TensorProto.FLOAT)
     (folder / "1").mkdir(parents=True)
     (folder / "config.pbtxt").write_text(CONFIG + more)
-    onnx.save(model, folder / "1" / "model.onnx")
+    _write_with_a_hole(folder / "1" / "model.onnx", model, table, np.float32(number * 1000))
+
+
+def _write_with_a_hole(
+    path: Path, model: ModelProto, table: TensorProto, first: np.float32
+) -> None:
+    """Write a model and its table, whose elements but the first are a hole in the file.
+
+    A message that comes twice in protobuf is merged: the second `graph` brings the table.
+    """
+    size = 4 * table.dims[0]
+    inner = table.SerializeToString() + _head(TensorProto, "raw_data", size)
+    inner = _head(GraphProto, "initializer", len(inner) + size) + inner
+    head = model.SerializeToString() + _head(ModelProto, "graph", len(inner) + size) + inner
+    with path.open("wb") as file:
+        file.write(head + first.tobytes())
+        file.truncate(len(head) + size)
+
+
+def _head(message: type[Message], field: str, size: int) -> bytes:
+    """Return what is before the `size` bytes of a field of protobuf."""
+    found = bytearray()
+    for number in (message.DESCRIPTOR.fields_by_name[field].number << 3 | 2, size):
+        while number >= 0x80:
+            found.append(number & 0x7F | 0x80)
+            number >>= 7
+        found.append(number)
+    return bytes(found)
 
 
 def _write_python(folder: Path, number: int, elements: int) -> None:

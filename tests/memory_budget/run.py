@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -19,16 +18,20 @@ import numpy as np
 from soak.server import Server
 
 from benchmarks import processes
-from memory_budget.clients import Clients
+from memory_budget.clients import BODY, Clients
 from memory_budget.lru import hit_rate
 from memory_budget.models import first_of, write_models
 from memory_budget.sampler import Sampler
+from memory_budget.steady import Answers, Steady
 
-TOLERANCE = 0.05  # of the budget; and these bytes: heaps of the server itself, and the requests
+TOLERANCE = 0.01  # of the budget, or these bytes: heaps of the server itself, and the requests
 TOLERANCE_BYTES = 16 << 20
 HIT_RATE_TOLERANCE = 0.05
+P99_RATIO = 1.1  # of the pinned model, while others load, to that alone
+LEAST_TIMES = 500  # requests for the pinned model, alone and while others load
+WARM_S, SETTLE_S = 1.0, 1.0  # before a quiet time
 ZIPF = 1.1
-_MOST_A_MINUTE = 120_000  # requests: more than any server of this soak answers
+_MOST_A_SECOND = 2_000  # requests: more than any server of this soak answers
 PART = 4  # the budget is this part of what all models take
 
 
@@ -50,17 +53,19 @@ def soak(
     threads: int = 8,
     seed: int = 1,
     python: int = 4,
-    minutes: float = 0,
+    seconds: float = 0,
+    quiet: float = 0,
 ) -> Found:
     """Run a soak in an empty folder, and return what was found.
 
-    minutes   for which requests are sent; 0 to send `requests` of them, however long that takes
+    seconds   for which requests are sent; 0 to send `requests` of them, however long that takes
+    quiet     seconds before and after them in which only the pinned model has requests; 0 to compare no times
     """
     (folder / "models").mkdir()
     sizes = write_models(folder / "models", models, least_mb, most_mb, seed, python)
     budget = sum(sizes.values()) // PART
     python_models = {each.parent.parent.name for each in folder.glob("models/*/1/model.py")}
-    trace = zipf_trace(models, int(minutes * _MOST_A_MINUTE) or requests, seed)
+    trace = zipf_trace(models, int(seconds * _MOST_A_SECOND) or requests, seed)
     server = Server(
         folder,
         "--model-control-mode=explicit",
@@ -69,11 +74,14 @@ def soak(
         "--memory-wait-secs=60",
     )
     found = Found()
+    steady: Steady | None = None
     try:
         _await_ready(server)
-        sampler = Sampler(server.pid)
+        _post(server, "/v2/models/pinned/infer", BODY)  # loads the library of ONNX Runtime, too
+        sampler = Sampler(server.pid, sizes["pinned"])
         sampler.start()
-        _quiet(server, found, models, seed)
+        steady = Steady(server.ports.http, "pinned", first_of("pinned", models))
+        moments = [_after(WARM_S), _after(quiet)]
         clients = Clients(
             server.ports.http,
             server.ports.grpc,
@@ -82,22 +90,19 @@ def soak(
             threads,
             seed,
             lambda name: name in python_models,
-            minutes * 60,
+            seconds,
         )
         disturber = Disturber(server, clients, models, bool(python_models), seed)
         disturber.start()
-        begun = time.monotonic()
         clients.run()
-        seconds = time.monotonic() - begun
         disturber.stop()
-        time.sleep(0.2)
+        moments += [time.monotonic(), _after(SETTLE_S), _after(quiet)]
         sampler.stop()
         trace = trace[: clients.sent]
-        _judge(found, server, disturber.merged(trace), sizes, budget, sampler, clients)
-        found.facts["requests"] = f"{len(trace)} in {seconds:.1f} s"
+        _judge(found, server, disturber.merged(trace), sizes, budget, sampler, clients, disturber)
+        found.facts["requests"] = f"{len(trace)} in {moments[2] - moments[1]:.1f} s"
         found.facts["disturbances"] = ", ".join(f"{n} {what}" for what, n in disturber.done.items())
-        if clients.latencies:
-            found.facts["the pinned model under loads"] = _latencies(clients)
+        _judge_pinned(found, steady.stop(), moments, compared=quiet > 0)
         server.signal()
         if server.process.wait(60) != 0:
             found.problems.append(f"the server ended with status {server.process.returncode}")
@@ -105,8 +110,16 @@ def soak(
         print(server.last_words())
         raise
     finally:
+        if steady is not None:
+            steady.kill()
         server.kill()
     return found
+
+
+def _after(seconds: float) -> float:
+    """Return the moment after a pause."""
+    time.sleep(seconds)
+    return time.monotonic()
 
 
 def zipf_trace(models: int, requests: int, seed: int) -> list[str]:
@@ -182,24 +195,33 @@ def _command(pid: int) -> bytes:
         return b""
 
 
-def _quiet(server: Server, found: Found, models: int, seed: int) -> None:
-    """Measure the pinned model without any load beside it."""
-    quiet = Clients(
-        server.ports.http,
-        server.ports.grpc,
-        ["pinned"] * 400,
-        lambda name: first_of(name, models),
-        2,
-        seed,
-    )
-    quiet.run()
-    found.problems += quiet.failures[:5]
-    found.facts["the pinned model alone"] = _latencies(quiet)
+def _judge_pinned(
+    found: Found, answers: Answers, moments: Sequence[float], *, compared: bool
+) -> None:
+    """Compare the pinned model while others load, and alone.
+
+    moments   of: first quiet time, its end and the first load, the last load, second quiet time, its end
+    """
+    begins, loads, ends, again, last = moments
+    found.problems += answers.failures[:5]
+    alone = answers.between(begins, loads) + answers.between(again, last)
+    beside = answers.between(loads, ends)
+    found.facts["the pinned model alone"] = _latencies(alone)
+    found.facts["the pinned model under loads"] = _latencies(beside)
+    if compared and min(len(alone), len(beside)) < LEAST_TIMES:
+        found.problems.append(f"fewer than {LEAST_TIMES} requests for the pinned model: no p99")
+    elif compared:
+        ratio = float(np.percentile(beside, 99) / np.percentile(alone, 99))
+        found.facts["the p99 of the pinned model"] = f"{ratio:.2f} times that alone"
+        if ratio > P99_RATIO:
+            found.problems.append(f"loads of others make the p99 {ratio:.2f} times as long")
 
 
-def _latencies(clients: Clients) -> str:
-    median, p99 = np.percentile(clients.latencies, [50, 99]) * 1e3
-    return f"median {median:.1f} ms, p99 {p99:.1f} ms in {len(clients.latencies)} requests"
+def _latencies(seconds: Sequence[float]) -> str:
+    if not seconds:
+        return "no requests"
+    median, p99 = np.percentile(seconds, [50, 99]) * 1e3
+    return f"median {median:.2f} ms, p99 {p99:.2f} ms in {len(seconds)} requests"
 
 
 def _judge(
@@ -210,10 +232,16 @@ def _judge(
     budget: int,
     sampler: Sampler,
     clients: Clients,
+    disturber: Disturber,
 ) -> None:
     found.results = clients.results
     if clients.failures:
         found.problems.append(f"{len(clients.failures)} failures, such as {clients.failures[:3]}")
+    dead, kills = clients.results["with a killed process"], disturber.done["killed processes"]
+    if dead > kills * clients.threads:
+        found.problems.append(
+            f"{dead} requests were with a killed process, of which there were {kills}"
+        )
     loads = _metric(server, "core_model_loads_on_request", 'result="success"')
     if not loads:
         found.problems.append("the metrics show no load on request")
@@ -226,13 +254,15 @@ def _judge(
     if most <= 0:
         found.problems.append("no sample of the memory is above what the server took before")
     found.facts["memory"] = (
-        f"at most {most / 2**20:.0f} MiB in {len(sampler.samples)} samples, budget {budget / 2**20:.0f} "
-        f"MiB, all models {sum(sizes.values()) / 2**20:.0f} MiB"
+        f"at most {_mib(most)} in {len(sampler.samples)} samples, at most {sampler.longest_s:.2f} s apart; "
+        f"budget {_mib(budget)}, all models {_mib(sum(sizes.values()))}"
     )
-    if most > budget * (1 + TOLERANCE) + TOLERANCE_BYTES:
-        found.problems.append(
-            f"the kernel counts {most / 2**20:.0f} MiB, the budget is {budget / 2**20:.0f} MiB"
-        )
+    if most > budget + max(TOLERANCE * budget, TOLERANCE_BYTES):
+        found.problems.append(f"the kernel counts {_mib(most)}, the budget is {_mib(budget)}")
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.0f} MiB"
 
 
 def _metric(server: Server, name: str, label: str) -> float:
@@ -257,9 +287,9 @@ def _await_ready(server: Server) -> None:
             time.sleep(0.1)
 
 
-def _post(server: Server, path: str) -> bytes:
+def _post(server: Server, path: str, body: bytes = b"{}") -> bytes:
     request = urllib.request.Request(
-        f"http://localhost:{server.ports.http}{path}", data=json.dumps({}).encode(), method="POST"
+        f"http://localhost:{server.ports.http}{path}", data=body, method="POST"
     )
     with urllib.request.urlopen(request, timeout=120) as response:
         found: bytes = response.read()

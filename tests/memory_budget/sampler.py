@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 from benchmarks import processes
@@ -34,12 +35,16 @@ def private_bytes(pid: int) -> int:
 
 
 class Sampler:
-    """Samples from `start` to `stop`, beyond what the server took before; `most` is the largest, in bytes."""
+    """Samples of what models take, from `start` to `stop`; `most` is the largest, in bytes.
 
-    def __init__(self, pid: int):
+    loaded   bytes of the models that are loaded now: all else is that of the server itself
+    """
+
+    def __init__(self, pid: int, loaded: int):
         self._pid = pid
-        self.before = private_bytes(pid)
+        self._others = private_bytes(pid) - loaded
         self.samples: list[int] = []
+        self.longest_s = 0.0  # between two samples
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -55,5 +60,8 @@ class Sampler:
         return max(self.samples, default=0)
 
     def _run(self) -> None:
+        last = time.monotonic()
         while not self._ended.wait(EVERY_S):
-            self.samples.append(private_bytes(self._pid) - self.before)
+            self.samples.append(private_bytes(self._pid) - self._others)
+            now = time.monotonic()
+            self.longest_s, last = max(self.longest_s, now - last), now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -13,10 +14,11 @@ from rollout.run import run
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m rollout")
     parser.add_argument("--rate", type=float, default=500.0, help="requests per second")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each phase")
+    parser.add_argument("--seconds", type=float, default=600.0, help="of all phases together")
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # ends the server
     with tempfile.TemporaryDirectory(prefix="rollout-") as folder:
         found = run(Path(folder), **vars(options))
     for what, fact in found.facts.items():

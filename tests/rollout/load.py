@@ -20,16 +20,23 @@ class Seen:
     failures    texts of requests without a right answer
     latencies   seconds of each request, from the time at which it was due
     late        requests that were sent more than 100 ms after they were due: the load itself was too slow
+    seconds     from the first request until the last answer
     """
 
     versions: Counter[int] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     late: int = 0
+    seconds: float = 0.0
 
     @property
     def answers(self) -> int:
         return self.versions.total()
+
+    @property
+    def rate(self) -> float:
+        """Return requests per second, whatever their answer was."""
+        return len(self.latencies) / self.seconds
 
 
 class Load:
@@ -56,6 +63,7 @@ class Load:
         for _ in clients:
             due.put_nowait(None)
         await asyncio.gather(*clients)
+        seen.seconds = time.monotonic() - begun
         return seen
 
     async def _client(self, due: asyncio.Queue[float | None], seen: Seen) -> None:

@@ -20,6 +20,9 @@ from rollout.models import BAD, DIFFERENCE, EQUAL, PLACE, PLANTED, write_models
 PERCENTS = (1, 5, 25, 50, 100)
 MOST_Z = 4.0  # standard deviations: a sound run passes it once in 16,000 steps
 ROLLBACK_S = 5.0
+AFTER_S = 2.0  # of requests after the rollback
+PHASES = len(PERCENTS) + 3  # steps, copies to two versions, a rollback
+LEAST_RATE = 0.95  # of the rate that was asked for: below it, nothing is shown at that rate
 
 
 @dataclass
@@ -35,9 +38,14 @@ class Found:
 
 
 class Run:
-    """A server under load. `found` has what was seen."""
+    """A server under load. `found` has what was seen.
 
-    def __init__(self, port: int, load: Load, seconds: float):
+    rate      requests per second, as the load sends them
+    seconds   of each phase
+    """
+
+    def __init__(self, port: int, load: Load, rate: float, seconds: float):
+        self._rate = rate
         self.found = Found()
         self._port, self._load, self._seconds = port, load, seconds
 
@@ -66,6 +74,14 @@ class Run:
             f"{seen.versions[EQUAL]} of {total} answers, z {z:+.2f}; {_shown(seen)}"
         )
         self.found.must(abs(z) <= MOST_Z, f"{name}: z is {z:+.2f}, at most {MOST_Z:g}")
+        self._judge(name, seen)
+
+    def _judge(self, name: str, seen: Seen) -> None:
+        """Check what holds in each phase: the rate, and right answers to all requests."""
+        least = LEAST_RATE * self._rate
+        self.found.must(
+            seen.rate >= least, f"{name}: {seen.rate:.0f} requests a second, below {least:.0f}"
+        )
         self.found.must(not seen.failures, f"{name}: failed: {seen.failures[:3]}")
 
     async def _copies(self, version: int, expected: str) -> None:
@@ -88,7 +104,7 @@ class Run:
         self.found.facts[name] = (
             f"{sums}, largest difference {largest:.3g}; callers: {_shown(seen)}"
         )
-        self.found.must(not seen.failures, f"{name}: callers failed: {seen.failures[:3]}")
+        self._judge(name, seen)
         copied = seen.answers - counts["dropped"]
         self.found.must(counts[expected] == copied, f"{name}: {sums}, expected {copied} {expected}")
         if expected == "differing":
@@ -115,20 +131,24 @@ class Run:
             f"{seen.answers + len(seen.failures)} requests failed; {_shown(seen)}"
         )
         self.found.must(seconds < ROLLBACK_S, f"rollback: after {seconds:.2f} s")
-        after = await self._load.send(2)
+        after = await self._load.send(AFTER_S)
         self.found.must(set(after.versions) == {1}, f"after the rollback: {after.versions}")
-        self.found.must(not after.failures, f"after the rollback: {after.failures[:3]}")
+        self._judge("after the rollback", after)
 
 
 def run(folder: Path, rate: float, seconds: float, connections: int, workers: int) -> Found:
-    """Run all phases against a server of its own, in an empty folder; return what was found."""
+    """Run all phases against a server of its own, in an empty folder; return what was found.
+
+    seconds   of all phases together
+    """
     (folder / "models").mkdir()
     write_models(folder / "models")
     server = Server(folder, *([f"--workers={workers}"] if workers > 1 else []))
     try:
         _await_ready(server)
         load = Load(server.ports.http, rate, connections, seed=1)
-        found = asyncio.run(Run(server.ports.http, load, seconds).all())
+        phase = max(1.0, seconds / PHASES)
+        found = asyncio.run(Run(server.ports.http, load, rate, phase).all())
         server.signal()
         found.must(server.process.wait(60) == 0, f"the server ended: {server.process.returncode}")
         return found
@@ -160,4 +180,4 @@ def _await_ready(server: Server) -> None:
 
 def _shown(seen: Seen) -> str:
     p50, p99 = np.percentile(seen.latencies, (50, 99)) * 1e3
-    return f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {seen.late} sent late"
+    return f"{seen.rate:.0f}/s, p50 {p50:.1f} ms, p99 {p99:.1f} ms, {seen.late} sent late"

@@ -15,7 +15,7 @@ def test_200_models_are_served_on_a_quarter_of_their_memory(tmp_path):
 
 
 def test_a_soak_may_take_a_time_instead_of_a_number_of_requests(tmp_path):
-    found = soak(tmp_path, 60, least_mb=0.5, most_mb=2, python=0, minutes=0.02)
+    found = soak(tmp_path, 60, least_mb=0.5, most_mb=2, python=0, seconds=1.2)
 
     # The hit rate of so few requests depends on which of them came first.
     assert [each for each in found.problems if "hit rate" not in each] == []
