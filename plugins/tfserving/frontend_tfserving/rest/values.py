@@ -160,7 +160,9 @@ def values_of(tensor: Tensor) -> Any:
         array = (array.astype(np.uint32) << 16).view(np.float32)
     elif tensor.dtype is dtypes.FP16:
         array = array.astype(np.float32)
-    return np.ascontiguousarray(array)
+    array = np.ascontiguousarray(array)
+    # Arrays of C's `long long` have 64 bits like int64, but orjson does not write their elements.
+    return array.view(np.dtype(array.dtype.str))
 
 
 def _text(value: bytes, is_bytes: bool) -> Any:
