@@ -136,6 +136,7 @@ def metric(server, name):
     return sum(float(each) for each in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.M))
 
 
+@pytest.mark.timeout(180 + CHANGES)
 def test_changes_under_load_lose_nothing(server):
     x = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [3]}]}
     before = metric(server, "nv_inference_request_success")
