@@ -320,6 +320,7 @@ class HttpListener:
             if (begin := self._context.observers.begin) is not None:
                 observe(begin, self.name, match.route.category, request, call)
             if connection.active is not None:
+                call.active = connection.active
                 call.meter = connection.active.meter()
                 call.caller = connection.active.caller
             if request.method == "GET":

@@ -17,7 +17,7 @@ from frontends.http.request_share import RequestShare, boundless
 
 if TYPE_CHECKING:
     from frontends.http.native.event_stream import PartWriter
-    from frontends.shared.access import Caller
+    from frontends.shared.access import ActiveCall, Caller
     from frontends.shared.call_observers import CallObservation
     from frontends.shared.usage_meter import UsageMeter
 
@@ -65,6 +65,9 @@ class HttpRequest:
     meter: UsageMeter | None = None  # of the tokens of its requests; None if nothing needs them
     observation: CallObservation | None = None  # gets its response; None if no observer wants it
     caller: Caller | None = None  # that has sent it; None if the server has no access policy
+    active: ActiveCall | None = (
+        None  # counts it in limits; None if no call is checked, logged or named
+    )
 
     @property
     def model(self) -> str:

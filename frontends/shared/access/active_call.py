@@ -77,6 +77,12 @@ class ActiveCall:
         if counts and self._allowance is not None:
             self._allowance.take()
 
+    def wait(self) -> None:
+        """Count the call no longer among the concurrent requests of its caller, since it waits for others."""
+        if self._allowance is not None:
+            self._allowance.leave(self._slot)
+            self._slot = -1
+
     def end(self, status: int = 0, bytes_out: int = 0) -> None:
         """Remove the call from the requests in flight of its caller, and write its log entry, if it has one.
 

@@ -52,6 +52,21 @@ def test_a_caller_may_always_ask_for_its_job_and_cancel_it(serve):
     assert client.until(id, lambda job: job["state"] == "cancelled")
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_call_that_waits_for_a_job_takes_no_place_of_it(serve, most):
+    client = serve(limit_concurrency=most)
+    id = client.submit("double", batch(*range(9)), LINES)["id"]
+    end = time.monotonic() + 20
+    while (waited := client.get(f"/v2/jobs/{id}?wait=30")).status == 429:
+        assert time.monotonic() < end
+    assert waited.json["state"] == "done"
+
+    id = client.submit("double", batch(*range(9)), LINES)["id"]
+    while (followed := client.results(id, "?follow=true")).status == 429:
+        assert time.monotonic() < end
+    assert len(followed.lines) == 9
+
+
 @pytest.mark.parametrize("ends", ["cancel", "stop"])
 def test_a_job_waits_until_its_caller_has_tokens(serve, ends):
     client = serve(limit_tokens=60, jobs_concurrency=1)

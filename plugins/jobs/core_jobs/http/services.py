@@ -60,6 +60,8 @@ async def state(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     wait_s = number("wait", query.get("wait", "0"), _MOST_WAIT_S)
     jobs = Jobs.of(server)
     job = await _job(jobs, call)
+    if wait_s:
+        _waits(call)
     found = await ended_within(jobs, job, wait_s) if wait_s else job
     if found is None:  # deleted meanwhile
         raise unknown(job.id)
@@ -99,6 +101,8 @@ async def results(server: InferenceServer, call: HttpRequest) -> HttpResponse:
             f"job {job.id} is {job.state}: {answered} of {job.total} requests have a result; wait for its "
             f"end with GET /v2/jobs/{job.id}?wait=30, or read the results as they come with ?follow=true",
         )
+    if follows:
+        _waits(call)
     if job.kind == REQUEST:
         return await _only_result(jobs, job)
     found = ResultLines(jobs, job, first, follows=follows)
@@ -126,6 +130,7 @@ async def cancel(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     job = await jobs.disk.run(submitting.cancel, caller_of(call), call.captures["job"])
     jobs.runner.cancel(job.key)
     jobs.changes.tell(job.id)
+    _waits(call)
     found = await ended_within(jobs, job, _CANCEL_S)
     return json_answer((found or job).document())
 
@@ -144,6 +149,12 @@ async def _job(jobs: Jobs, call: HttpRequest) -> Job:
     if found is None:
         raise unknown(id)
     return found
+
+
+def _waits(call: HttpRequest) -> None:
+    """Let the requests of the job have the place that the call has in the limits of its caller."""
+    if call.active is not None:
+        call.active.wait()
 
 
 def caller_of(call: HttpRequest) -> str:
