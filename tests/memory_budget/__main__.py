@@ -20,16 +20,17 @@ def main() -> int:
     parser.add_argument(
         "--quiet",
         type=float,
-        default=60.0,
-        help="seconds before and after with requests for one model only; 0 to compare no times",
+        help="seconds before and after with requests for one model only, by default a tenth of --seconds; "
+        "0 to compare no times",
     )
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--python", type=int, default=4, help="models in child processes")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    signal.signal(
-        signal.SIGTERM, lambda number, frame: sys.exit(128 + number)
-    )  # removes the folder
+    if options.quiet is None:
+        options.quiet = options.seconds / 10
+    # SIGTERM leaves the block below, which ends the server and removes the folder.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="memory-budget-") as folder:
         found = soak(Path(folder), **vars(options))
     for what, fact in found.facts.items():
