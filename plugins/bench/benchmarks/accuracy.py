@@ -2,7 +2,7 @@
 
 tests/known_server.cc answers after delays that are known: 39 of 40 answers take 10 ms and one takes 40 ms, so
 the 99th percentile is 40 ms. Closed and open loops, from 100 to 20,000 requests a second. The status is 1 if
-a p50 or p99 differs from the truth by more than 2 %.
+a p99 differs from the truth by more than 2 %.
 
 The delay begins when the server has read a request. What the machine takes beside that for both programs adds
 to it: on a busy machine the figures are those of its other work.
@@ -68,9 +68,9 @@ def main():
         for title, level in levels():
             rate, p50, p99 = measured(program, level, options.seconds)
             away = [p50 / TRUTH_MS["p50"] - 1, p99 / TRUTH_MS["p99"] - 1]
-            worst = max(worst, *map(abs, away))
+            worst = max(worst, abs(away[1]))
             print(f"{title:26}{rate:10,.0f}{p50:9.2f}{p99:9.2f}{away[0]:10.2%}{away[1]:8.2%}")
-    print(f"worst: {worst:.2%}")
+    print(f"worst p99: {worst:.2%}")
     return worst > LIMIT
 
 
