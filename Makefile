@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router bench-router bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve test-kserve-sdk lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router bench-router bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -68,6 +68,9 @@ dev: .venv/.test  ## everything that work on the code needs; builds the compiled
 
 test-kserve: .venv/.test  ## balance requests over three servers of unequal speed by their load reports, for minutes
 	PYTHONPATH=.:tests $(BIN)/python -m balancing $(ARGS)
+
+test-kserve-sdk: build/kserve/.made .venv/.test  ## KServe's SDK in front of a server, and its types, in an environment of its own of 500 MB
+	CORE_KSERVE=$(CURDIR)/build/kserve $(BIN)/pytest --timeout=600 tests/deploy/kserve_sdk $(ARGS)
 
 bench: .venv/.release  ## this server beside Triton, MLServer and FastAPI, in under ten minutes
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -229,6 +232,12 @@ RAY_TESTED := backends/onnx backends/python plugins/memory_budget plugins/ray
 .venv-ray/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(RAY_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-ray . $(RAY_TESTED)
 	.venv-ray/bin/python -m pip install --disable-pip-version-check "ray[serve,data]>=2.60" onnxruntime pytest pytest-asyncio pytest-timeout scikit-learn "tritonclient[grpc,http]"
+	@touch $@
+
+# KServe's SDK as client and transformer, and types of objects that Kubernetes does not know.
+build/kserve/.made:
+	$(PYTHON) -m venv build/kserve
+	build/kserve/bin/python -m pip install --quiet --disable-pip-version-check "kserve>=0.21" cloudcoil-models-keda cloudcoil-models-prometheus-operator
 	@touch $@
 
 # Environments of the tools around Triton. Programs that hold a server find core in .venv, behind their own packages.

@@ -12,10 +12,6 @@ from core.options import parse
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 VERSION = "1.32"
-OWN = {
-    "serving.kserve.io/v1alpha1",
-    "serving.kserve.io/v1beta1",
-}  # KServe's, of which a pod is a part
 
 
 def documents(name):
@@ -28,9 +24,8 @@ def one(name, kind):
 
 
 DEPLOYMENT = one("core.yaml", "Deployment")
-RUNTIME = one("kserve.yaml", "ServingRuntime")
 POD = DEPLOYMENT["spec"]["template"]["spec"]
-CONTAINERS = [POD["containers"][0], RUNTIME["spec"]["containers"][0]]
+(CONTAINER,) = POD["containers"]
 
 
 def options(container):
@@ -66,30 +61,9 @@ def test_the_kustomization_names_files_of_the_folder():
     assert all((FOLDER / name).is_file() for name in found["resources"])
 
 
-def test_the_pod_of_the_runtime_is_one_that_kubernetes_accepts():
-    spec = {"containers": RUNTIME["spec"]["containers"]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "core"}, "spec": spec}
-
-    kubernetes_validate.validate(pod, VERSION, strict=True)
-
-
-def test_kserve_finds_the_expected_fields():
-    service = one("kserve.yaml", "InferenceService")
-    model = service["spec"]["predictor"]["model"]
-    formats = {(each["name"], each["version"]) for each in RUNTIME["spec"]["supportedModelFormats"]}
-
-    assert {each["apiVersion"] for each in documents("kserve.yaml")} == OWN
-    assert CONTAINERS[1]["name"] == "kserve-container"
-    assert model["runtime"] == RUNTIME["metadata"]["name"]
-    assert (model["modelFormat"]["name"], model["modelFormat"]["version"]) in formats
-    assert model["protocolVersion"] in RUNTIME["spec"]["protocolVersions"]
-    assert options(CONTAINERS[1]).model_repository == ["/mnt/models"]
-
-
-@pytest.mark.parametrize("container", CONTAINERS, ids=["deployment", "kserve"])
-def test_each_probe_uses_its_endpoint(container):
+def test_each_probe_uses_its_endpoint():
     asked = {
-        name: container[name]["httpGet"]["path"]
+        name: CONTAINER[name]["httpGet"]["path"]
         for name in ("startupProbe", "readinessProbe", "livenessProbe")
     }
 
@@ -100,19 +74,18 @@ def test_each_probe_uses_its_endpoint(container):
     }
 
 
-@pytest.mark.parametrize("container", CONTAINERS, ids=["deployment", "kserve"])
-def test_probes_ask_the_port_that_the_server_listens_on(container):
-    found = options(container)
-    known = {**ports(container), found.value("http_port"): found.value("http_port")}
+def test_probes_ask_the_port_that_the_server_listens_on():
+    found = options(CONTAINER)
+    known = {**ports(CONTAINER), found.value("http_port"): found.value("http_port")}
 
     for name in ("startupProbe", "readinessProbe", "livenessProbe"):
-        assert known[container[name]["httpGet"]["port"]] == found.value("http_port")
+        assert known[CONTAINER[name]["httpGet"]["port"]] == found.value("http_port")
 
 
 def test_ports_are_those_of_the_options():
-    found = options(CONTAINERS[0])
+    found = options(CONTAINER)
 
-    assert ports(CONTAINERS[0]) == {
+    assert ports(CONTAINER) == {
         "http": found.value("http_port"),
         "grpc": found.value("grpc_port"),
         "metrics": found.value("metrics_port"),
@@ -122,26 +95,20 @@ def test_ports_are_those_of_the_options():
 def test_the_service_names_ports_of_the_pod():
     service = one("core.yaml", "Service")
 
-    assert {each["targetPort"] for each in service["spec"]["ports"]} == set(ports(CONTAINERS[0]))
+    assert {each["targetPort"] for each in service["spec"]["ports"]} == set(ports(CONTAINER))
     labels = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
 
 
-@pytest.mark.parametrize(
-    ("pod", "container"),
-    [(POD, CONTAINERS[0]), (one("kserve.yaml", "InferenceService")["spec"]["predictor"], CONTAINERS[1])],
-    ids=["deployment", "kserve"],
-)  # fmt: skip
-def test_the_pod_is_not_killed_before_the_server_has_drained(pod, container):
-    pause = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", "")
-    pause_s = int(pause[-1].partition("sleep(")[2].rstrip(")")) if pause else 0
+def test_the_pod_is_not_killed_before_the_server_has_drained():
+    pause = CONTAINER["lifecycle"]["preStop"]["exec"]["command"]
+    pause_s = int(pause[-1].partition("sleep(")[2].rstrip(")"))
 
-    assert pod["terminationGracePeriodSeconds"] > pause_s + options(container).exit_timeout_secs
+    assert POD["terminationGracePeriodSeconds"] > pause_s + options(CONTAINER).exit_timeout_secs
 
 
-@pytest.mark.parametrize("container", CONTAINERS, ids=["deployment", "kserve"])
-def test_the_container_has_no_rights(container):
-    found = {**POD["securityContext"], **container["securityContext"]}
+def test_the_container_has_no_rights():
+    found = {**POD["securityContext"], **CONTAINER["securityContext"]}
 
     assert found["runAsNonRoot"] is True
     assert found["allowPrivilegeEscalation"] is False
@@ -149,7 +116,7 @@ def test_the_container_has_no_rights(container):
 
 
 def test_the_repository_cannot_be_written():
-    (mount,) = [each for each in CONTAINERS[0]["volumeMounts"] if each["name"] == "models"]
+    (mount,) = [each for each in CONTAINER["volumeMounts"] if each["name"] == "models"]
 
     assert mount["readOnly"] is True
-    assert options(CONTAINERS[0]).model_repository == [mount["mountPath"]]
+    assert options(CONTAINER).model_repository == [mount["mountPath"]]

@@ -7,6 +7,7 @@ from core.errors import CoreError
 from core.server import InferenceServer
 from frontends.grpc.protocol import messages
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
+from frontends.shared.readiness import Readiness
 
 
 async def server_live(
@@ -18,7 +19,7 @@ async def server_live(
 async def server_ready(
     server: InferenceServer, request: messages.ServerReadyRequest
 ) -> messages.ServerReadyResponse:
-    return messages.ServerReadyResponse(ready=await server.control.health.ready())
+    return messages.ServerReadyResponse(ready=await _ready(server))
 
 
 async def model_ready(
@@ -40,8 +41,13 @@ async def model_ready(
 async def check(server: InferenceServer, request: HealthCheckRequest) -> HealthCheckResponse:
     """Return SERVING if the server is ready, else NOT_SERVING, whatever service the request names."""
     try:
-        ready = await server.control.health.ready()
+        ready = await _ready(server)
     except CoreError:
         ready = False
     status = HealthCheckResponse.SERVING if ready else HealthCheckResponse.NOT_SERVING
     return HealthCheckResponse(status=status)
+
+
+async def _ready(server: InferenceServer) -> bool:
+    """Return whether the server can serve, and no plugin has a reason against more requests."""
+    return await server.control.health.ready() and not await Readiness.of(server).objection()

@@ -13,6 +13,7 @@ from frontends.http.errors import refusal
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.options import HttpOptions
 from frontends.shared.context import context_of
+from frontends.shared.readiness import Readiness
 
 _MOST_LOADING = 20  # versions that a response lists
 
@@ -25,10 +26,12 @@ async def live(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 async def ready(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Return status 200 if the server is ready, else 400 with a JSON body that says what is loading.
 
-    Raises CoreError(UNAVAILABLE) while the server exits.
+    503 if a plugin has a reason against more requests (frontends/shared/readiness.py). Raises
+    CoreError(UNAVAILABLE) while the server exits.
     """
     if await server.control.health.ready():
-        return HttpResponse()
+        reason = await Readiness.of(server).objection()
+        return refusal(503, reason) if reason else HttpResponse()
     loading = {"ready": False, "loading": _loading(server)}
     return HttpResponse(400, JSON_HEADERS, orjson.dumps(loading))
 

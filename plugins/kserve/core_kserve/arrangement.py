@@ -1,0 +1,128 @@
+"""Arrangement: makes the folder of a model from what lies in a folder of KServe.
+
+    folder ─► [arrangement_of] ─► what it holds ─► Arrangement.make ─► NAME/, with links into the folder
+
+The storage initializer copies what `storageUri` names. That may be a repository of core and Triton, the
+folder of one model, the files of one version, or one file with any name. Worker threads; may block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.config.formats import Formats
+from core.errors import CoreError, invalid
+from core.repository import version_number
+from frontends.commands.model_file import TRUSTED, ModelFile, make_model, model_file
+from frontends.commands.paths import is_model
+
+_MOST_SHOWN = 5  # entries of a folder in an error
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How the folder of a model is made: exactly one of the three is set.
+
+    folder    the folder of a model, with its versions
+    files     a folder with the files of a version
+    file      one file
+    trust     whether the files are trusted to hold code
+    """
+
+    folder: Path | None = None
+    files: Path | None = None
+    file: ModelFile | None = None
+    trust: bool = False
+
+    def make(self, target: Path) -> None:
+        """Make the folder `target`, which must not exist, with links. Raises OSError."""
+        if self.folder is not None:
+            target.symlink_to(self.folder, target_is_directory=True)
+        elif self.file is not None:
+            make_model(self.file, target, link=True)
+        elif self.files is not None:
+            target.mkdir()
+            (target / "1").symlink_to(self.files, target_is_directory=True)
+            if (config := self.files / "config.pbtxt").is_file():
+                (target / "config.pbtxt").symlink_to(config)
+            elif self.trust:
+                (target / "config.pbtxt").write_text(TRUSTED)
+
+
+def arrangement_of(folder: Path, name: str, formats: Formats, *, trust: bool) -> Arrangement:
+    """Return how the model `name` is made from a folder.
+
+    trust   whether the user trusts the code in files; a config.pbtxt in the folder decides for itself
+    Raises CoreError(INVALID), with what the folder holds: no file of a known format, or several.
+    """
+    entries = sorted(each.name for each in content(folder))
+    if any(version_number(each) is not None and (folder / each).is_dir() for each in entries):
+        return Arrangement(folder=folder)
+    if "model-settings.json" in entries:  # MLServer's layout has no versions
+        return Arrangement(folder=folder)
+    if "config.pbtxt" in entries:
+        return Arrangement(files=folder)
+    names = {f"{each}/" if (folder / each).is_dir() else each for each in entries}
+    found = formats.found_in(names)
+    if found is None:
+        return Arrangement(file=_only_file(folder, entries, name, formats, trust))
+    present = [each for each in formats if each.is_in(names) and each.backend == found.backend]
+    if holds_code := all(each.trust for each in present):
+        _check_trust(folder / present[0].file, trust)
+    return Arrangement(files=folder, trust=holds_code)
+
+
+def _check_trust(path: Path, trust: bool) -> None:
+    if not trust:
+        raise invalid(
+            f"'{path}' can hold code, and to read it is to run that code with the rights of the server; it "
+            "was not read. If you trust everyone who could write it, add trust=true to the URL"
+        )
+
+
+def holds_models(folder: Path) -> bool:
+    """Return whether a folder is a repository: no model itself, but with the folder of a model in it."""
+    if is_model(folder):
+        return False
+    return any(is_model(each) for each in content(folder) if each.is_dir())
+
+
+def content(folder: Path) -> list[Path]:
+    """Return the entries of a folder, without hidden ones and those of its file system. Raises OSError."""
+    return [each for each in folder.iterdir() if is_content(each.name)]
+
+
+def is_content(name: str) -> bool:
+    """Return whether an entry of a mount may be a model or a file of one."""
+    return not name.startswith(".") and name != "lost+found"
+
+
+def _only_file(
+    folder: Path, entries: list[str], name: str, formats: Formats, trust: bool
+) -> ModelFile:
+    """Return the one file or folder of a format among the entries, whatever its name."""
+    found: list[ModelFile] = []
+    refused: list[CoreError] = []
+    suffixes = {Path(each.file).suffix for each in formats}
+    for each in entries:
+        if Path(each).suffix not in suffixes:
+            continue
+        try:
+            found.append(model_file(folder / each, formats, name=name, trust=trust))
+        except CoreError as error:
+            refused.append(error)
+    if len(found) == 1:
+        return found[0]
+    if not found and len(refused) == 1:
+        raise refused[0]
+    shown = ", ".join(entries[:_MOST_SHOWN]) or "nothing"
+    expected = (
+        "name one of them model.SUFFIX"
+        if found
+        else f"no installed backend reads them{formats.advice(entries)}"
+    )
+    raise invalid(
+        f"model '{name}': found {shown} in '{folder}'; {expected}. Expected are a model repository, the "
+        "folder of a model with versions, or the file of a model, as `core formats` lists them"
+    )
