@@ -1,14 +1,17 @@
 """The Helm chart: Helm's own library renders it; Kubernetes' schemas and the server accept the result."""
 
 import importlib.util
+import re
 
 import kubernetes_validate
+import promql_parser
 import pytest
 import yaml
 from core_keda.trigger import Trigger
 
 from core import plugins
 from core.options import parse
+from core.telemetry.metrics.catalog import CATALOG
 from tests.deploy import helm_process
 from tests.deploy.helm_process import CHART
 
@@ -41,6 +44,7 @@ ALL = {
     "priorityClassName": "high",
     "podLabels": {"team": "vision"},
     "podAnnotations": {"note": "1"},
+    "readiness": {"drain": True, "overloadWaitSecs": 0.5},
 }
 VALUES = {
     "default": {},
@@ -106,7 +110,7 @@ def test_the_pod_is_not_killed_before_the_server_has_drained(objects):
     (container,) = pod["containers"]
     pause = container["lifecycle"]["preStop"]["exec"]["command"][-1]
 
-    assert pause == "import time; time.sleep(5)"
+    assert re.findall(r"sleep[ (](\d+)", pause) == ["5"]
     assert pod["terminationGracePeriodSeconds"] > 5 + options_of(objects).exit_timeout_secs
 
 
@@ -151,6 +155,23 @@ def test_a_certificate_encrypts_all_ports_and_the_probes_know_it():
     assert found.value("http_server_cert") == f"{mounted['tls']}/tls.crt"
     probes = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
     assert {each["scheme"] for each in probes} == {"HTTPS"}
+
+
+def test_a_pod_is_not_ready_before_it_ends_and_while_it_is_overloaded():
+    objects = rendered(ALL)
+    found = options_of(objects)
+    (container,) = pod_of(objects)["containers"]
+
+    assert found.value("overload_wait_secs") == 0.5
+    assert {each["name"]: each["mountPath"] for each in container["volumeMounts"]}["tmp"] == "/tmp"
+    command = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert command == ["sh", "-c", f"touch {found.value('drain_file')}; sleep 5"]
+
+
+def test_images_without_the_plugin_for_readiness_get_no_option_of_it():
+    (container,) = pod_of(rendered({}))["containers"]
+
+    assert [each for each in container["args"] if "drain" in each or "overload" in each] == []
 
 
 def test_tokens_leave_health_and_metrics_open():
@@ -233,6 +254,8 @@ def test_rules_and_dashboards_are_those_of_the_repository():
         ({"tokens": {"open": ["helth"]}}, "open"),
         ({"tokens": {"open": ["metrics"]}}, "open"),  # the probes need health
         ({"scratch": "much"}, "scratch"),
+        ({"readiness": {"overloadWaitSecs": -1}}, "overloadWaitSecs"),
+        ({"readiness": {"drains": True}}, "drains"),
     ],
 )
 def test_wrong_values_are_refused_with_their_name(values, text):
@@ -241,3 +264,16 @@ def test_wrong_values_are_refused_with_their_name(values, text):
 
 def test_a_release_may_have_the_name_of_the_chart():
     assert ("Deployment", "core") in rendered({}, name="core")
+
+
+def test_the_rule_of_the_adapter_serves_the_metric_of_the_autoscaler():
+    (rule,) = yaml.safe_load((CHART.parents[1] / "prometheus" / "adapter.yml").read_text())["rules"]
+    scaler = rendered({"autoscaling": {"by": "hpa"}})["HorizontalPodAutoscaler", "demo-core"]
+    (metric,) = scaler["spec"]["metrics"]
+    query = rule["metricsQuery"].replace("<<.GroupBy>>", "pod")
+    query = query.replace("<<.Series>>", metric["pods"]["metric"]["name"])
+
+    promql_parser.parse(query.replace("<<.LabelMatchers>>", 'pod="a"'))
+    assert re.fullmatch(rule["name"]["matches"], metric["pods"]["metric"]["name"])
+    assert rule["seriesQuery"].startswith(f"{metric['pods']['metric']['name']}{{")
+    assert metric["pods"]["metric"]["name"] in CATALOG

@@ -34,6 +34,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - --repository-poll-secs={{ .Values.models.pollSecs }}
 {{- end }}
 - --exit-timeout-secs={{ .Values.exitTimeoutSecs }}
+{{- if .Values.readiness.drain }}
+- --drain-file=/tmp/drain
+{{- end }}
+{{- with .Values.readiness.overloadWaitSecs }}
+- --overload-wait-secs={{ . }}
+{{- end }}
 {{- if .Values.tls.secret }}
 {{- range list "http" "grpc" }}
 - --{{ . }}-use-ssl=true
