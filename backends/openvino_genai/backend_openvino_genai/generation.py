@@ -32,7 +32,7 @@ class GenAiGeneration:
         self._config = config
         self._emit = emit
         self._handle: Any = None
-        self._text = TokenText(pipeline.tokenizer.text)
+        self._text = TokenText(pipeline.tokenizer.text, pipeline.tokenizer.pieces)
         self._stops = StopStrings(sampling.stop) if sampling.stop else None
         self._logprobs = sampling.logprobs is not None
 

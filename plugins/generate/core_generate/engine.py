@@ -110,7 +110,7 @@ class Event(NamedTuple):
     logprobs        log probabilities of these tokens; () unless the request asks for them
     finish          "stop" or "length" in the last event, "" in those before
     prompt_tokens   number of tokens of the prompt, in the last event at the latest; 0 in events without it
-    cached_tokens   number of tokens of the prompt that were not computed again, where prompt_tokens is set
+    cached_tokens   number of tokens of the prompt that were not computed again, in the last event or before
     count           number of tokens generated since the event before; 0: the length of `tokens`
     stop            the stop string that has ended the text, in the last event; "" if none has
     """

@@ -67,7 +67,9 @@ def read_generate(
             raise invalid(f"image: {image.array.size} images, at most {MOST_MEDIA} are allowed")
         images = tuple(check_image(_image(each), "image") for each in image.array.ravel().tolist())
     stream = flag(inputs, "stream")
-    returns = frozenset(output for name, output in RETURNS.items() if flag(inputs, name))
+    returns = frozenset(
+        [RETURNS[each] for each in inputs if each in RETURNS and flag(inputs, each)]
+    )
     sampling = asked.sampling
     if sampling.logprobs is None and not returns.isdisjoint(("logprobs", "cumulative_logprob")):
         if "logprobs" not in supports:
