@@ -6,10 +6,11 @@ Prompt, Sampling ─► [LlamaEngine] ─► thread of the generation ─► slo
 from __future__ import annotations
 
 import base64
+import logging
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,15 @@ from backend_llamacpp.request import completion_request
 from backend_llamacpp.settings import Settings
 from core.errors import invalid
 
+logger = logging.getLogger("core")
+
 
 class LlamaEngine(Engine):
-    """Runs a model with llama.cpp. Each slot has a thread, which waits for its tokens without the GIL."""
+    """Runs a model with llama.cpp.
+
+    A generation has a thread, which waits for its tokens without the GIL. There is one for each slot, started
+    when that many generations are there for the first time.
+    """
 
     quick = True  # the thread of the slot writes the request, which takes long for a structure
 
@@ -33,23 +40,36 @@ class LlamaEngine(Engine):
         self.supports = settings.supports
         self._settings = settings
         self._library = Library(file, settings)
-        self._threads = ThreadPoolExecutor(settings.slots, thread_name_prefix="llamacpp")
+        self._waiting: SimpleQueue[LlamaGeneration | None] = SimpleQueue()  # None ends a thread
+        self._lock = threading.Lock()  # guards the fields below
+        self._threads: list[threading.Thread] = []
         self._generations: set[LlamaGeneration] = set()
-        self._lock = threading.Lock()
 
     def generate(self, prompt: Prompt, sampling: Sampling, emit: Emit) -> Generation:
         generation = LlamaGeneration(
-            lambda: completion_request(prompt, sampling, self._settings), sampling, emit
+            lambda: completion_request(prompt, sampling, self._settings, self._library.batch),
+            sampling,
+            emit,
         )
         with self._lock:
+            if len(self._threads) < min(len(self._generations) + 1, self.most):
+                self._start_thread()
             self._generations.add(generation)
-        self._threads.submit(self._run, generation)
+        self._waiting.put(generation)
         return generation
 
-    def _run(self, generation: LlamaGeneration) -> None:
-        try:
-            generation.run(self._library)
-        finally:
+    def _start_thread(self) -> None:
+        name = f"llamacpp {len(self._threads)}"
+        thread = threading.Thread(target=self._run, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _run(self) -> None:
+        while (generation := self._waiting.get()) is not None:
+            try:
+                generation.run(self._library)
+            except Exception:  # the thread must go on
+                logger.exception("a generation of llama.cpp has failed")
             with self._lock:
                 self._generations.discard(generation)
 
@@ -97,7 +117,10 @@ class LlamaEngine(Engine):
         with self._lock:
             for each in self._generations:
                 each.cancel()
-        self._threads.shutdown()
+        for _ in self._threads:
+            self._waiting.put(None)
+        for thread in self._threads:
+            thread.join()
         self._library.close()
 
     def _check_length(self, tokens: int) -> None:

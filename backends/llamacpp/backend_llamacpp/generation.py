@@ -80,6 +80,7 @@ class LlamaGeneration:
         text, finish = details["content"], ""
         if details["stop"]:
             finish = "length" if details["stop_type"] == "limit" else "stop"
+            self._cached = details["timings"]["cache_n"]
         prompt, generated = details["tokens_evaluated"], details["tokens_predicted"]
         count, self._generated = generated - self._generated, generated
         self.tokens = prompt + generated

@@ -44,6 +44,8 @@ OnChunk = Callable[[bytes], bool]
 class Library:
     """A running server of llama.cpp. Thread-safe, but for `close`.
 
+    batch   tokens of prompts and generations that it computes at once
+
     Raises CoreError(INTERNAL) if llama.cpp refuses the file or the settings; it writes the reason to stderr.
     """
 
@@ -54,6 +56,7 @@ class Library:
             if each is not None:
                 _read_into_memory(each)
         parameters = _parameters(file, settings, self._socket)
+        self.batch: int = parameters.n_batch
         try:
             with _starting, _kept_signals():
                 self._server = xllamacpp.Server(parameters)

@@ -17,9 +17,15 @@ from core.errors import invalid
 _RANDOM_SEED = 2**32 - 1  # for llama.cpp, this seed means that there is none
 
 
-def completion_request(prompt: Prompt, sampling: Sampling, settings: Settings) -> dict[str, Any]:
+def completion_request(
+    prompt: Prompt, sampling: Sampling, settings: Settings, batch: int
+) -> dict[str, Any]:
     """Return a request. It has no stop strings, because llama.cpp may lose text before them.
 
+    batch   tokens that are computed at once. A prompt that may have more reports its progress, in a chunk at
+            its begin and after each batch: each is an occasion to cancel. Others do not, because each chunk
+            wakes the threads of all generations, and first tokens wait for that. Before a stop string, the
+            progress is all that tells how much of the prompt was cached
     Raises CoreError(INVALID) for a structure that cannot be compiled, an unknown adapter, and an image that
     cannot be decoded or has no place in the text.
     """
@@ -29,7 +35,7 @@ def completion_request(prompt: Prompt, sampling: Sampling, settings: Settings) -
         # Both are needed for chunks that have the ids of their tokens.
         "verbose": True,
         "return_tokens": True,
-        "return_progress": True,  # chunks while the prompt is computed: each is an occasion to cancel
+        "return_progress": bool(sampling.stop) or _may_exceed(batch, prompt),
         "n_predict": -1 if sampling.max_tokens is None else sampling.max_tokens,
     }
     for name in ("temperature", "top_p", "top_k", "min_p"):
@@ -56,6 +62,14 @@ def completion_request(prompt: Prompt, sampling: Sampling, settings: Settings) -
     if settings.adapters:
         document["lora"] = _adapters(prompt.adapter, settings)
     return document
+
+
+def _may_exceed(tokens: int, prompt: Prompt) -> bool:
+    """Return whether a prompt may have more tokens: a token of a text is at least one byte of it."""
+    if prompt.images:
+        return True
+    text = prompt.text + prompt.suffix
+    return len(prompt.tokens) > tokens or len(text) > tokens or len(text.encode()) > tokens
 
 
 def _prompt(prompt: Prompt, settings: Settings) -> Any:

@@ -64,6 +64,16 @@ def test_text_that_only_begins_like_a_stop_string_is_not_lost_at_the_end(generat
     assert whole(generated(max_tokens=6, stop=(text[-1] + "§",))) == text
 
 
+@pytest.mark.parametrize("stop", [(), ("Paris",)])
+def test_tokens_of_a_prompt_that_a_slot_still_has_count_as_cached(generated, stop):
+    text = f"Here the capital of France is called with {len(stop)} stop strings"
+    first = generated(text)
+    again = generated(text, stop=stop)
+
+    assert first[-1].cached_tokens < first[-1].prompt_tokens - 1
+    assert again[-1].cached_tokens >= again[-1].prompt_tokens - 1
+
+
 def test_logprobs_are_those_of_the_tokens(generated, engine):
     events = generated(logprobs=3)
     logprobs = [each for event in events for each in event.logprobs]
