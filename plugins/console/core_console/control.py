@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import time
 from typing import TYPE_CHECKING, Any
 
 from core.control import Area, ProcessResults, question
-from core.system import platform
 from core_console.lanes import Lanes
 from core_console.merging import finished, merged
 from core_console.notices import Notices
+from core_console.process import process
 from core_console.rows import Rows
 from core_console.traces import TraceRing
 
@@ -71,6 +69,10 @@ class ConsoleControl(Area, name="console"):
             found["silent"] = []
         return {**found, "rows": finished(found["rows"])}
 
+    def rest(self) -> None:
+        """Look at instances no more."""
+        self.lanes.close()
+
     @question("statistics", _state, internal=True)
     async def state(self) -> dict[str, Any]:
         """Return rows, models that are not loaded, and facts about the process."""
@@ -81,7 +83,7 @@ class ConsoleControl(Area, name="console"):
             "rows": rows,
             "idle": self._unloaded({row["model"] for row in rows}),
             "noticed": self._notices.count,
-            "process": self._process(),
+            "process": process(self._server.account.held),
         }
 
     @question("trace", _lists, internal=True)
@@ -108,21 +110,3 @@ class ConsoleControl(Area, name="console"):
         self._loaded = loaded
         self._idle = [{"model": name, "reason": reason} for name, reason in found.items()]
         return self._idle
-
-    def _process(self) -> dict[str, Any]:
-        return {
-            "pid": os.getpid(),
-            "at_s": time.monotonic(),
-            "cpu_s": sum(os.times()[:2]),
-            "rss": _resident(),
-            "held": self._server.account.held,
-        }
-
-
-def _resident() -> int:
-    """Return the resident memory of this process in bytes; 0 where the system does not say it."""
-    try:
-        pages = int((platform.PROC / "self" / "statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0

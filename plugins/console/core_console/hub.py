@@ -1,6 +1,8 @@
-"""Hub: one look a second at all processes, for every open page.
+"""Hub: one look a second at a source, for every open page.
 
-ConsoleControl.look ─► [Hub] ─► what has changed ─► Subscription of each page ─► events
+Source.look ─► [Hub] ─► what has changed ─► Subscription of each page ─► events
+
+Imports no server library: a router has a hub, too.
 """
 
 from __future__ import annotations
@@ -9,13 +11,11 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from core.errors import CoreError, unavailable
-from core_console.control import ConsoleControl
-from frontends.http.message import encoded_event
 
 logger = logging.getLogger("core")
 
@@ -25,11 +25,26 @@ _BEHIND = 4  # events that a page may not have read; then it gets the whole stat
 Key = tuple[str, int]
 
 
+class Source(Protocol):
+    """Where the page has its data from. Called on the event loop, only while a page is open."""
+
+    async def look(self) -> dict[str, Any]:
+        """Return the state, as values for JSON. Raises CoreError if it is not known now.
+
+        rows        of the models, each with `model` and `version`; a page gets those that have changed
+        idle        models without a row: `model` and `reason`
+        processes, silent, noticed, and all else: a page gets it each second
+        """
+
+    def rest(self) -> None:
+        """Stop what runs for `look`: no page is open any more."""
+
+
 class Hub:
     """Looks while a page is open. Loop thread only."""
 
-    def __init__(self, control: ConsoleControl):
-        self._control = control
+    def __init__(self, source: Source):
+        self._source = source
         self._pages: set[Subscription] = set()
         self._looking: asyncio.Task[None] | None = None
         self._rows: dict[Key, dict[str, Any]] = {}
@@ -48,7 +63,7 @@ class Hub:
             if not self._pages and not self.closed:
                 await self._look()
             if self.closed:
-                self._control.lanes.close()  # the look has opened them again
+                self._source.rest()  # the look has opened them again
                 raise unavailable("Server exiting")
             return self._joined(check)
 
@@ -66,7 +81,7 @@ class Hub:
         if not self._pages and self._looking is not None:
             self._looking.cancel()
             self._looking = None
-            self._control.lanes.close()
+            self._source.rest()
 
     def close(self) -> None:
         """End the events of all pages."""
@@ -76,7 +91,7 @@ class Hub:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
-        self._control.lanes.close()
+        self._source.rest()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -98,7 +113,7 @@ class Hub:
 
     async def _look(self) -> dict[str, Any]:
         """Look at all processes, and return what differs from the last look."""
-        found = await self._control.look()
+        found = await self._source.look()
         rows = {(row["model"], row["version"]): row for row in found.pop("rows")}
         before, self._rows = self._rows, rows
         idle = found.pop("idle")
@@ -165,7 +180,7 @@ def _event(name: str, value: Any) -> bytes:
         data = orjson.dumps(value)
     except TypeError:  # a text of a backend has half of a surrogate pair
         data = orjson.dumps(_whole_texts(value))
-    return encoded_event(name, data)
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
 def _whole_texts(value: Any) -> Any:

@@ -15,17 +15,19 @@ _LONGEST = 4000  # characters of a text
 class Notices(logging.Handler):
     """A handler of the log that keeps the last records. Any thread.
 
-    count   number of all records so far
+    logger   name of the logger whose records it keeps
+    count    number of all records so far
     """
 
-    def __init__(self) -> None:
+    def __init__(self, logger: str = "core") -> None:
         super().__init__(logging.WARNING)
+        self._logger = logging.getLogger(logger)
         self.count = 0
         self._kept: deque[dict[str, Any]] = deque(maxlen=_KEPT)
 
     def attach(self) -> None:
-        """Begin to keep records of the logger of the server."""
-        logging.getLogger("core").addHandler(self)
+        """Begin to keep records of the logger."""
+        self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record. `logging` holds the lock of this handler."""
@@ -52,5 +54,5 @@ class Notices(logging.Handler):
 
     def close(self) -> None:
         """Keep no more records."""
-        logging.getLogger("core").removeHandler(self)
+        self._logger.removeHandler(self)
         super().close()

@@ -17,7 +17,7 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-START_S = 60
+START_S = 180  # of a server, on a busy machine
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -35,6 +35,12 @@ def free_ports(count):
         for each in bound:
             each.bind(("127.0.0.1", 0))
         return [each.getsockname()[1] for each in bound]
+
+
+@pytest.fixture(scope="session")
+def ports():
+    """Return a function that returns different free ports."""
+    return free_ports
 
 
 class Models:
@@ -96,12 +102,12 @@ class Served:
 
     def __init__(self, models, *flags):
         self.models = models
-        self.port, metrics_port = free_ports(2)
+        self.port, self.metrics_port = free_ports(2)
         self.url = f"http://127.0.0.1:{self.port}/"
         self._command = [
             *(sys.executable, "-m", "core.serve", f"--model-repository={models.path}"),
             *("--http-address=127.0.0.1", f"--http-port={self.port}", "--allow-grpc=false"),
-            *(f"--metrics-port={metrics_port}", "--metrics-address=127.0.0.1"),
+            *(f"--metrics-port={self.metrics_port}", "--metrics-address=127.0.0.1"),
             *("--exit-on-error=false", "--allow-console=true", *flags),
         ]
         self.log = models.parent / f"log-{self.port}"
@@ -124,11 +130,11 @@ class Served:
         except OSError:
             return False
 
-    def ready(self, *models):
+    def ready(self, *models, token=""):
         """Return when these models serve."""
         end = time.monotonic() + START_S
         for model in models:
-            while self.ask(f"v2/models/{model}/ready")[0] != 200:
+            while self.ask(f"v2/models/{model}/ready", token=token)[0] != 200:
                 assert time.monotonic() < end, self.log.read_text()
                 time.sleep(0.05)
         return self

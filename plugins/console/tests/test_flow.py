@@ -1,6 +1,7 @@
 """What a person does with the page, from a model that is not loaded to one that is unloaded again."""
 
 import re
+import sys
 from importlib.util import find_spec
 
 import pytest
@@ -248,6 +249,23 @@ async def test_the_memory_of_models_is_shown_against_the_budget(models, serve, b
 
     assert account["budget"] == {"host": 2 << 30}
     assert re.fullmatch(r"models \d.*B of 2 GiB", tile)
+    assert browser.problems == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers need Linux")
+async def test_each_worker_has_its_processor_time_and_memory(models, serve, browse):
+    pytest.importorskip("core_workers", reason="the plugin core-workers is not installed")
+    models.identity("steady", [4])
+    served = serve("--workers=2").ready("steady")
+
+    async with browse() as browser:
+        await browser.page.goto(f"{served.url}console")
+        workers = browser.page.get_by_role("list", name="Workers").get_by_role("listitem")
+        await workers.filter(has_text=" %").nth(1).wait_for()
+        texts = await workers.all_inner_texts()
+
+    assert [each.split()[:2] for each in texts] == [["worker", "1"], ["worker", "2"]]
+    assert all(each.endswith("MiB") for each in texts)
     assert browser.problems == []
 
 

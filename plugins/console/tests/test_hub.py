@@ -9,16 +9,15 @@ from core_console.hub import Hub
 from core.errors import CoreError
 
 
-class Control:
-    """Looks that take a moment; counts them."""
+class Slow:
+    """A source whose looks take a moment; counts them."""
 
     def __init__(self, reason="no memory"):
         self.looks = self.most = self.now = 0
         self.reason = reason
-        self.lanes = self
         self.entered = asyncio.Event()
 
-    def close(self):
+    def rest(self):
         pass
 
     async def look(self):
@@ -32,33 +31,33 @@ class Control:
 
 
 async def test_two_pages_that_open_at_once_share_one_look():
-    control = Control()
-    hub = Hub(control)
+    source = Slow()
+    hub = Hub(source)
 
     pages = await asyncio.gather(*(hub.subscribe(lambda: None) for _ in range(2)))
 
     one, other = [await each.first() for each in pages]
     hub.close()
     assert one == other and one.startswith(b"event: whole\n")
-    assert (control.looks, control.most) == (1, 1)
+    assert (source.looks, source.most) == (1, 1)
 
 
 async def test_a_closed_hub_takes_no_page():
-    control = Control()
-    hub = Hub(control)
+    source = Slow()
+    hub = Hub(source)
     opening = asyncio.create_task(hub.subscribe(lambda: None))
-    await control.entered.wait()
+    await source.entered.wait()
 
     hub.close()
 
     for late in (opening, hub.subscribe(lambda: None)):
         with pytest.raises(CoreError, match="Server exiting"):
             await late
-    assert control.looks == 1
+    assert source.looks == 1
 
 
 async def test_half_of_a_surrogate_pair_is_shown_as_a_question_mark():
-    hub = Hub(Control(reason="file \udc80 é"))
+    hub = Hub(Slow(reason="file \udc80 é"))
 
     page = await hub.subscribe(lambda: None)
 

@@ -19,7 +19,7 @@ def write(models):
 @pytest.fixture(scope="module")
 def served(serve_all):
     flags = ("--model-control-mode=explicit", "--load-model=steady", "--auth-tokens={}/tokens")
-    return serve_all(write, *flags)
+    return serve_all(write, *flags).ready("steady", token="token-dan")
 
 
 def test_the_page_is_open_and_its_data_are_not(served):

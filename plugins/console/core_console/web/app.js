@@ -3,7 +3,7 @@
 import { button, fill, h, icon, notice, s, setText } from "./dom.js";
 import { overview } from "./overview.js";
 import { hasToken, read, Refused, signIn } from "./server.js";
-import { connect, disconnect, listen, offers, store } from "./store.js";
+import { connect, disconnect, isRouter, listen, offers, store } from "./store.js";
 import { currentLanguage, LANGUAGES, setLanguage, t } from "./text.js";
 
 const main = document.getElementById("main");
@@ -25,12 +25,13 @@ document.documentElement.dataset.theme = kept.get("theme", "auto");
 
 // [path, label, whether the caller may see it, how to show it]
 const PAGES = [
+  ["servers", "Servers", () => isRouter(), async () => (await import("./fleet.js")).servers],
   ["models", "Models", (may) => may.read_statistics, async () => overview],
   ["traces", "Traces", (may) => may.read_traces, async () => (await import("./traces.js")).traces],
   ["captures", "Captures", () => offers("GET /v2/captures"), async () => (await import("./captures.js")).captures],
   ["jobs", "Jobs", () => offers("GET /v2/jobs") || offers("POST /control/jobs.show"), async () => (await import("./jobs.js")).jobs],
   ["log", "Log", (may) => may.read_log, async () => (await import("./log.js")).log],
-  ["settings", "Settings", (may) => may.read_log || may.read_traces, async () => (await import("./settings.js")).settings],
+  ["settings", "Settings", (may) => (may.read_log || may.read_traces) && offers("GET /console/operations"), async () => (await import("./settings.js")).settings],
   ["try", "Try a model", (may) => !may.read_statistics && may.change_infer, async () => (await import("./one_model.js")).named],
 ];
 
@@ -44,6 +45,7 @@ async function show() {
   const first = PAGES.find(([, , allowed]) => allowed(may));
   let load = PAGES.find(([path, , allowed]) => path === page && allowed(may))?.[3];
   if (page === "model" && name) load = async () => (await import("./model.js")).model;
+  if (page === "server" && name && isRouter()) load = async () => (await import("./fleet.js")).server;
   if (!load && first) load = first[3];
   const draw = load ? await load() : null;
   if (draw !== overview) await styled;
@@ -52,7 +54,7 @@ async function show() {
   leave = () => {};
   scrollTo(0, 0);
   for (const link of top.querySelectorAll("nav a")) {
-    const current = link.hash === `#/${page || "models"}` || (page === "model" && link.hash === "#/models");
+    const current = link.hash === `#/${page || first[0]}` || link.hash === `#/${page}s`;
     if (current) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -70,7 +72,7 @@ function header() {
     Object.entries(LANGUAGES).map(([code, label]) => h("option", { value: code, selected: code === currentLanguage() }, label)));
   const out = hasToken() ? button(session.caller ? t("Sign out {name}", { name: session.caller }) : t("Sign out"), () => { signIn(""); start(); }, { class: "button plain" }) : null;
   fill(top, h("div", { class: "top-inner" },
-    h("a", { class: "brand", href: "#/models" }, s("svg", { viewBox: "0 0 32 32", width: 24, height: 24, "aria-hidden": "true" }, s("use", { href: "#mark" })), h("b", {}, "core"), h("span", { class: "server-name" }, session.name, " ", h("small", {}, session.version))),
+    h("a", { class: "brand", href: "#/" }, s("svg", { viewBox: "0 0 32 32", width: 24, height: 24, "aria-hidden": "true" }, s("use", { href: "#mark" })), h("b", {}, "core"), h("span", { class: "server-name" }, session.name, " ", h("small", {}, session.version))),
     h("nav", { "aria-label": t("Pages") }, links), h("div", { class: "top-end" }, status, language, theme, out)));
 
   function turn() {
@@ -128,6 +130,7 @@ async function start(reason = "") {
   store.at = 0;
   store.status = "connecting";
   store.models.clear();
+  store.servers.clear();
   header();
   if (store.session.may.read_statistics) connect();
   else store.status = "live";

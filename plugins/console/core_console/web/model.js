@@ -4,11 +4,22 @@ import { announce, button, fill, h, icon, notice, setText } from "./dom.js";
 import { bytes, clock, count, duration } from "./figures.js";
 import { STATES } from "./model_row.js";
 import { send } from "./server.js";
-import { listen, offers, store, summary } from "./store.js";
+import { isRouter, listen, offers, store, summary } from "./store.js";
 import { t } from "./text.js";
 
+const requests = (row) => (row.ok + row.failed === 1 ? t("1 request") : t("{n} requests", { n: count(row.ok + row.failed) }));
+
+function ownFacts(row) {
+  return [row.platform, row.ensemble ? "" : Object.keys(row.lanes).length === 1 ? t("1 instance") : t("{n} instances", { n: Object.keys(row.lanes).length }), row.batch > 1 ? t("batches up to {n}", { n: row.batch }) : t("no batches"), row.decoupled ? t("streams") : "", row.memory ? bytes(row.memory) : "", t("loaded in {time}", { time: duration(row.loaded_s * 1000) }), row.last_ms ? t("last request {time}", { time: clock(row.last_ms) }) : "", requests(row)];
+}
+
+function routedFacts(row) {
+  const taking = row.servers.filter((each) => each.takes).length;
+  return [t("on {n} of {all} servers", { n: taking, all: store.servers.size }), row.versions.map((each) => t("version {n}", { n: each })).join(", "), row.stateful ? t("sequences") : "", row.decoupled ? t("streams") : "", requests(row)];
+}
+
 const TABS = [
-  ["now", "Now", (may) => may.read_statistics, async () => (await import("./now.js")).now],
+  ["now", "Now", (may) => may.read_statistics, async () => (isRouter() ? (await import("./routed.js")).routed : (await import("./now.js")).now)],
   ["try", "Try it", (may) => may.change_infer, async () => (await import("./try_it.js")).tryIt],
   ["configuration", "Configuration", (may) => may.read_configuration, async () => (await import("./configuration.js")).configuration],
   ["change", "Change", (may) => may.read_models && (offers("GET /v2/models/{model}/settings") || offers("GET /v2/models/{model}/traffic")), async () => (await import("./change.js")).change],
@@ -99,7 +110,7 @@ export function model(main, name, wanted = "") {
     badge.className = `badge ${STATES[sum.state]}`;
     setText(badge, t({ READY: "ready", UNAVAILABLE: "failed", LOADING: "loading", UNLOADING: "unloading", UNLOADED: "unloaded" }[sum.state]));
     const row = sum.main?.row;
-    const words = row?.state === "READY" ? [row.platform, row.ensemble ? "" : Object.keys(row.lanes).length === 1 ? t("1 instance") : t("{n} instances", { n: Object.keys(row.lanes).length }), row.batch > 1 ? t("batches up to {n}", { n: row.batch }) : t("no batches"), row.decoupled ? t("streams") : "", row.memory ? bytes(row.memory) : "", t("loaded in {time}", { time: duration(row.loaded_s * 1000) }), row.last_ms ? t("last request {time}", { time: clock(row.last_ms) }) : "", row.ok + row.failed === 1 ? t("1 request") : t("{n} requests", { n: count(row.ok + row.failed) })] : [];
+    const words = row?.state !== "READY" ? [] : row.servers ? routedFacts(row) : ownFacts(row);
     setText(facts, words.filter(Boolean).join("  ·  "));
     const serves = sum.state === "READY";
     tabs.hidden = panel.hidden = !serves && !sum.versions.length;
@@ -113,7 +124,7 @@ export function model(main, name, wanted = "") {
       const reason = sum.reason;
       if (trouble.dataset.reason !== `${state} ${reason}`) {
         trouble.dataset.reason = `${state} ${reason}`;
-        fill(trouble, reason && state === "UNAVAILABLE" ? notice(t("This model failed to load"), reason, "bad") : reason && serves ? notice(t("A version failed to load; the one before serves"), reason, "bad")
+        fill(trouble, reason && state === "UNAVAILABLE" ? notice(found.versions.size && isRouter() ? t("No server answers for this model") : t("This model failed to load"), reason, "bad") : reason && serves ? notice(t("A version failed to load; the one before serves"), reason, "bad")
           : state === "UNLOADED" ? notice(t("This model is not loaded"), reason ? reason : store.session.control_mode === "explicit" ? "" : t("The server loads models by itself; --model-control-mode=explicit lets the page load and unload them."))
             : state === "LOADING" ? h("div", { class: "notice progress" }, h("span", { class: "spinner", "aria-hidden": "true" }), t("It {step}.", { step: reason })) : null);
       }

@@ -4,18 +4,21 @@ import { Lanes, Sparkline } from "./charts.js";
 import { h, setAttribute, setText } from "./dom.js";
 import { bytes, count, duration } from "./figures.js";
 import { sizesOf } from "./history.js";
-import { latencyOf, summary } from "./store.js";
+import { isRouter, latencyOf, summary } from "./store.js";
 import { t } from "./text.js";
 
 const SHOWN = 60; // seconds
 
 // Narrow screens show them above the numbers: the list has no head there.
 const LABELS = { "c-rate": "Requests/s", "c-latency": "Latency", "c-queue": "Queue" };
+const ROUTED = { ...LABELS, "c-queue": "In flight" };
 
 export const STATES = { READY: "ready", LOADING: "loading", UNLOADING: "loading", UNAVAILABLE: "failed", UNLOADED: "unloaded" };
 
 export class ModelRow {
   constructor() {
+    const routed = isRouter();
+    const labels = routed ? ROUTED : LABELS;
     this.dot = h("i", { class: "dot" });
     this.name = h("a", { class: "row-name" });
     this.kind = h("span", { class: "row-kind" });
@@ -33,16 +36,16 @@ export class ModelRow {
     this.lanes = new Lanes(true);
     this.memory = h("b", {});
     this.errors = h("b", {});
-    const cell = (name, ...children) => h("div", { role: "cell", class: `cell ${name}`, dataset: LABELS[name] ? { label: t(LABELS[name]) } : {} }, ...children);
+    const cell = (name, ...children) => h("div", { role: "cell", class: `cell ${name}`, dataset: labels[name] ? { label: t(labels[name]) } : {} }, ...children);
     this.numbers = [
       cell("c-rate", h("span", { class: "value" }, this.rate), this.rateLine.element),
       cell("c-latency", h("span", { class: "value" }, this.latency, this.latencyMore), this.latencyLine.element),
       cell("c-queue", h("span", { class: "value" }, this.queue, this.queueMore)),
       cell("c-batch", h("span", { class: "value" }, this.batch, this.batchMore)),
-      cell("c-lanes", this.lanes.element),
-      cell("c-memory", this.memory),
+      routed ? null : cell("c-lanes", this.lanes.element),
+      routed ? null : cell("c-memory", this.memory),
       cell("c-errors", this.errors),
-    ];
+    ].filter(Boolean);
     this.message = cell("c-message", this.reason);
     this.message.setAttribute("aria-colspan", "7");
     this.element = h("div", { role: "row", class: "model-row" },
@@ -68,7 +71,7 @@ export class ModelRow {
     }
     setText(this.state, t(found.state === "READY" ? "ready" : found.state === "UNAVAILABLE" ? "failed" : found.state.toLowerCase()));
     this.state.hidden = ready;
-    const versions = found.versions.length > 1 ? found.versions.sort((a, b) => a - b).map((each) => `v${each}`).join(" ") : found.versions.length && main.row.version !== 1 ? `v${found.versions[0]}` : "";
+    const versions = main?.row.versions ? main.row.versions.map((each) => `v${each}`).join(" ") : found.versions.length > 1 ? found.versions.sort((a, b) => a - b).map((each) => `v${each}`).join(" ") : found.versions.length && main.row.version !== 1 ? `v${found.versions[0]}` : "";
     setText(this.kind, [ready ? main.row.platform : "", versions].filter(Boolean).join(" · "));
     if (this.ready !== ready) {
       this.ready = ready;
@@ -94,6 +97,26 @@ export class ModelRow {
     setText(this.latency, Number.isFinite(p50) ? duration(p50) : duration(latency));
     setText(this.latencyMore, Number.isFinite(p50) ? `p95 ${duration(history.now("p95"))} · p99 ${duration(history.now("p99"))}` : row.ok ? t("mean") : t("no request yet"));
     this.latencyLine.draw(live ? history.last(Number.isFinite(p50) ? "p99" : "mean", SHOWN) : [], SHOWN);
+    setText(this.errors, found.failed ? count(found.failed) : "0");
+    this.errors.classList.toggle("quiet", !found.failed);
+    this.errors.classList.toggle("has-errors", found.failing > 0 || found.failed > 0);
+    if (row.servers) this.places(row);
+    else this.inside(found, row, history, live);
+  }
+
+  /** What a router knows of a model: requests at its servers, and which servers have it. */
+  places(row) {
+    setText(this.queue, count(row.flight));
+    this.queue.classList.toggle("quiet", !row.flight);
+    setText(this.queueMore, row.wait_s > 0 ? `≈ ${duration(row.wait_s * 1000)}` : "");
+    const taking = row.servers.filter((each) => each.takes).length;
+    const ejected = row.servers.filter((each) => each.ejected).length;
+    setText(this.batch, `${taking} / ${row.servers.length}`);
+    setText(this.batchMore, ejected ? t("{n} ejected", { n: ejected }) : "");
+  }
+
+  /** What a server knows of a model: its queue, batches, instances and memory. */
+  inside(found, row, history, live) {
     setText(this.queue, count(found.pending));
     this.queue.classList.toggle("quiet", !found.pending);
     const levels = Object.entries(row.queues || {});
@@ -106,8 +129,5 @@ export class ModelRow {
     this.lanes.draw(history.lanes, row.lanes || {}, (name, now) => `${now}`, 3);
     setText(this.memory, found.memory ? bytes(found.memory) : "–");
     this.memory.classList.toggle("quiet", !found.memory);
-    setText(this.errors, found.failed ? count(found.failed) : "0");
-    this.errors.classList.toggle("quiet", !found.failed);
-    this.errors.classList.toggle("has-errors", found.failing > 0 || found.failed > 0);
   }
 }

@@ -1,13 +1,14 @@
 // The overview: the server in one line, and a list of all models.
 
 import { budgetText, followBudget } from "./budget.js";
-import { Sparkline } from "./charts.js";
 import { fill, h, icon, notice, setText } from "./dom.js";
-import { bytes, count, duration, percent } from "./figures.js";
+import { bytes, count, percent } from "./figures.js";
 import { ModelRow } from "./model_row.js";
-import { listen, store, summary } from "./store.js";
+import { isRouter, listen, store, summary } from "./store.js";
 import { t } from "./text.js";
+import { Tiles } from "./tiles.js";
 import { VirtualList } from "./virtual_list.js";
+import { workers } from "./workers.js";
 
 const kept = { search: "", sort: "name", up: true, filter: "all" };
 
@@ -16,22 +17,30 @@ const COLUMNS = [
   ["batch", "Batch", "c-batch"], ["busy", "Instances", "c-lanes"], ["memory", "Memory", "c-memory"], ["failed", "Errors", "c-errors"],
 ];
 
+// Of a router, which knows no queues, batches and instances.
+const ROUTED = [
+  ["name", "Model", "c-name"], ["rate", "Requests/s", "c-rate"], ["latency", "Latency", "c-latency"], ["flight", "In flight", "c-queue"],
+  ["places", "Servers", "c-batch"], ["failed", "Errors", "c-errors"],
+];
+
 const FILTERS = [["all", "All"], ["serving", "Serving"], ["active", "Busy"], ["trouble", "Failed"], ["unloaded", "Not loaded"]];
 
 /** Show the overview in `main`; return what ends it. */
 export function overview(main) {
-  const tiles = new Tiles();
+  const routed = isRouter();
+  const tiles = routed ? null : new ServerTiles();
+  const each_worker = workers();
   const search = h("input", { type: "search", id: "search", class: "input", placeholder: t("Search models"), autocomplete: "off", spellcheck: "false", value: kept.search, oninput: () => { kept.search = search.value; show(); } });
   const filters = h("div", { class: "chips", role: "group", "aria-label": t("Filter") });
   const head = h("div", { role: "row", class: "model-row model-head", "aria-rowindex": "1" });
   const body = h("div", { role: "rowgroup", class: "rows" });
-  const table = h("div", { role: "table", class: "models", "aria-label": t("Models") }, h("div", { role: "rowgroup", class: "rows-head" }, head), body);
+  const table = h("div", { role: "table", class: `models ${routed ? "routed" : ""}`, "aria-label": t("Models") }, h("div", { role: "rowgroup", class: "rows-head" }, head), body);
   const empty = h("div", {});
   const list = new VirtualList(body, () => (innerWidth < 900 ? 150 : 68), () => new ModelRow());
-  fill(main, h("h1", { class: "unseen" }, t("Models")), tiles.element,
+  fill(main, h("h1", { class: "unseen" }, t("Models")), tiles?.element, each_worker.element,
     h("div", { class: "toolbar" }, h("label", { class: "search" }, icon("search"), h("span", { class: "unseen" }, t("Search models")), search, h("kbd", { "aria-hidden": "true" }, "/")), filters), table, empty);
 
-  const headers = COLUMNS.map(([key, label, kind]) => {
+  const headers = (routed ? ROUTED : COLUMNS).map(([key, label, kind]) => {
     const cell = h("div", { role: "columnheader", class: `cell ${kind}` }, h("button", { type: "button", onclick: () => { if (kept.sort === key) kept.up = !kept.up; else { kept.sort = key; kept.up = key === "name"; } show(); } }, t(label)));
     head.append(cell);
     return [key, cell];
@@ -45,7 +54,8 @@ export function overview(main) {
 
   function show() {
     const found = [...store.models.values()].map((model) => [model, summary(model)]);
-    tiles.show(found);
+    tiles?.show(found);
+    each_worker.show();
     for (const [key, chip, number] of chips) {
       let matching = 0;
       for (const [, each] of found) if (FITS[key](each)) matching += 1;
@@ -104,6 +114,8 @@ const VALUES = {
   batch: (model, each) => (each.main?.row.runs ? each.main.row.rows / each.main.row.runs : -1),
   busy: (model, each) => each.main?.history.now("busy") || 0,
   memory: (model, each) => each.memory,
+  flight: (model, each) => each.main?.row.flight || 0,
+  places: (model, each) => each.main?.row.servers.filter((place) => place.takes).length || 0,
   failed: (model, each) => each.failed,
 };
 
@@ -112,28 +124,9 @@ function compare(a, b) {
 }
 
 /** What the server as a whole does: one tile for each number. */
-class Tiles {
+class ServerTiles extends Tiles {
   constructor() {
-    this.parts = {};
-    this.rateLine = new Sparkline(120, 34, t("Requests per second, last minute"));
-    this.latencyLine = new Sparkline(120, 34, t("Latency, last minute"), "latency");
-    this.element = h("section", { class: "tiles", "aria-label": t("Server") },
-      this.tile("models", t("Models")), this.tile("rate", t("Requests/s"), this.rateLine.element), this.tile("latency", t("Mean latency"), this.latencyLine.element),
-      this.tile("waiting", t("Waiting")), this.tile("failed", t("Errors/s")), this.tile("cpu", t("CPU")), this.tile("memory", t("Memory")));
-  }
-
-  tile(name, label, chart) {
-    const value = h("b", {}, "–");
-    const more = h("small", {});
-    this.parts[name] = [value, more];
-    return h("div", { class: `tile t-${name}` }, h("span", { class: "tile-label" }, label), value, more, chart);
-  }
-
-  put(name, text, more = "", kind = "") {
-    const [value, small] = this.parts[name];
-    setText(value, text);
-    setText(small, more);
-    value.className = kind;
+    super(t("Server"), [["models", t("Models")], ["rate", t("Requests/s")], ["latency", t("Mean latency")], ["waiting", t("Waiting")], ["failed", t("Errors/s")], ["cpu", t("CPU")], ["memory", t("Memory")]]);
   }
 
   show(found) {
@@ -142,18 +135,9 @@ class Tiles {
     const [ready, failed, loading, unloaded] = ["READY", "UNAVAILABLE", "LOADING", "UNLOADED"].map(number);
     if (!store.at) return;
     this.put("models", String(ready), [failed && t("{n} failed", { n: failed }), loading && t("{n} loading", { n: loading }), unloaded && t("{n} not loaded", { n: unloaded })].filter(Boolean).join(", ") || t("all are ready"), failed ? "warn" : "");
-    const live = totals.size > 0;
-    this.put("rate", live ? count(totals.now("rate")) : "–", live ? t("peak {n}", { n: count(Math.max(0, ...totals.last("rate", 900))) }) : "");
-    this.rateLine.draw(live ? totals.last("rate", 60) : [], 60);
-    const means = live ? totals.last("mean", 60) : [];
-    const known = means.filter(Number.isFinite);
-    this.put("latency", known.length ? duration(known[known.length - 1]) : "–", known.length ? t("peak {n}", { n: duration(Math.max(...known)) }) : t("no request yet"));
-    this.latencyLine.draw(means, 60);
+    this.requests(found.reduce((sum, [, each]) => sum + each.failed, 0));
     const waiting = found.reduce((sum, [, each]) => sum + each.pending, 0);
     this.put("waiting", count(waiting), t("{n} in flight", { n: count(totals.now("flight") || 0) }));
-    const failing = live ? totals.now("failed") : 0;
-    const all = found.reduce((sum, [, each]) => sum + each.failed, 0);
-    this.put("failed", count(failing), t("{n} in all", { n: count(all) }), failing > 0 ? "bad" : "");
     this.put("cpu", percent(store.cpu), processes.length > 1 ? t("{n} workers", { n: processes.length }) : t("of one core"));
     const memory = processes.reduce((sum, each) => sum + each.rss, 0);
     const held = processes.reduce((sum, each) => sum + each.held, 0);

@@ -1,6 +1,6 @@
 // Commands that send the request of the form: curl, tritonclient, grpcurl.
 
-import { address, modelPath } from "./server.js";
+import { modelPath } from "./server.js";
 import { isText, nested } from "./tensors.js";
 
 const MOST = 400; // values that a command lists
@@ -16,13 +16,14 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
  * inputs    { name, datatype, shape, values, size }; size is that of the bytes
  * stream    whether the model is decoupled
  * grpc      host and port, "" for none
+ * clients   address of the port for clients
  */
-export function snippets({ model, version = "", inputs, parameters, outputs, stream, token, grpc }) {
+export function snippets({ model, version = "", inputs, parameters, outputs, stream, token, grpc, clients = document.baseURI }) {
   inputs = inputs.map((each) => (each.datatype === "FP32" && each.values ? { ...each, values: Array.from(each.values, (value) => Number(Number(value).toPrecision(7))) } : each));
   const short = inputs.every((each) => each.values && each.values.length <= MOST && !(each.values[0] instanceof Uint8Array));
   const auth = token ? ' -H "Authorization: Bearer $TOKEN"' : "";
   const found = [];
-  const url = address(modelPath(model, version));
+  const url = new URL(modelPath(model, version), clients).href;
   const extra = Object.keys(parameters).length ? { parameters } : {};
   const asked = outputs.some((each) => each.parameters) ? { outputs } : {};
   if (short && stream) {
@@ -34,7 +35,7 @@ export function snippets({ model, version = "", inputs, parameters, outputs, str
   } else {
     found.push(["curl", `# The values are too many for a command: ${inputs.map((each) => `${each.name}.bin`).join(", ")} holds the bytes.\n` + binaryCurl(`${url}/infer`, auth, inputs, extra, asked)]);
   }
-  found.push(["tritonclient", python(model, version, inputs, outputs, parameters, token, short)]);
+  found.push(["tritonclient", python(model, version, inputs, outputs, parameters, token, short, new URL(clients))]);
   if (grpc && short && inputs.every((each) => CONTENTS[each.datatype]) && Object.values(parameters).every(isScalar)) {
     const message = { model_name: model, ...(version ? { model_version: String(version) } : {}), ...messages(extra), ...(asked.outputs ? { outputs: outputs.map((each) => ({ name: each.name, ...messages(each) })) } : {}), inputs: inputs.map(({ name, datatype, shape, values }) => ({ name, datatype, shape, contents: { [CONTENTS[datatype]]: isText(datatype) ? Array.from(values, base64) : Array.from(values) } })) };
     found.push(["grpcurl", `P=$(python -c "import core, frontends.grpc as g; print(*('-import-path ' + p + d for m, d in ((g, '/protocol'), (core, '/config')) for p in m.__path__))")\ngrpcurl -plaintext $P -proto grpc_service.proto${token ? ' -H "authorization: Bearer $TOKEN"' : ""} \\\n  -d ${quoted(JSON.stringify(message))} \\\n  ${grpc} inference.GRPCInferenceService/${stream ? "ModelStreamInfer" : "ModelInfer"}`]);
@@ -73,9 +74,9 @@ function literal(value) {
   return typeof value === "string" ? JSON.stringify(value) : String(value);
 }
 
-function python(model, version, inputs, outputs, parameters, token, short) {
+function python(model, version, inputs, outputs, parameters, token, short, { host, protocol }) {
   const value = ({ name, datatype, shape, values }) => (short ? `np.array(${literal(nested(values, shape))}, dtype="${NUMPY[datatype] || "float32"}")` : `np.fromfile(${JSON.stringify(`${name}.bin`)}, dtype="${NUMPY[datatype] || "float32"}").reshape(${JSON.stringify(shape)})`);
-  const lines = ["import numpy as np", "import tritonclient.http as client", "", `server = client.InferenceServerClient(${JSON.stringify(location.host)}${location.protocol === "https:" ? ", ssl=True" : ""})`, "inputs = []"];
+  const lines = ["import numpy as np", "import tritonclient.http as client", "", `server = client.InferenceServerClient(${JSON.stringify(host)}${protocol === "https:" ? ", ssl=True" : ""})`, "inputs = []"];
   for (const each of inputs) {
     lines.push(`value = ${value(each)}`, `inputs.append(client.InferInput(${JSON.stringify(each.name)}, list(value.shape), ${JSON.stringify(each.datatype)}))`, "inputs[-1].set_data_from_numpy(value)");
   }

@@ -11,6 +11,8 @@ const RETRY_MS = [500, 1000, 2000, 4000];
 export const store = {
   session: null,
   models: new Map(), // name → model
+  servers: new Map(), // of a router: name → { row, history }
+  router: null, // what the router counts itself, with its rates
   processes: [],
   at: 0, // milliseconds since 1970, of the last event
   status: "connecting", // or "live", "lost", "refused"
@@ -24,6 +26,9 @@ export const store = {
 
 /** Return whether the server has a route, such as "GET /v2/jobs", and this caller may ask it. */
 export const offers = (route) => store.session.routes.includes(route);
+
+/** Return whether the page is that of a router: it shows several servers. */
+export const isRouter = () => offers("GET /servers");
 
 const listeners = new Set();
 
@@ -86,6 +91,7 @@ export function take(name, data) {
   if (data.trouble) return tell();
   if (data.silent.length) store.trouble = t("worker {n} does not answer", { n: data.silent.join(", ") });
   if (name === "whole") forget(data.rows);
+  if (data.router) for (const row of [...data.rows, ...data.servers]) row.bounds_us = data.router.bounds_us;
   const changed = new Set();
   for (const row of data.rows) {
     changed.add(update(row, data.at_ms, seconds, name === "whole"));
@@ -96,6 +102,7 @@ export function take(name, data) {
     if (!model.versions.size && !model.idle) store.models.delete(model.name);
   }
   if (name === "delta") rest(changed, data.at_ms);
+  if (data.servers) fleet(data, seconds, name === "whole");
   server(data, seconds);
   store.at = data.at_ms;
   tell();
@@ -152,14 +159,30 @@ function rest(changed, time) {
   }
 }
 
+/** Take the rows of the servers behind a router, and what it counts itself. */
+function fleet(data, seconds, whole) {
+  const before = store.servers;
+  store.servers = new Map(data.servers.map((row) => {
+    const known = before.get(row.name) || { row, history: new History() };
+    if (before.has(row.name) && !whole && row.ok >= known.row.ok) known.history.add(pointOf(row, known.row, data.at_ms, seconds, known.history));
+    return [row.name, { row, history: known.history }];
+  }));
+  const { retries, hedges, refused } = data.router;
+  const counts = { retried: Object.values(retries).reduce((sum, each) => sum + each, 0), copied: hedges?.sent || 0, refused };
+  const rate = (name) => (store.router && !whole ? Math.max(0, counts[name] - store.router[name]) / seconds : NaN);
+  store.router = { ...data.router, ...counts, retry_rate: rate("retried"), copy_rate: rate("copied") };
+}
+
 function server(data, seconds) {
   const before = new Map(store.processes.map((each) => [each.pid, each]));
   let used = 0;
   let known = 0;
   for (const each of data.processes) {
     const last = before.get(each.pid);
+    each.cpu = NaN;
     if (last && each.at_s > last.at_s) {
-      used += (each.cpu_s - last.cpu_s) / (each.at_s - last.at_s);
+      each.cpu = (each.cpu_s - last.cpu_s) / (each.at_s - last.at_s);
+      used += each.cpu;
       known += 1;
     }
   }
@@ -171,17 +194,17 @@ function server(data, seconds) {
   let weighted = 0;
   let pending = 0;
   let flight = 0;
-  for (const model of store.models.values()) {
-    for (const { row, history } of model.versions.values()) {
-      pending += row.pending || 0;
-      flight += row.flight || 0;
-      const now = history.now("rate");
-      // Steps of an ensemble are requests of the server too, but not of a client.
-      if (!(now >= 0)) continue;
-      rate += now;
-      failed += history.now("failed");
-      if (now > 0) weighted += now * history.now("mean");
-    }
+  // Also requests for no model count for a router: its servers have them.
+  const parts = data.servers ? [...store.servers.values()] : [...store.models.values()].flatMap((model) => [...model.versions.values()]);
+  for (const { row, history } of parts) {
+    pending += row.pending || 0;
+    flight += row.flight || 0;
+    const now = history.now("rate");
+    // Steps of an ensemble are requests of the server too, but not of a client.
+    if (!(now >= 0)) continue;
+    rate += now;
+    failed += history.now("failed");
+    if (now > 0) weighted += now * history.now("mean");
   }
   if (store.at) store.totals.add({ time: data.at_ms, rate, failed, mean: rate ? weighted / rate : NaN, pending, flight, busy: store.cpu });
 }

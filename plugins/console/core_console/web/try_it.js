@@ -142,8 +142,10 @@ function form(panel, name, version, metadata, config, closed) {
 
   function commands(found) {
     const inputs = found.inputs.map((each) => ({ ...each, size: each.bytes ? each.bytes.length : encoded(each.datatype, each.values).length }));
+    const { client_port, client_scheme } = store.session; // of a router, whose clients use another port
+    const clients = client_port ? `${client_scheme}://${location.hostname}:${client_port}/` : document.baseURI;
     const grpc = store.session.grpc_port ? `${location.hostname}:${store.session.grpc_port}` : "";
-    const rows = snippets({ model: name, version, ...found, inputs, stream: decoupled, token: hasToken(), grpc });
+    const rows = snippets({ model: name, version, ...found, inputs, stream: decoupled, token: hasToken(), grpc, clients });
     const box = h("pre", { class: "code", tabindex: "0", "aria-label": t("Command") });
     const chips = h("div", { class: "chips", role: "group", "aria-label": t("Command") });
     let text = "";
