@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from core_router.servers.server import Server
     from core_router.servers.table import ServerTable
 
-# A load may take minutes; a server that cannot be reached says so at once.
-_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5)
-_NOT_PASSED_ON = {"content-length", "transfer-encoding", "host", "accept-encoding"}
-
 _Json = Any
 
 
@@ -81,37 +77,11 @@ class Combined:
         return 200, orjson.dumps(merged_statistics(value for _, value in found))
 
     async def _ask(self, server: Server, head: RequestHead, body: bytes) -> _Answer:
-        url = f"{server.address.url}{head.target.decode('latin-1')}"
         try:
-            async with self._servers.session.request(
-                head.method.decode(),
-                _exact(url),
-                data=body or None,
-                headers=_fields(head.passed_on),
-                timeout=_TIMEOUT,
-                allow_redirects=False,
-                **self._servers.tls.to_http(server.address),
-            ) as response:
+            async with self._servers.send(server, head, body) as response:
                 return _Answer(server, response.status, await response.read())
         except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
             return _Answer(server, 502, error_body(reason_of(error)))
-
-
-def _exact(url: str) -> Any:
-    """Return a URL whose escapes stay as the client has written them."""
-    from yarl import URL
-
-    return URL(url, encoded=True)
-
-
-def _fields(head: bytes) -> list[tuple[str, str]]:
-    """Return the fields of a request that a server needs."""
-    found = []
-    for line in head.split(b"\r\n")[1:-2]:
-        name, _, value = line.decode("latin-1").partition(":")
-        if name.lower() not in _NOT_PASSED_ON:
-            found.append((name, value.strip()))
-    return found
 
 
 def _of_all(answers: list[_Answer]) -> tuple[int, bytes]:

@@ -47,6 +47,8 @@ class RouterOptions:
     check_s           seconds between two checks of a server
     check_failures    failed checks in a row after which a server is down
     resolve_s         seconds between two looks at DNS
+    console           whether the port for operators has the page; None if only this machine can reach it
+    admin_tokens      file with the tokens of operators; "" if everyone may use their port
     port, grpc_port   for clients over HTTP and gRPC; None for no gRPC
     headers           sent with each check
     shares            of some servers in the requests
@@ -65,6 +67,8 @@ class RouterOptions:
     grpc_port: int | None = 8001
     admin_address: str = "127.0.0.1"
     admin_port: int = 8003
+    console: bool | None = None
+    admin_tokens: str = ""
     reuse_port: bool = False
     check_s: float = 1.0
     check_timeout_s: float = 2.0
@@ -94,6 +98,8 @@ class RouterOptions:
             grpc_port=None if given.no_grpc else given.grpc_port,
             admin_address=given.admin_address,
             admin_port=given.admin_port,
+            console=given.admin_console,
+            admin_tokens=given.admin_tokens,
             reuse_port=given.reuse_port,
             check_s=given.check_secs,
             check_timeout_s=given.check_timeout_secs,
@@ -166,9 +172,22 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--admin-port",
         type=_port,
         default=options.admin_port,
-        help="for operators: /metrics, /servers (%(default)s)",
+        help="for operators: /console, /metrics, /servers (%(default)s)",
     )
     port.add_argument("--admin-address", default=options.admin_address, help="(%(default)s)")
+    port.add_argument(
+        "--admin-console",
+        type=_perhaps,
+        default=options.console,
+        metavar="true|false|auto",
+        help="the page /console on that port; auto: if only this machine can reach it (auto)",
+    )
+    port.add_argument(
+        "--admin-tokens",
+        default=options.admin_tokens,
+        metavar="FILE",
+        help="with the tokens of operators, as for --auth-tokens of a server; without it, everyone is one",
+    )
     port.add_argument(
         "--reuse-port",
         action="store_true",
@@ -284,8 +303,16 @@ def _duration(text: str) -> float:
     return value
 
 
+def _perhaps(text: str) -> bool | None:
+    values = {"true": True, "false": False, "auto": None}
+    if text.lower() not in values:
+        raise ValueError
+    return values[text.lower()]
+
+
 # argparse shows these names in its errors: "invalid number value: 'x'".
 _natural.__name__ = _count.__name__ = "number"
 _port.__name__ = "port"
 _duration.__name__ = "seconds"
 _part.__name__ = "number from 0 to 1,"
+_perhaps.__name__ = "true, false or auto"

@@ -75,6 +75,7 @@ async def _open(router: Router, admin: Admin, options: RouterOptions) -> None:
         admin_port = await admin.open(options.admin_address, options.admin_port)
     except OSError as error:
         raise _in_use("--admin-port", options.admin_address, options.admin_port, error) from None
+    scheme = "https" if options.admin_certificates else "http"
     tls = " with TLS" if options.grpc_certificates else ""
     if options.server_certificates is not None and options.server_certificates.is_insecure:
         logger.warning(
@@ -86,10 +87,12 @@ async def _open(router: Router, admin: Admin, options: RouterOptions) -> None:
         options.address,
         ports.http,
         f", {options.address}:{ports.grpc} for gRPC{tls}" if ports.grpc else "",
-        "https" if options.admin_certificates else "http",
+        scheme,
         options.admin_address,
         admin_port,
     )
+    if admin.console is not None:
+        logger.info("console at %s://%s:%d/console", scheme, options.admin_address, admin_port)
 
 
 async def _unless(task: asyncio.Task[None], event: asyncio.Event) -> bool:

@@ -63,6 +63,7 @@ class Router:
     now_s         time of the monotonic clock, at most a second old
     clients       open connections of clients over HTTP
     grpc          the port for gRPC; None without one
+    ports         where it listens, after `open`
     hedging       when requests get a second copy; None for never
     files         those that are read again when they change: certificates
     kept_bytes    bodies that are kept for another attempt
@@ -87,6 +88,7 @@ class Router:
         self.files = WatchedFiles(options.reload_s)
         self.servers = ServerList(self.table, options)
         self._combined = Combined(self.table, self.servers)
+        self.ports = Ports(0, 0)
         self.grpc = _grpc_port(self) if options.grpc_port is not None else None
         self._listener: asyncio.AbstractServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -131,7 +133,8 @@ class Router:
         if self.grpc is not None:
             await self.grpc.start()
         self.run(self._tick())
-        return Ports(self._listener.sockets[0].getsockname()[1], grpc_port)
+        self.ports = Ports(self._listener.sockets[0].getsockname()[1], grpc_port)
+        return self.ports
 
     def listening(self, certificates: Certificates | None, protocol: str) -> dict[str, Any]:
         """Return the TLS arguments of a listener; none without certificates.

@@ -172,9 +172,9 @@ def test_a_sequence_whose_server_was_down_begins_again():
     assert sequences.failure(route, SequenceParameters(7, False, False)) == (
         "sequence 7 was on server a, which has ended since: begin the sequence again"
     )
-    assert len(sequences) == sequences.count_of(server) == 0
+    assert len(sequences) == sequences.by_server()[server.name] == 0
     assert ask(is_start=True) is ask(is_start=False) is server.models["m"]
-    assert len(sequences) == sequences.count_of(server) == 1
+    assert len(sequences) == sequences.by_server()[server.name] == 1
 
 
 class Undeclared:

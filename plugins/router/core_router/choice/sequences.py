@@ -12,6 +12,7 @@ state of its own, and a server may hide its configurations.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -167,9 +168,9 @@ class Sequences:
             for key in old:
                 del pins[key]
 
-    def count_of(self, server: object) -> int:
-        """Return the number of open sequences of a server."""
-        return sum(pin.server_model.server is server and pin.is_open for pin in self._all())
+    def by_server(self) -> Counter[str]:
+        """Return the number of open sequences by the name of their server."""
+        return Counter(pin.server_model.server.name for pin in self._all() if pin.is_open)
 
     def _pin(self, key: _Key) -> Pin | None:
         pin = self._pins.get(key)

@@ -2,11 +2,13 @@
 
 GET /metrics, GET /servers, POST /servers/{name}/drain, …/resume ─► [Admin] ─► Server
 GET /shares, PUT /shares ─────────────────────────────────────────┘
+GET /console/… ─► Console;  /v2/… for its page ─► pass_on ─► servers
 """
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,18 +16,29 @@ from aiohttp import web
 
 from core.errors import CoreError
 from core_router.choice.shares import Shares
-from core_router.http.responses import error_body, json_body
+from core_router.http.responses import json_body
+from core_router.operate.access import Access, refused
+from core_router.operate.console import Console, page_of
 from core_router.operate.metrics import metrics_text
+from core_router.operate.passing import LARGEST_BYTES, pass_on
 
 if TYPE_CHECKING:
     from core_router.router import Router
     from core_router.servers.server import Server
 
 
+_GOODBYE_S = 2.0  # at the end, for callers that do not read
+_CHANGE = ("model-repository", True)  # what operators with the role `manage` may do
+
+
 class Admin:
-    """An HTTP port of its own, so that clients of the router do not reach it. Event loop only."""
+    """An HTTP port of its own, so that clients of the router do not reach it. Event loop only.
+
+    console   None without the page
+    """
 
     def __init__(self, router: Router):
+        self.console: Console | None = None
         self._router = router
         self._adding = asyncio.Lock()
         self._runner: web.AppRunner | None = None
@@ -33,20 +46,31 @@ class Admin:
     async def open(self, address: str, port: int) -> int:
         """Listen; return the port.
 
-        Raises OSError if the address is in use, CoreError(INVALID) for certificates that cannot be used.
+        Raises OSError if the address is in use, CoreError(INVALID) for certificates or a file of tokens that
+        cannot be used.
         """
-        app = web.Application()
+        router = self._router
+        access = Access(router.options.admin_tokens, router.files)
+        guarded = access.guarded
+        app = web.Application(client_max_size=LARGEST_BYTES)
         app.add_routes(
             [
-                web.get("/metrics", self._metrics),
-                web.get("/servers", self._servers),
-                web.post("/servers/{name}/drain", self._drain),
-                web.post("/servers/{name}/resume", self._resume),
-                web.get("/shares", self._shares),
-                web.put("/shares", self._set_shares),
+                web.get("/metrics", guarded(self._metrics, "metrics")),
+                web.get("/servers", guarded(self._servers, "statistics")),
+                web.post("/servers/{name}/drain", guarded(self._drain, *_CHANGE)),
+                web.post("/servers/{name}/resume", guarded(self._resume, *_CHANGE)),
+                web.get("/shares", guarded(self._shares, "statistics")),
+                web.put("/shares", guarded(self._set_shares, *_CHANGE)),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        if (page := page_of(router)) is not None:
+            self.console = Console(router, access, page)
+            app.add_routes(self.console.routes())
+            passing = guarded(partial(pass_on, router, access))
+            app.router.add_route("*", "/v2/{path:.*}", passing)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=_GOODBYE_S
+        )
         await self._runner.setup()
         secure = self._router.listening(self._router.options.admin_certificates, "http/1.1")
         await web.TCPSite(self._runner, address, port, ssl_context=secure.get("ssl")).start()
@@ -55,6 +79,8 @@ class Admin:
 
     async def close(self) -> None:
         """Close the port."""
+        if self.console is not None:
+            self.console.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -71,7 +97,9 @@ class Admin:
         return web.Response(body=body, content_type="text/plain", charset="utf-8")
 
     async def _servers(self, request: web.Request) -> web.Response:
-        return _json([self._row(each) for each in self._router.table.servers.values()])
+        pins = self._router.sequences.by_server()
+        servers = self._router.table.servers.values()
+        return _json([self._row(each, pins[each.name]) for each in servers])
 
     async def _drain(self, request: web.Request) -> web.Response:
         return self._set_drained(request, True)
@@ -80,17 +108,14 @@ class Admin:
         return self._set_drained(request, False)
 
     def _set_drained(self, request: web.Request, is_drained: bool) -> web.Response:
-        """Take a server out, or back in; requests in flight and open sequences are not touched."""
         table = self._router.table
         name = request.match_info["name"]
         server = table.servers.get(name)
         if server is None:
             known = ", ".join(table.servers) or "none"
-            return _error(404, f"no server '{name}'; the servers are: {known}")
-        if server.is_drained != is_drained:
-            server.is_drained = is_drained
-            table.changed()
-        return _json(self._row(server))
+            return refused(404, f"no server '{name}'; the servers are: {known}")
+        self._router.servers.set_drained(server, is_drained)
+        return _json(self._row(server, self._router.sequences.by_server()[name]))
 
     async def _shares(self, request: web.Request) -> web.Response:
         return _json(self._router.table.shares.percents)
@@ -101,17 +126,17 @@ class Admin:
         try:
             shares = Shares.of(orjson.loads(await request.read()))
         except orjson.JSONDecodeError as error:
-            return _error(400, f"the body is not JSON: {error}")
+            return refused(400, f"the body is not JSON: {error}")
         except CoreError as error:
-            return _error(400, str(error))
+            return refused(400, str(error))
         if unknown := sorted(shares.servers() - table.servers.keys()):
             known = ", ".join(table.servers) or "none"
-            return _error(400, f"no server {', '.join(unknown)}; the servers are: {known}")
+            return refused(400, f"no server {', '.join(unknown)}; the servers are: {known}")
         table.shares = shares
         table.changed()
         return _json(shares.percents)
 
-    def _row(self, server: Server) -> dict[str, Any]:
+    def _row(self, server: Server, sequences: int) -> dict[str, Any]:
         """Return what is known of a server."""
         models = {
             name: {
@@ -128,16 +153,13 @@ class Admin:
             "state": server.state.value,
             "reason": server.reason,
             "drained": server.is_drained,
+            "since_s": round(self._router.servers.since_s(server), 3),
             "in_flight": server.in_flight,
-            "sequences": self._router.sequences.count_of(server),
+            "sequences": sequences,
             "reports": bool(server.metrics),
             "connections": len(server.idle) + len(server.busy),
             "models": models,
         }
-
-
-def _error(status: int, text: str) -> web.Response:
-    return web.Response(status=status, body=error_body(text), content_type="application/json")
 
 
 def _json(value: Any) -> web.Response:

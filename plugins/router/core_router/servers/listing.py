@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
+from time import time
+from typing import TYPE_CHECKING
 
 import aiohttp
+from yarl import URL
 
 from core_router.operate.server_metrics import ServerMetrics
 from core_router.options import RouterOptions
@@ -22,9 +25,15 @@ from core_router.servers.table import ServerTable
 from core_router.servers.tls import ServerTls
 from core_router.servers.watch import Watch
 
+if TYPE_CHECKING:
+    from core_router.http.heads import RequestHead
+
 logger = logging.getLogger("core_router")
 
 _MOST_FORMER = 1000
+# A load may take minutes; a server that cannot be reached says so at once.
+_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5)
+_NOT_PASSED_ON = {"content-length", "transfer-encoding", "host", "accept-encoding"}
 
 
 class ServerList:
@@ -70,6 +79,35 @@ class ServerList:
             loop.create_task(self._go_on(sources)),
             *(loop.create_task(self._watch(each)) for each in sources),
         ]
+
+    def since_s(self, server: Server) -> float:
+        """Return since when a server of the list has its state, in seconds since 1970."""
+        return self._watches[server.address].since_s
+
+    def set_drained(self, server: Server, is_drained: bool) -> None:
+        """Take a server out, or back in; requests in flight and open sequences are not touched."""
+        if server.is_drained != is_drained:
+            server.is_drained = is_drained
+            self._watches[server.address].since_s = time()
+            self._table.changed()
+
+    def send(
+        self, server: Server, head: RequestHead, body: bytes
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Send a request of a client or an operator to one server, with its headers.
+
+        Raises aiohttp.ClientError, OSError or TimeoutError if there is no response.
+        """
+        return self.session.request(
+            head.method.decode(),
+            URL(f"{server.address.url}{head.target.decode('latin-1')}", encoded=True),
+            data=body or None,
+            headers=_fields(head.passed_on),
+            timeout=_TIMEOUT,
+            allow_redirects=False,
+            skip_auto_headers=("Accept-Encoding",),  # who reads the response expects it as it is
+            **self.tls.to_http(server.address),
+        )
 
     async def look(self) -> None:
         """Check all servers that are not down, and wait for the results."""
@@ -193,3 +231,13 @@ class ServerList:
         server.close_idle(float("inf"))
         self._table.changed()
         logger.info("server %s is no longer in the list", server.name)
+
+
+def _fields(head: bytes) -> list[tuple[str, str]]:
+    """Return the fields of a request that a server needs."""
+    found = []
+    for line in head.split(b"\r\n")[1:-2]:
+        name, _, value = line.decode("latin-1").partition(":")
+        if name.lower() not in _NOT_PASSED_ON:
+            found.append((name, value.strip()))
+    return found

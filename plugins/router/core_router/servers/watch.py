@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from time import time
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -44,6 +45,7 @@ class Watch:
     failures     failed checks in a row after which a server is down that refuses no connection
     arguments    of each check: headers such as a token, and those of TLS
     left         gets the models that the server no longer has
+    since_s      when the server got the state that it has, or was drained or resumed, in seconds since 1970
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Watch:
         self._most_failures = failures
         self._arguments = arguments
         self._left = left
+        self.since_s = time()
         self._failures = 0
         self._index = b""
         self._kinds: dict[str, _Kind] = {}  # of models whose configuration was read
@@ -129,8 +132,10 @@ class Watch:
             self.server.move_requests()
 
     def _set(self, state: State, reason: str) -> bool:
+        before = self.server.state
         is_new = self.server.set_state(state, reason)
         if is_new:
+            self.since_s = time() if state is not before else self.since_s
             self._table.changed()
         return is_new
 

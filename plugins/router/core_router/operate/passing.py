@@ -1,0 +1,106 @@
+"""Passing: requests of the v2 protocol on the port for operators. The console tries and loads models by them.
+
+request ─► [pass_on] ─► all servers, or the one that is chosen as for a client ─► its response, as it comes
+
+One request is sent once: an operator sees what a server says, also if it refuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp import web
+
+from core_router.choice.choose import choose_on
+from core_router.http.heads import BadHead, request_head
+from core_router.http.sequence_parameters import sequence_of
+from core_router.http.targets import target_of
+from core_router.operate.access import refused
+from core_router.servers.tls import reason_of
+from core_router.targets import Purpose, Target
+
+if TYPE_CHECKING:
+    from core_router.http.heads import RequestHead
+    from core_router.operate.access import Access
+    from core_router.router import Router
+    from core_router.servers.server_model import ServerModel
+
+LARGEST_BYTES = 64 << 20
+"""Largest body of a request."""
+
+_OF_ALL = (Purpose.EVERY, Purpose.INDEX, Purpose.STATISTICS)
+# Purpose → category of its roles, and whether it is a change. Others are metadata.
+_NEEDS = {
+    Purpose.EVERY: ("model-repository", True),
+    Purpose.INDEX: ("model-repository", False),
+    Purpose.STATISTICS: ("statistics", False),
+    Purpose.INFERENCE: ("inference", True),
+}
+_OF_CONNECTION = {"connection", "keep-alive", "content-length", "transfer-encoding", "upgrade"}
+
+
+async def pass_on(router: Router, access: Access, request: web.Request) -> web.StreamResponse:
+    """Answer with what the servers answer. Raises CoreError if the caller may not ask for it."""
+    method, path = request.method.encode(), request.raw_path.encode("latin-1", "replace")
+    target = target_of(method, path.partition(b"?")[0])
+    access.check(request, *_NEEDS.get(target.purpose, ("metadata", request.method != "GET")))
+    lines = [b"%b: %b\r\n" % each for each in request.raw_headers]
+    try:
+        head = request_head(b"%b %b HTTP/1.1\r\n%b\r\n" % (method, path, b"".join(lines)))
+    except BadHead as error:
+        return refused(error.status, error.text)
+    body = await request.read()
+    if target.purpose in _OF_ALL:
+        status, answer = await router.answer_of_all(target, head, body)
+        return web.Response(status=status, body=answer, content_type="application/json")
+    chosen = _chosen(router, target, head, body)
+    if chosen is None:
+        return refused(503, f"no server takes the request; {router.table.status()}")
+    return await _answer_of(router, chosen, request, head, body)
+
+
+def _chosen(router: Router, target: Target, head: RequestHead, body: bytes) -> ServerModel | None:
+    route, now_s = router.table.route(target), monotonic()
+    is_inference = target.purpose is Purpose.INFERENCE
+    sequence = sequence_of(body, head.json_size) if is_inference else None
+    if sequence is None:
+        return choose_on(route, (), now_s)
+    found = router.sequences.choose(route, sequence, (), now_s)
+    if sequence.is_end:
+        router.sequences.end(target.model, sequence.identifier)
+    return found
+
+
+async def _answer_of(
+    router: Router, chosen: ServerModel, request: web.Request, head: RequestHead, body: bytes
+) -> web.StreamResponse:
+    """Send the request to a server; the model there counts it as those of clients."""
+    begun_s = monotonic()
+    chosen.begin()
+    response = None
+    try:
+        async with router.servers.send(chosen.server, head, body) as answer:
+            response = web.StreamResponse(status=answer.status)
+            for name, value in answer.headers.items():
+                if name.lower() not in _OF_CONNECTION:
+                    response.headers.add(name, value)
+            await response.prepare(request)
+            async for piece in answer.content.iter_any():
+                await response.write(piece)
+    except (asyncio.CancelledError, ConnectionResetError):
+        chosen.left()  # the caller has gone
+        raise
+    except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
+        chosen.failed(monotonic())
+        if response is not None:
+            raise  # the caller must not take a part for the whole
+        return refused(502, f"server {chosen.server.name}: {reason_of(error)}")
+    now_s = monotonic()
+    chosen.done(response.status, now_s - begun_s, now_s)
+    if response.status in (404, 503):
+        chosen.server.checks_now.set()  # its index may have changed
+    await response.write_eof()
+    return response
