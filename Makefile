@@ -150,8 +150,8 @@ docs: .venv/.installed  ## the pages that are made from the code
 	$(BIN)/python docs/pictures/draw.py
 
 console-pictures: .venv/.test  ## the pictures of the page /console, in docs/pictures; needs Chromium
-	CONSOLE_PICTURES=build/console-pictures CONSOLE_SETTLE_S=60 $(BIN)/pytest plugins/console/tests/test_pictures.py -k light
-	cp $(patsubst %,build/console-pictures/console-%.png,overview model ensemble traces try-image) docs/pictures
+	CONSOLE_PICTURES=build/console-pictures CONSOLE_SETTLE_S=60 $(BIN)/pytest plugins/console/tests/test_pictures.py plugins/console/tests/test_router_page.py -k "light or router"
+	cp $(patsubst %,build/console-pictures/console-%.png,overview model ensemble traces try-image servers) docs/pictures
 
 docs-site: .venv/.installed  ## the pages as a site, in build/site
 	$(PIP) install --group docs
