@@ -13,7 +13,8 @@ import numpy as np
 from benchmarks.models.repository import batched, tensors
 from benchmarks.models.sample import Arrays, Sample, numbers
 
-BACKENDS = ("onnx", "pytorch", "openvino", "fil", "litert", "paddle")  # modules of this package
+BACKENDS = ("onnx", "pytorch", "openvino", "fil", "litert", "paddle", "tvm")
+"""Modules of this package."""
 
 
 class Case(ABC):

@@ -1,0 +1,25 @@
+"""Check a version without loading it, and without TVM: parameters, files, and both against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backend_tvm.check import check
+from backend_tvm.complete import complete_from
+from backend_tvm.reading import read_model
+from backend_tvm.settings import settings_of
+from core.backend import Backend
+from core.config import ModelConfig
+
+
+def check_version(config: ModelConfig, path: Path, backend: Backend) -> bool:
+    """Complete the configuration, and compare it with the files; return whether they say enough.
+
+    path   the version's folder
+    Raises the CoreError of a load, but for what only a run finds: outputs whose shapes are all fixed.
+    """
+    settings = settings_of(config)
+    ports = read_model(config, path, settings).ports
+    complete_from(ports, config, backend)
+    check(config, ports)
+    return ports.outputs is not None

@@ -1,0 +1,3 @@
+"""The contract of all backends."""
+
+from backend_tvm.conformance import TestTvm as TestTvm
