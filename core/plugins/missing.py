@@ -21,7 +21,6 @@ FORMATS = "formats"
 _ONNX = "convert the model to ONNX"
 _UNSUPPORTED = {
     "caffe2": _ONNX,
-    "dali": "do the same work in a Python model",
     "hugectr": _ONNX,
     "tensorrtllm": "",
     "tensorrt_llm": "",

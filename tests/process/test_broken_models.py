@@ -24,8 +24,8 @@ BROKEN = {
         ["max_batch_size", "broken"],
     ),
     "a backend that is not installed": (
-        Model("broken", "plain", config='backend: "dali"\n' + IO),
-        ["no backend named 'dali'", "installed: ", "this project does not support it"],
+        Model("broken", "plain", config='backend: "hugectr"\n' + IO),
+        ["no backend named 'hugectr'", "installed: ", "this project does not support it"],
     ),
     "a file that is missing": (
         Model("broken", "plain", config='backend: "python" default_model_filename: "x.py"\n' + IO),
@@ -121,10 +121,10 @@ def test_the_index_and_a_load_request_have_the_reason(launch):
     response = server.post("/v2/repository/models/broken/load")
 
     assert response.status == 400
-    assert "no backend named 'dali'" in response.error
+    assert "no backend named 'hugectr'" in response.error
     entry, *_ = server.post("/v2/repository/index").json
     assert entry["state"] == "UNAVAILABLE"
-    assert "no backend named 'dali'" in entry["reason"]
+    assert "no backend named 'hugectr'" in entry["reason"]
 
 
 def test_a_version_that_fails_leaves_the_other_versions_of_its_model(launch):

@@ -84,7 +84,7 @@ def test_no_color_has_no_colours(open_console, tmp_path):
 def test_paragraphs_fit_the_terminal(open_console, tmp_path, columns):
     add(tmp_path, "echo")
     add(tmp_path, "broken")
-    put(tmp_path / "models/broken/config.pbtxt", 'backend: "dali"\n')
+    put(tmp_path / "models/broken/config.pbtxt", 'backend: "hugectr"\n')
     put(tmp_path / "models/iris/model.onnx", "")
     put(tmp_path / "models/missing/config.pbtxt", 'backend: "onnxruntime"\n')
     put(tmp_path / "models/missing/1/weights.bin", "")
@@ -95,7 +95,7 @@ def test_paragraphs_fit_the_terminal(open_console, tmp_path, columns):
     shown = [each for each in console.lines if not each.startswith(("    $ ", "  try "))]
     assert max(map(len, shown)) <= columns
     assert max(map(len, shown)) > columns - 15
-    assert "  ✗ broken\n    no backend named 'dali' (installed: " in console.text
+    assert "  ✗ broken\n    no backend named 'hugectr' (installed: " in console.text
     assert (
         "  ✗ iris\n"
         "    'iris' has model.onnx but no version folder\n"
