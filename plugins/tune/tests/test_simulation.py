@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from core_tune.observation import PROBABILITIES, Observation, Size
 from core_tune.queueing.arrivals import Arrivals
+from core_tune.queueing.fit import fit
 from core_tune.queueing.limit import Traffic, capacity, latency, limit
 from core_tune.queueing.machine import Machine
 from core_tune.queueing.simulation import simulate
@@ -141,3 +143,25 @@ def test_rounds_begin_with_the_requests_that_wait_on_average_at_the_limit():
 
     assert np.count_nonzero(found == 0) == 21  # 100/s for 1 s / ln(100)
     assert found[-1] <= 2 and len(found) == pytest.approx(221, abs=45)
+
+
+def test_executions_that_hinder_each_other_say_nothing_of_those_that_do_not():
+    """Two executions with two threads each hinder each other on two cores: those of one thread do not."""
+
+    def seen(settings, **milliseconds_by_rows):
+        sizes = [Size(int(n[1:]), 100, ms / 1000) for n, ms in milliseconds_by_rows.items()]
+        parts = [0.1] * len(PROBABILITIES)
+        return Observation(settings, 0, 32, 0, 500, 0.1, [0.1], 0.1, 0.0, parts, sizes, 1.0, 0.0)
+
+    observations = [
+        seen(Settings(1, 1), r1=2.5),
+        seen(Settings(1, 16), r4=7.0, r16=25.0),
+        seen(Settings(1, 16, threads=1), r4=7.0, r16=25.0),
+        seen(Settings(2, 16), r16=100.0),
+    ]
+
+    machine = fit(observations, processors=2)
+
+    alone = machine.table(Settings(1, 16, threads=1), 1, 16)[0]
+    assert alone[15] == pytest.approx(0.025, rel=0.1)
+    assert alone[0] == pytest.approx(0.0025, rel=0.1)

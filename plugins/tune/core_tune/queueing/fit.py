@@ -132,16 +132,19 @@ def _line(rows: Array, seconds: Array, weight: Array) -> Array:
 
 
 def _bends(rows: Array, factors: Array, weight: Array) -> tuple[tuple[int, float], ...]:
-    """Return how far each size is off the line; a size that was seen rarely less."""
+    """Return how far each size is off the line; a size that was seen rarely less.
+
+    The median: executions that slow each other down more than the model knows say nothing of others.
+    """
     by_size: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for size, factor, each in zip(rows, factors, weight, strict=True):
         by_size[int(size)].append((math.log(factor), each))
     found = []
     for size in sorted(by_size):
-        logs, weights = zip(*by_size[size], strict=True)
-        total = sum(weights)
-        mean = sum(a * b for a, b in zip(logs, weights, strict=True)) / total
-        found.append((size, math.exp(mean * total / (total + 0.2))))
+        logs, weights = np.array(sorted(by_size[size])).T
+        total = float(weights.sum())
+        middle = float(logs[np.searchsorted(np.cumsum(weights), total / 2)])
+        found.append((size, math.exp(middle * total / (total + 0.2))))
     return tuple(found)
 
 
@@ -154,11 +157,11 @@ def _front(observations: Sequence[Observation]) -> float:
     for each in observations:
         instances, workers = each.settings.instances * each.settings.workers, each.settings.workers
         saturated = each.clients > 2 * instances or each.overloaded
-        if saturated and each.busy < _SATURATED * instances:
+        if saturated and each.answered and each.busy < _SATURATED * instances:
             # The instances wait: something else is the limit.
             found = max(found, workers / each.answered)
     fastest = max(each.answered / each.settings.workers for each in observations)
-    return min(found, 0.98 / fastest)
+    return min(found, 0.98 / fastest) if fastest else found
 
 
 def _spread(observations: Sequence[Observation]) -> tuple[float, ...]:
