@@ -91,8 +91,11 @@ class Refused(Exception):
 class Meter(Protocol):
     """Measures one configuration of a model at a time."""
 
-    def at_rate(self, settings: Settings, rate: float) -> Observation:
-        """Send requests at a rate. Raises Refused, or CoreError if requests fail or the server is lost."""
+    def at_rate(self, settings: Settings, rate: float, longer: float = 1.0) -> Observation:
+        """Send requests at a rate, in rounds that are longer than usual by a factor.
+
+        Raises Refused, or CoreError if requests fail or the server is lost.
+        """
 
     def in_flight(self, settings: Settings, clients: int) -> Observation:
         """Keep so many requests in flight. Raises like `at_rate`."""

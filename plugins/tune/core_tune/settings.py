@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 CPU, GPU = "KIND_CPU", "KIND_GPU"
 _UNSET = -2.0  # coordinate of threads that the backend chooses
@@ -52,6 +52,15 @@ class Settings:
         if self.workers > 1:
             parts.append(f"{self.workers} workers")
         return ", ".join(parts)
+
+    @property
+    def batching(self) -> tuple[int, int, int]:
+        """Return largest batch, delay and least batch."""
+        return self.batch, self.delay_us, self.least
+
+    def with_batching_of(self, other: Settings) -> Settings:
+        """Return these settings with batches and delay of other ones."""
+        return replace(self, batch=other.batch, delay_us=other.delay_us, least=other.least)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from core_bench.model.address import model_path, parse_address
-from core_bench.model.control import Control, HttpControl, error_of
+from core_bench.model.address import parse_address
+from core_bench.model.control import Control, HttpControl
 from core_bench.plan import Side
 
 from core_tune.configuration.json_form import settings_of, with_settings
@@ -15,6 +15,7 @@ from core_tune.configuration.threads import thread_parameters
 from core_tune.observation import Refused
 from core_tune.online.window import Window
 from core_tune.server.executions import executions_of
+from core_tune.server.live import live_batching
 from core_tune.server.repository import Repository
 from core_tune.settings import Settings
 
@@ -41,7 +42,7 @@ class WatchedServer:
             self.original: dict[str, Any] = self.repository.config()
             self.threads = thread_parameters(str(self.original.get("backend", "")))
             self.now = self._beginning = settings_of(self.original, self.threads)
-            self.live = self._has_live_settings()
+            self._batching = live_batching(self._control, side.model, self.original)
             self._last = self._look()
         except BaseException:
             self._control.close()
@@ -58,6 +59,10 @@ class WatchedServer:
         """Return max_batch_size; 0 for a model without a batch dimension."""
         return int(self.original.get("max_batch_size", 0))
 
+    @property
+    def live(self) -> bool:
+        return self._batching is not None
+
     def window(self) -> Window:
         """Return what the server did since the last call. Raises CoreError if it does not answer."""
         (before_s, before), (at_s, now) = self._last, self._look()
@@ -71,43 +76,20 @@ class WatchedServer:
     def apply(self, settings: Settings) -> None:
         """Change the model in place. Raises Refused if the server cannot; it serves as before."""
         before = self.now
-        batching = (settings.batch, settings.delay_us, settings.least)
-        if batching != (self.now.batch, self.now.delay_us, self.now.least):
-            self._set_batching(settings)
-            self.now = replace(settings, instances=self.now.instances)
+        if self._batching is not None and settings.batching != before.batching:
+            self._batching.set(settings)
+            self.now = before.with_batching_of(settings)
         if settings.instances != self.now.instances:
             # Live settings outlive loads.
             wanted = replace(self._beginning, instances=settings.instances)
             try:
                 self.repository.load(with_settings(self.original, wanted, self.threads))
             except Refused:
-                if self.now != before:
-                    self._set_batching(before)
+                if self._batching is not None and self.now != before:
+                    self._batching.set(before)
                     self.now = before
                 raise
             self.now = settings
-
-    def _has_live_settings(self) -> bool:
-        batching = self.original.get("dynamic_batching") is not None
-        if not (batching and self.most_rows > 1 and isinstance(self._control, HttpControl)):
-            return False
-        return self._control.ask("GET", self._settings_path)[0] == 200
-
-    @property
-    def _settings_path(self) -> str:
-        return f"{model_path(self._model, '')}/settings"
-
-    def _set_batching(self, settings: Settings) -> None:
-        assert isinstance(self._control, HttpControl)
-        batching = {
-            "preferred_batch_size": list(settings.sizes),
-            "max_queue_delay_microseconds": settings.delay_us,
-        }
-        status, found = self._control.ask(
-            "POST", self._settings_path, {"dynamic_batching": batching}
-        )
-        if status != 200:
-            raise Refused(error_of(found) or f"status {status}")
 
     def _look(self) -> tuple[float, Any]:
         return time.monotonic(), executions_of(self._control.statistics(self._model, ""))

@@ -24,6 +24,7 @@ from core_tune.configuration.threads import thread_parameters
 from core_tune.observation import PROBABILITIES, Observation, Refused, latency_of
 from core_tune.queueing.arrivals import Arrivals
 from core_tune.server.executions import Executions, executions_of
+from core_tune.server.live import live_batching
 from core_tune.server.own import OwnServer
 from core_tune.server.repository import Repository
 from core_tune.settings import Settings
@@ -74,6 +75,7 @@ class LiveMeter:
                 settings_of(self.original, self.threads), workers=workers
             )
             self._changed = False
+            self._live = live_batching(self._target.control, side.model, self.original)
             self._target.check()
         except BaseException:
             self._target.close()
@@ -108,12 +110,13 @@ class LiveMeter:
 
     def restore(self) -> None:
         """Give the model the configuration that it had. Raises CoreError if the server refuses it."""
-        if not self._changed:
-            return
         try:
-            self.repository.load(None)
-            if self.repository.config() != self.original:  # it was not that of the repository
-                self.repository.load(self.original)
+            if self._live is not None:
+                self._live.restore()
+            if self._changed:
+                self.repository.load(None)
+                if self.repository.config() != self.original:  # it was not that of the repository
+                    self.repository.load(self.original)
         except Refused as error:
             raise CoreError(
                 Kind.INTERNAL,
@@ -125,19 +128,29 @@ class LiveMeter:
     def keep(self) -> None:
         """Leave the model with the settings that it has now."""
         self._changed = False
+        if self._live is not None:
+            self._live.keep()
 
     def apply(self, settings: Settings) -> None:
-        """Load the model with these settings. Raises Refused if the server cannot; it serves as before.
+        """Serve the model with these settings. Raises Refused if the server cannot; it serves as before.
 
-        Another number of workers restarts the server, and of threads if a process takes it only once.
+        Batches and delay change by live settings, if the model has them: these take precedence over the
+        configuration of a load. What else differs needs a load. Another number of workers restarts the
+        server, and of threads if a process takes it only once.
         """
         if settings == self.now:
             return
         once = self.threads is not None and self.threads.once
         if settings.workers != self.now.workers or (once and settings.threads != self.now.threads):
             self._restart(settings.workers)
+        if self._live is not None and settings.batching != self.now.batching:
+            self._live.set(settings)
+            self.now = self.now.with_batching_of(settings)
+        if settings == self.now:
+            return
         self._changed = True  # before: Ctrl-C may come while the server loads
-        self.repository.load(with_settings(self.original, settings, self.threads))
+        loaded = settings if self._live is None else settings.with_batching_of(self._live.beginning)
+        self.repository.load(with_settings(self.original, loaded, self.threads))
         self.now = settings
 
     def _restart(self, workers: int) -> None:
@@ -147,11 +160,12 @@ class LiveMeter:
         self._server.restart(workers)
         self._target = Target(self._side, Timing())
         self.repository = Repository(self._target.control, self._side.model)
+        self._live = live_batching(self._target.control, self._side.model, self.original)
         self.now = dataclasses.replace(settings_of(self.original, self.threads), workers=workers)
 
-    def at_rate(self, settings: Settings, rate: float) -> Observation:
+    def at_rate(self, settings: Settings, rate: float, longer: float = 1.0) -> Observation:
         self.apply(settings)
-        round_s = min(max(self._round_s, _WANTED / rate), _LONGEST * self._round_s)
+        round_s = longer * min(max(self._round_s, _WANTED / rate), _LONGEST * self._round_s)
         # All settings get the same arrivals in their first measurement, and others in their second one.
         first = _ROUNDS * self._visits[settings]
         self._visits[settings] += 1

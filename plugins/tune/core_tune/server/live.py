@@ -1,0 +1,78 @@
+"""LiveBatching: batches and delay of one model, changed in place by the live settings of its server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core_bench.model.address import model_path
+from core_bench.model.control import Control, HttpControl, error_of
+
+from core_tune.configuration.json_form import settings_of
+from core_tune.observation import Refused
+from core_tune.settings import Settings
+
+_NAME = "dynamic_batching"
+_FIELDS = ("preferred_batch_size", "max_queue_delay_microseconds")
+
+
+class LiveBatching:
+    """Of a model whose configuration has `dynamic_batching`. Each method raises CoreError without an answer.
+
+    beginning   settings of the model when this was made
+    """
+
+    def __init__(self, control: HttpControl, model: str, config: Mapping[str, Any]):
+        self._control, self._path = control, _path(model)
+        self.beginning = settings_of(config)
+        self._changed = False
+        _, found = control.ask("GET", self._path)
+        set_before = found.get("settings", {}).get(_NAME, {})
+        self._before = {each: set_before.get(each) for each in _FIELDS}  # null: as the file says
+
+    def set(self, settings: Settings) -> None:
+        """Change batches and delay to those of settings. Raises Refused if the server does not.
+
+        Those of the beginning leave no live settings behind.
+        """
+        if settings.batching == self.beginning.batching:
+            self.restore()
+            return
+        self._changed = True  # before: Ctrl-C may come while the server changes them
+        self._post(
+            {
+                "preferred_batch_size": list(settings.sizes),
+                "max_queue_delay_microseconds": settings.delay_us,
+            }
+        )
+
+    def restore(self) -> None:
+        """Go back to the live settings of the beginning, if they were changed. Raises Refused."""
+        if self._changed:
+            self._post(self._before)
+            self._changed = False
+
+    def keep(self) -> None:
+        """Let `restore` leave the settings as they are."""
+        self._changed = False
+
+    def _post(self, batching: Mapping[str, Any]) -> None:
+        status, found = self._control.ask("POST", self._path, {_NAME: batching})
+        if status != 200:
+            raise Refused(error_of(found) or f"status {status}")
+
+
+def live_batching(control: Control, model: str, config: Mapping[str, Any]) -> LiveBatching | None:
+    """Return the live settings of a model; None if it has none.
+
+    They need HTTP, a server with the plugin core-settings, and `dynamic_batching` in the configuration.
+    """
+    if not (isinstance(control, HttpControl) and int(config.get("max_batch_size", 0)) > 1):
+        return None
+    if config.get(_NAME) is None or control.ask("GET", _path(model))[0] != 200:
+        return None
+    return LiveBatching(control, model, config)
+
+
+def _path(model: str) -> str:
+    return f"{model_path(model, '')}/settings"

@@ -1,0 +1,96 @@
+"""Batches and delay of a running server with live settings change in place."""
+
+import pytest
+from core_bench.model.control import HttpControl
+from core_bench.plan import Side
+from core_tune.online.watched import WatchedServer
+from core_tune.queueing.arrivals import Arrivals
+from core_tune.server.live import live_batching
+from core_tune.server.meter import LiveMeter
+from core_tune.settings import Settings
+from sleeping_model import CONFIG, sleeper
+
+pytest.importorskip("core_settings")
+
+BATCHING = CONFIG + "dynamic_batching { preferred_batch_size: [ 1 ] }\n"
+ARRIVALS = Arrivals(0.5, 0.1)
+
+
+@pytest.fixture(scope="module")
+def side(running):
+    sleeper(running.repository, "batching", 0.01, 0.0, BATCHING)
+    running.load("batching")
+    return Side("batching", "batching", running.address.authority)
+
+
+@pytest.fixture
+def settings(running):
+    """Return what reads the live settings of the model, without those of an earlier test."""
+
+    def read(member="settings"):
+        found = running.ask("/v2/models/batching/settings")[member]
+        return found.get("dynamic_batching", {})
+
+    running.ask("/control/model_settings.reset", {"model": "batching"})
+    return read
+
+
+def refuse(config):
+    raise AssertionError("the model is loaded again")
+
+
+def test_the_search_changes_batches_and_delay_without_a_load(side, settings, monkeypatch):
+    with LiveMeter(side, ARRIVALS, round_s=0.1) as meter:
+        monkeypatch.setattr(meter.repository, "load", refuse)
+
+        seen = meter.in_flight(Settings(1, 8, 5000, 4), 16)
+
+        assert settings("now")["preferred_batch_size"] == [4, 8]
+        assert int(settings("now")["max_queue_delay_microseconds"]) == 5000
+        assert max(each.rows for each in seen.sizes) == 8
+    assert settings() == {}
+
+
+def test_instances_and_batches_change_together(side, settings, running):
+    with LiveMeter(side, ARRIVALS, round_s=0.1) as meter:
+        meter.apply(Settings(2, 4, 5000))
+
+        config = running.ask("/v2/models/batching/config")
+        assert config["instance_group"][0]["count"] == 2
+        assert settings("now")["preferred_batch_size"] == [4]
+    assert running.ask("/v2/models/batching/config")["instance_group"][0]["count"] == 1
+    assert settings() == {}
+
+
+def test_live_settings_from_before_come_back(side, settings, running):
+    before = {"max_queue_delay_microseconds": 300}
+    running.ask("/v2/models/batching/settings", {"dynamic_batching": before})
+
+    with LiveMeter(side, ARRIVALS, round_s=0.1) as meter:
+        meter.apply(Settings(1, 8, 5000))
+        assert settings() == {"preferred_batch_size": [8], "max_queue_delay_microseconds": 5000}
+
+    assert settings() == before
+
+
+def test_a_change_that_is_undone_leaves_no_live_settings(side, settings):
+    with WatchedServer(side) as server:
+        begin = server.now
+        assert server.live
+
+        server.apply(Settings(1, 8, 5000))
+        assert settings()["preferred_batch_size"] == [8]
+
+        server.apply(begin)
+        assert settings() == {}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"name": "sleeper", "max_batch_size": 8},
+        {"name": "sleeper", "max_batch_size": 0, "dynamic_batching": {}},
+    ],
+)
+def test_a_model_without_batches_has_no_live_ones(running, side, config):
+    assert live_batching(HttpControl(side, running.address), "sleeper", config) is None
