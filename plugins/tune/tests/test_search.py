@@ -43,10 +43,10 @@ EASY = Hidden(0.004, 0.0005, 1.0, 2.0, 6.0, 0.0001, 0.05, 0.0, 0.0)
 
 def test_settings_that_a_server_refuses_are_left_out():
     class Refusing(VirtualMeter):
-        def _measured(self, settings, rate, clients):
+        def _measured(self, settings, rate, clients, longer=1.0):
             if settings.instances > 1:
                 raise Refused("no more memory")
-            return super()._measured(settings, rate, clients)
+            return super()._measured(settings, rate, clients, longer)
 
     found, _ = searched(EASY, 0.05, meter=Refusing, most=14)
 
@@ -104,10 +104,10 @@ def test_workers_share_what_requests_cost_outside_of_the_instances():
 
 def test_a_kind_that_a_server_does_not_have_is_left_out():
     class Refusing(VirtualMeter):
-        def _measured(self, settings, rate, clients):
+        def _measured(self, settings, rate, clients, longer=1.0):
             if settings.kind == GPU:
                 raise Refused("no GPU here")
-            return super()._measured(settings, rate, clients)
+            return super()._measured(settings, rate, clients, longer)
 
     space = Space(Settings(1, 1), [1, 2], [1, 8], kinds=[CPU, GPU])
 

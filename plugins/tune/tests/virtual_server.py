@@ -180,16 +180,16 @@ class VirtualMeter:
     def _new(self, settings):
         return Run(self.hidden, settings, self._slowness(), self.random, self.rows, self.most_rows)
 
-    def at_rate(self, settings, rate):
-        return self._measured(settings, rate, 0)
+    def at_rate(self, settings, rate, longer=1.0):
+        return self._measured(settings, rate, 0, longer)
 
     def in_flight(self, settings, clients):
         return self._measured(settings, 0.0, clients)
 
-    def _measured(self, settings, rate, clients):
+    def _measured(self, settings, rate, clients, longer=1.0):
         begin, self.count = self.clock, self.count + 1
         parts, answered, sizes, all_latencies, dues = [], [], {}, [], []
-        round_s = min(max(self.round_s, 150 / rate if rate else 0), 3 * self.round_s)
+        round_s = longer * min(max(self.round_s, 150 / rate if rate else 0), 3 * self.round_s)
         for number in range(self.rounds):
             # Clients send to all processes alike.
             runs = [self._new(settings) for _ in range(settings.workers)]

@@ -3,6 +3,8 @@
 The queueing model predicts the limit of each. Measurements correct it: a Gaussian process over the logarithm
 of measured / predicted says how far, for settings near the measured ones too, and how sure that is. What
 slows the whole machine down for a while is a second process, over time; it is no property of the settings.
+A measurement that is much slower than all others let expect may be one of a machine that was disturbed for a
+moment: it counts less, until another one of the same settings confirms it.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ _OFFSET = 0.7  # the same for all settings together
 _DRIFTS = (0.0, 0.04, 0.1, 0.2)
 _MEMORY_S = 45.0
 _NOISES = (0.02, 0.04, 0.08)
+_DISTURBED = 0.1  # of the measurements
+_SLOWER = 0.4  # standard deviation of the logarithm by which these are slower
 
 
 @dataclass(frozen=True)
@@ -63,19 +67,40 @@ def posterior(
     at = np.array([index[each.settings] for each in estimates])
     wrong = np.array([each.log for each in estimates]) - predicted[at]
     times = np.array([each.at_s for each in estimates])
-    own = np.array([each.deviation for each in estimates])
-    apart = np.abs(times[:, None] - times[None, :])
-    best: tuple[float, Array] | None = None
-    for drift in _DRIFTS:
-        for noise in _NOISES:
-            covariance = prior[np.ix_(at, at)] + np.diag(own**2 + noise**2)
-            covariance += drift**2 * np.exp(-apart / _MEMORY_S)
-            unlikely = _unlikely(covariance, wrong)
-            if best is None or unlikely < best[0]:
-                best = unlikely, covariance
-    assert best is not None
-    gain = np.linalg.solve(best[1], prior[at]).T
+    drift = np.exp(-np.abs(times[:, None] - times[None, :]) / _MEMORY_S)
+    exact = prior[np.ix_(at, at)] + np.diag([each.deviation**2 for each in estimates])
+    first = _likeliest(exact, drift, wrong)
+    doubted = exact + np.diag(_SLOWER**2 * _disturbed(first, wrong))
+    gain = np.linalg.solve(_likeliest(doubted, drift, wrong), prior[at]).T
     return Known(predicted + gain @ wrong, prior - gain @ prior[at])
+
+
+def _likeliest(exact: Array, drift: Array, wrong: Array) -> Array:
+    """Return the covariance of the measurements with the noise and the drift that explain them best."""
+    tried: Array = np.stack(
+        [
+            exact + noise**2 * np.eye(len(wrong)) + size**2 * drift
+            for size in _DRIFTS
+            for noise in _NOISES
+        ]
+    )
+    column = np.broadcast_to(wrong[:, None], (len(tried), len(wrong), 1))
+    errors = np.linalg.solve(tried, column)[:, :, 0] @ wrong
+    unlikely = errors + np.linalg.slogdet(tried).logabsdet
+    found: Array = tried[int(np.argmin(unlikely))]
+    return found
+
+
+def _disturbed(covariance: Array, wrong: Array) -> Array:
+    """Return for each measurement the probability that its machine was disturbed, by all other ones."""
+    inverse = np.linalg.inv(covariance)
+    expected = 1 / np.diag(inverse)  # variance, as far as the others say
+    ahead = (inverse @ wrong) * expected
+    wide = expected + _SLOWER**2
+    odds = ahead**2 * (1 / expected - 1 / wide) / 2 - np.log(wide / expected) / 2
+    odds += math.log(_DISTURBED / (1 - _DISTURBED))
+    found: Array = np.where(ahead < 0, 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)
+    return found
 
 
 def _covariance(one: Array, other: Array) -> Array:
@@ -83,11 +108,3 @@ def _covariance(one: Array, other: Array) -> Array:
     scaled = math.sqrt(3) * distance
     found: Array = _OFFSET**2 + _WRONG**2 * (1 + scaled) * np.exp(-scaled)
     return found
-
-
-def _unlikely(covariance: Array, wrong: Array) -> float:
-    """Return the negative logarithm of the likelihood."""
-    sign, determinant = np.linalg.slogdet(covariance)
-    if sign <= 0:
-        return math.inf
-    return float(wrong @ np.linalg.solve(covariance, wrong) + determinant) / 2

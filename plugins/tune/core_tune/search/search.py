@@ -3,13 +3,13 @@
 first measurements ─► service times ─► limits of all settings, predicted ─► most promising ones are measured
                            ▲                                                       │
                            └─────────────── what is known of all ◄─────────────────┘
-then the best few are measured in turn, and halved.
+then the best and what may surpass it are measured in turn, in longer rounds, until that is decided.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from core_tune.observation import Meter, Observation, Refused
@@ -21,11 +21,15 @@ from core_tune.search.posterior import Estimate, Known, posterior
 from core_tune.search.prediction import Prediction
 from core_tune.settings import Settings, Space
 
-_EXPLORED = 0.6  # of the measurements; the rest compares the best ones
-_FINALISTS = (4, 3, 2, 2, 2)
+_EXPLORED = 0.7  # of the measurements; the rest compares the best ones
+_LONGER = 3.0  # times the rounds of the comparison, if the time suffices
 _NO_GAIN = 0.003  # expected improvement of the logarithm below which exploring ends
-_EQUAL = (0.01, 0.02)
+_DECIDED = 0.001  # the same, below which the comparison ends
+_FINALISTS = 4  # settings that are confirmed, whatever their expected improvement
+_CONFIRMED = 3  # measurements of each at least
+_EQUAL = (0.005, 0.01)
 """Settings whose limits differ by less than the noise are equal; the noise counts within these bounds."""
+_ABOVE = 1.05  # of a rate that kept the objective, at which the same settings are measured next
 _FLOOR = 1e-3  # of the capacity: limit of settings that miss the objective at any rate
 _CALIBRATIONS = 0.25  # of the measurements at most
 _MOST_CLIENTS = 128
@@ -92,10 +96,11 @@ class Search:
                 break
             self._rated(wanted)
             self._learn()
-        for count in _FINALISTS:
-            for each in self._ranked()[:count]:
-                if not self._spent():
-                    self._rated(each)
+        while rivals := self._undecided():
+            for each in rivals:
+                if self._spent():
+                    return
+                self._rated(each, self._longer())
 
     def _say(self, text: str) -> None:
         self.watch(f"{len(self.observations) + 1} of {self.budget.measurements}, {text}")
@@ -151,12 +156,13 @@ class Search:
         except Refused as error:
             self.refused[settings] = str(error)
 
-    def _rated(self, settings: Settings) -> None:
-        """Measure settings at their expected limit."""
-        rate = max(self._limit_of(settings), self.least_rate)
+    def _rated(self, settings: Settings, longer: float = 1.0) -> None:
+        """Measure settings at their expected limit, in rounds that are longer by a factor."""
+        above = _ABOVE * self._kept.get(settings, 0.0)
+        rate = max(self._limit_of(settings), above, self.least_rate)
         self._say(f"{settings.shown}, {rate:.4g}/s")
         try:
-            seen = self.meter.at_rate(settings, rate)
+            seen = self.meter.at_rate(settings, rate, longer)
         except Refused as error:
             self.refused[settings] = str(error)
             self._known = None
@@ -164,6 +170,8 @@ class Search:
         self.observations.append(seen)
         machine = self.machines[settings.kind]
         found, deviation = limit_from(seen, machine, self.traffic)
+        kept = not seen.overloaded and seen.latency_s <= self.traffic.seconds
+        self._kept[settings] = seen.sent if kept else 0.0
         if found:
             self._missing.discard(settings)
         else:
@@ -175,6 +183,7 @@ class Search:
     def __post_init__(self) -> None:
         self._prediction = Prediction(self.traffic)
         self._missing: set[Settings] = set()  # the objective, at any rate
+        self._kept: dict[Settings, float] = {}  # rates of last measurements that kept the objective
 
     _settings: list[Settings] = field(default_factory=list)
     _predicted: Array | None = None
@@ -208,18 +217,46 @@ class Search:
 
         It is that which may surpass the best most, or the best, if less is known of it.
         """
-        known, ranked = self.known(), self._ranked()
-        best = self._settings.index(ranked[0])
-        spread = known.covariance
-        gains = {}
-        for i, each in enumerate(self._settings):
-            if each not in self.refused and i != best:
-                ahead = float(known.mean[i] - known.mean[best])
-                gains[i] = _gain(ahead, _apart(known, i, best))
-        found = max(gains, key=lambda i: gains[i], default=best)
+        best = self._ranked()[0]
+        gains = self._gains(best, self._settings)
+        found = max(gains, key=lambda each: gains[each], default=best)
         if found == best or gains[found] <= _NO_GAIN:
             return None
-        return self._settings[best if spread[best, best] > spread[found, found] else found]
+        deviation = dict(zip(self._settings, self.known().deviation, strict=True))
+        return best if deviation[best] > deviation[found] else found
+
+    def _undecided(self) -> list[Settings]:
+        """Return the best settings, and those to compare with them; [] if the best are decided.
+
+        Those are the ones that may surpass them most, and a finalist that is not confirmed yet. What was
+        measured longer ago comes first: all in turn, so that they meet the same machine.
+        """
+        ranked = self._ranked()
+        best = ranked[0]
+        gains = self._gains(best, ranked)
+        rivals = sorted((each for each in gains if gains[each] > _DECIDED), key=lambda e: -gains[e])
+        measured = [each.settings for each in self.estimates]
+        doubtful = [each for each in ranked[:_FINALISTS] if measured.count(each) < _CONFIRMED]
+        if not rivals and not doubtful:
+            return []
+        compared = dict.fromkeys([best, *rivals[:1], *doubtful[:1]])
+        return sorted(compared, key=lambda each: measured[::-1].index(each), reverse=True)
+
+    def _longer(self) -> float:
+        """Return by which factor the time permits longer rounds than before."""
+        made, passed_s = len(self.observations), self.meter.elapsed_s()
+        expected_s = (self.budget.measurements - made) * passed_s / made
+        return min(max((self.budget.seconds - passed_s) / expected_s, 1.0), _LONGER)
+
+    def _gains(self, best: Settings, choices: Sequence[Settings]) -> dict[Settings, float]:
+        """Return the expected improvement over the best of each choice."""
+        known, place = self.known(), {each: i for i, each in enumerate(self._settings)}
+        gains, other = {}, place[best]
+        for each in choices:
+            if each not in self.refused and each != best:
+                ahead = float(known.mean[place[each]] - known.mean[other])
+                gains[each] = _gain(ahead, _apart(known, place[each], other))
+        return gains
 
     def _ranked(self) -> list[Settings]:
         """Return the measured settings, the best first."""
