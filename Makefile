@@ -18,7 +18,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune soak-memory console-pictures test-dropin test-kserve test-kserve-sdk lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router bench-router bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-dropin test-kserve test-kserve-sdk lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router bench-router bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -116,6 +116,9 @@ bench-batching: .venv/.release  ## how full batches are, compared with what the 
 bench-tune: .venv/.release  ## core tune beside an exhaustive search, on three models; an hour
 	CORE_TEST_TUNE=1 $(BIN)/pytest plugins/tune -k workers
 	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/exhaustive.py $(ARGS)
+
+bench-analyzer: .venv/.release build/dropin/.made  ## core tune beside NVIDIA's Model Analyzer, on one model; half an hour
+	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/analyzer.py --tools build/dropin/tools $(ARGS)
 
 bench-fairness: .venv/.release  ## what a caller that floods costs another, with and without fair shares
 	$(BIN)/python -m benchmarks.fairness --seconds $(or $(SECONDS),20) $(ARGS)

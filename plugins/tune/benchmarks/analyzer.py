@@ -1,50 +1,64 @@
 """NVIDIA's Model Analyzer beside core tune, on a model of models.py and on this server.
 
-    make build/dropin/.made
-    PYTHONPATH=. python plugins/tune/benchmarks/analyzer.py --tools build/dropin/tools [--model cnn]
+    make bench-analyzer [ARGS="--model cnn|forest|python --mode quick|brute|optuna"]
 
-Model Analyzer starts the program `tritonserver` of plugins/tritonserver, and searches instances, batches and
-clients. Its objective is the rate, its constraint the percentile 99 of the latency: it has no other one. The
-script prints how many measurements it made, how long that took, its best settings, and the rate at which
-they keep core tune's objective, measured in turn with the choice of core tune.
+Model Analyzer starts the program `tritonserver` of plugins/tritonserver, and searches instances,
+max_batch_size and the number of clients. Its objective is the rate, its constraint the percentile 99 of the
+latency: it has no other percentile. The script prints how many measurements it made, how long that took, its
+best settings, and the rate at which they keep core tune's objective, measured in turn with the choice of
+core tune.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from core_tune.command import run
+from core_tune.configuration.json_form import settings_of
 from core_tune.flags.plan import Plan, plan_of
-from core_tune.settings import Settings
-from exhaustive import in_turn, opened, say
 from models import CASES
+from turns import in_turn, opened, say
 
+from core import config as configuration
+
+VERSION = "1.58"
 PROFILE = """
 model_repository: {repository}
 output_model_repository_path: {output}
 override_output_model_repository: true
+checkpoint_directory: {checkpoints}
 export_path: {results}
 run_config_search_mode: {mode}
-run_config_search_max_instance_count: 2
-run_config_search_max_model_batch_size: 16
-run_config_search_max_concurrency: 64
+run_config_search_max_instance_count: {instances}
+run_config_search_min_model_batch_size: {rows}
+run_config_search_max_model_batch_size: {most_rows}
+run_config_search_max_concurrency: {clients}
 gpus: []
 triton_launch_mode: local
 triton_server_path: {program}
+triton_http_endpoint: 127.0.0.1:{http}
+triton_grpc_endpoint: 127.0.0.1:{grpc}
+triton_metrics_url: http://127.0.0.1:{metrics}/metrics
 perf_analyzer_path: {perf_analyzer}
+perf_analyzer_timeout: 600
 client_protocol: http
-perf_analyzer_timeout: 120
 constraints:
   perf_latency_p99:
     max: {milliseconds}
-profile_models: [{model}]
+profile_models:
+  {model}:
+    parameters: {{{parameters}}}
+    perf_analyzer_flags: {{stability-percentage: {stability}}}
 """
 
 
@@ -52,81 +66,135 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--tools", type=Path, required=True)
+    parser.add_argument("--tools", type=Path, required=True, help="environment of Model Analyzer")
     parser.add_argument("--model", default="cnn", choices=sorted(CASES))
-    parser.add_argument("--mode", default="quick", choices=("quick", "brute"))
-    parser.add_argument("--turns", type=int, default=12)
+    parser.add_argument("--mode", default="quick", choices=("quick", "brute", "optuna"))
+    parser.add_argument("--instances", type=int, default=2, help="of its search, at most")
+    parser.add_argument("--clients", type=int, default=64, help="of its search, at most")
+    parser.add_argument(
+        "--stability", type=float, default=10, help="percent by which its windows may differ"
+    )
+    parser.add_argument("--measurements", type=int, default=40, help="of core tune, at most")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of a round, in turn")
+    parser.add_argument("--turns", type=int, default=24)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "models" / options.model
-        CASES[options.model].write(path)
-        plan = plan_of([str(path), *CASES[options.model].flags])
-        begin = time.monotonic()
-        rows = profiled(options.tools.resolve(), Path(folder), plan, options.mode)
-        seconds = time.monotonic() - begin
-        best = chosen(rows, plan)
-        say(f"Model Analyzer: {len(rows)} measurements in {seconds / 60:.1f} min: {best.shown}")
-        outcome = run(plan)
-        assert outcome.best is not None
-        with opened(plan, 0.4) as meter:
-            wanted = {"analyzer": best, "tune": outcome.best}
-            rates = in_turn(
-                wanted, outcome.found.limits, meter, plan.objective.seconds, options.turns
-            )
-    print("| search | result | measurements | time | rate, in turn |\n|---|---|---|---|---|")
-    print(
-        f"| Model Analyzer 1.58, {options.mode} | {best.shown} | {len(rows)} | {seconds / 60:.1f} min | "
-        f"{rates['analyzer']:,.0f}/s |"
-    )
-    count, minutes = len(outcome.found.observations), outcome.seconds / 60
-    print(
-        f"| core tune | {outcome.best.shown} | {count} | {minutes:.1f} min | {rates['tune']:,.0f}/s |"
-    )
+        compare(Path(folder), options)
     return 0
 
 
-def profiled(tools: Path, folder: Path, plan: Plan, mode: str) -> list[dict[str, str]]:
+def compare(folder: Path, options: argparse.Namespace) -> None:
+    """Run both searches, and their results in turn; print a table."""
+    path = folder / "models" / options.model
+    CASES[options.model].write(path)
+    flags = [*CASES[options.model].flags, "--measurements", str(options.measurements)]
+    plan = plan_of([str(path), *flags])
+    begin = time.monotonic()
+    rows = profiled(options.tools.resolve(), folder, plan, options)
+    seconds = time.monotonic() - begin
+    row = best_of(rows, plan)
+    written = config_of(folder / "output" / row["Model Config Path"])
+    theirs = settings_of(configuration.to_json(written))
+    say(f"Model Analyzer: {len(rows)} measurements in {seconds / 60:.1f} min: {theirs.shown}")
+    outcome = run(plan)
+    if outcome.best is None:
+        raise SystemExit(f"core tune found no settings that keep {plan.objective.name}")
+    ours = outcome.best
+    with opened(plan, options.seconds) as meter:
+        start = outcome.found.limits[ours]
+        turns = in_turn([theirs, ours], start, meter, plan.objective.seconds, options.turns)
+    ratio, error = turns.ratio(ours, theirs)
+    count, minutes = len(outcome.found.observations), outcome.seconds / 60
+    print("| search | result | measurements | time | rate, in turn |\n|---|---|---|---|---|")
+    print(
+        f"| Model Analyzer {VERSION}, {options.mode} | {theirs.shown} | {len(rows)} | "
+        f"{seconds / 60:.1f} min | {turns.rate(theirs):,.0f}/s |"
+    )
+    print(
+        f"| core tune | {ours.shown} | {count} | {minutes:.1f} min | {turns.rate(ours):,.0f}/s, "
+        f"{ratio:.0%} ± {error:.1%} |"
+    )
+
+
+def profiled(
+    tools: Path, folder: Path, plan: Plan, options: argparse.Namespace
+) -> list[dict[str, str]]:
     """Run Model Analyzer; return the rows of its report."""
     program = Path(sys.executable).with_name("tritonserver")
-    cuda = next((tools / "lib").glob("**/nvidia/cuda_runtime/lib"))
+    perf_analyzer = tools / "bin" / "perf_analyzer"
+    for each in (program, tools / "bin" / "model-analyzer", perf_analyzer):
+        if not each.exists():
+            raise SystemExit(f"'{each}' is not there; `make bench-analyzer` installs it")
     results = folder / "results"
     results.mkdir()
-    text = PROFILE.format(
+    http, grpc, metrics = free_ports(3)
+    rows = max(plan.side.batch, 1)
+    profile = PROFILE.format(
         repository=folder / "models",
         output=folder / "output",
+        checkpoints=folder / "checkpoints",
         results=results,
-        mode=mode,
+        mode=options.mode,
+        stability=options.stability,
+        instances=options.instances,
+        clients=options.clients,
+        rows=rows,
+        most_rows=config_of(folder / "models" / plan.side.model).max_batch_size,
         program=program,
-        perf_analyzer=tools / "bin" / "perf_analyzer",
+        http=http,
+        grpc=grpc,
+        metrics=metrics,
+        perf_analyzer=perf_analyzer,
         milliseconds=round(plan.objective.seconds * 1000),
         model=plan.side.model,
+        parameters=f"batch_sizes: {rows}" if rows > 1 else "",
     )
-    (folder / "profile.yaml").write_text(text)
-    environment = dict(os.environ)
-    environment["PATH"] = os.pathsep.join(
-        [str(tools / "bin"), str(program.parent), os.environ["PATH"]]
-    )
-    environment["LD_LIBRARY_PATH"] = str(cuda)
+    (folder / "profile.yaml").write_text(profile)
     command = [tools / "bin" / "model-analyzer", "profile", "-f", folder / "profile.yaml"]
-    command += ["--checkpoint-directory", folder / "checkpoints"]
-    subprocess.run(list(map(str, command)), env=environment, check=True, stdout=sys.stderr)
-    (report,) = results.glob("**/metrics-model-inference.csv")
-    with report.open() as file:
+    done = subprocess.run(
+        list(map(str, command)), env=environment(tools, program), stdout=sys.stderr, check=False
+    )
+    reports = list(results.glob("**/metrics-model-inference.csv"))
+    if done.returncode or not reports:
+        raise SystemExit(f"Model Analyzer ended with status {done.returncode}, see its lines above")
+    with reports[0].open() as file:
         return list(csv.DictReader(file))
 
 
-def chosen(rows: list[dict[str, str]], plan: Plan) -> Settings:
-    """Return the settings of the row with the highest rate within the constraint."""
+def environment(tools: Path, program: Path) -> dict[str, str]:
+    """Return the environment of Model Analyzer, in which perf_analyzer finds what it is linked to."""
+    found = dict(os.environ)
+    found["PATH"] = os.pathsep.join([str(tools / "bin"), str(program.parent), os.environ["PATH"]])
+    found["LD_LIBRARY_PATH"] = str(next((tools / "lib").glob("**/nvidia/cuda_runtime/lib")))
+    return found
 
-    def number(row: dict[str, str], start: str) -> float:
+
+def best_of(rows: Sequence[Mapping[str, str]], plan: Plan) -> Mapping[str, str]:
+    """Return the row with the highest rate within the constraint; without one, the highest of all."""
+
+    def number(row: Mapping[str, str], start: str) -> float:
         return float(next(value for name, value in row.items() if name.startswith(start)))
 
+    if not rows:
+        raise SystemExit("the report of Model Analyzer has no measurement")
     bound = plan.objective.seconds * 1000
-    able = [row for row in rows if number(row, "p99 Latency") <= bound] or rows
-    best = max(able, key=lambda row: number(row, "Throughput"))
-    instances = best["Instance Group"].partition(":")[0]
-    rows_at_most = int(number(best, "Max Batch Size"))
-    return Settings(instances=int(instances), batch=rows_at_most)
+    able = [each for each in rows if number(each, "p99 Latency") <= bound] or rows
+    return max(able, key=lambda each: number(each, "Throughput"))
+
+
+def config_of(model: Path) -> configuration.ModelConfig:
+    """Return the configuration in the folder of a model."""
+    path = model / "config.pbtxt"
+    return configuration.parse_text(path.read_text(), str(path))
+
+
+def free_ports(count: int) -> list[int]:
+    """Return different free ports of the loopback interface."""
+    with contextlib.ExitStack() as stack:
+        bound = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in bound:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in bound]
 
 
 if __name__ == "__main__":
