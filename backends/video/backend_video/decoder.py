@@ -131,7 +131,6 @@ class Decoder:
                     "protocol_whitelist": "rtp,udp,tcp",
                     "rtsp_transport": transport,
                     "allowed_media_types": "video",
-                    "fflags": "nobuffer",
                     "fpsprobesize": "2",  # frames that are awaited to find the rate
                 },
                 timeout=timeout_s,
