@@ -319,10 +319,8 @@ class HttpListener:
             connection.call = call
             if (begin := self._context.observers.begin) is not None:
                 observe(begin, self.name, match.route.category, request, call)
-            if connection.active is not None:
-                call.active = connection.active
-                call.meter = connection.active.meter()
-                call.caller = connection.active.caller
+            if (active := connection.active) is not None:
+                call.active, call.meter, call.caller = active, active.meter(), active.caller
             if request.method == "GET":
                 call.query = request.raw_path.partition("?")[2]
             elif match.route.category != "inference":
