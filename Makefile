@@ -9,6 +9,7 @@ DISTRIBUTIONS := $(shell .ci/distributions)
 SERVED := backends/fil backends/onnx backends/python plugins/adapters
 CHAT := $(wildcard plugins/generate plugins/openai) backends/llamacpp
 VISION := backends/image backends/tracker
+VIDEO := backends/video
 OTHERS := $(filter-out $(SERVED),$(DISTRIBUTIONS))
 # What installations are made of; after a change of one of these they are made again.
 compiled = $(shell find $1 -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' -o -name '*.binpb' -o -name CMakeLists.txt)
@@ -18,7 +19,7 @@ CORE := CMakeLists.txt $(wildcard cmake/*) $(call compiled,core frontends) \
 
 PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto backends/*/*/*.proto plugins/*/*/*.proto plugins/*/*/*/*.proto)
 
-.PHONY: serve serve-chat serve-rag serve-vision test test-portable test-vllm test-ray test-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-dropin test-kserve test-kserve-sdk lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router bench-router bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
+.PHONY: serve serve-chat serve-rag serve-vision serve-video test test-portable test-vllm test-ray test-formats bench-tools bench-tune bench-analyzer soak-memory console-pictures test-dropin test-kserve test-kserve-sdk lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak soak-streams soak-traffic soak-router soak-video bench-router bench-video hota-video bench-ray wheels sdists models new-backend new-plugin docs docs-site proto clean
 
 serve: .venv/.serve  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -31,6 +32,9 @@ serve-rag: .venv/.rag  ## serve it with a model of embeddings, for questions abo
 
 serve-vision: .venv/.vision  ## serve a small detector with a tracker
 	exec $(BIN)/core-serve --model-repository=examples/vision/models $(ARGS)
+
+serve-video: .venv/.video  ## watch rendered films over RTSP: tracks as events, and a page with pictures
+	exec $(BIN)/python examples/video/serve.py $(ARGS)
 
 test: .venv/.test  ## run every test
 	.ci/test $(BIN) $(ARGS)
@@ -101,11 +105,20 @@ test-settings: .venv/.test  ## a thousand changes of live settings under load, i
 soak-router: .venv/.test  ## a router before three servers that are killed, ended, drained; SECONDS=120 is shorter
 	PYTHONPATH=.:tests $(BIN)/python -m router_soak --seconds $(or $(SECONDS),600) $(ARGS)
 
+soak-video: .venv/.video  ## ten minutes of a camera that dies every 20 s: no growth, and each gap is told; SECONDS=60 is shorter
+	$(BIN)/python examples/video/soak.py --seconds $(or $(SECONDS),600) $(ARGS)
+
 bench-router: .venv/.release  ## core router beside nginx, haproxy and Envoy, before three servers
 	$(BIN)/python plugins/router/benchmarks/compare.py $(ARGS)
 
 bench-ray: .venv-ray/.test  ## the ways to a model on Ray Serve, beside onnxruntime in a deployment of Ray's own
 	.venv-ray/bin/python plugins/ray/benchmarks/paths.py $(ARGS)
+
+bench-video: .venv/.release  ## videos that one core carries, beside the same work by hand; five minutes
+	$(BIN)/python examples/video/bench.py $(ARGS)
+
+hota-video: .venv/.test  ## how well tracks fit a rendered film that comes over RTSP
+	$(BIN)/python examples/video/hota.py $(ARGS)
 
 soak-memory: .venv/.test  ## 200 models on a quarter of their memory, under load; SECONDS=60 is shorter
 	PYTHONPATH=.:tests $(BIN)/python -m memory_budget --seconds $(or $(SECONDS),600) $(ARGS)
@@ -116,9 +129,6 @@ bench-batching: .venv/.release  ## how full batches are, compared with what the 
 bench-tune: .venv/.release  ## core tune beside an exhaustive search, on three models; an hour
 	CORE_TEST_TUNE=1 $(BIN)/pytest plugins/tune -k workers
 	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/exhaustive.py $(ARGS)
-
-bench-analyzer: .venv/.release build/dropin/.made  ## core tune beside NVIDIA's Model Analyzer, on one model; half an hour
-	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/analyzer.py --tools build/dropin/tools $(ARGS)
 
 bench-fairness: .venv/.release  ## what a caller that floods costs another, with and without fair shares
 	$(BIN)/python -m benchmarks.fairness --seconds $(or $(SECONDS),20) $(ARGS)
@@ -196,6 +206,10 @@ clean:
 .venv/.vision: .venv/.serve $(call sources,$(VISION))
 	@$(INSTALL) $(VISION)
 	$(PIP) install "tritonclient[http]"
+	@touch $@
+
+.venv/.video: .venv/.vision $(call sources,$(VIDEO))
+	@$(INSTALL) $(VIDEO)
 	@touch $@
 
 # What authors of backends and plugins test with.

@@ -1,0 +1,208 @@
+"""How many videos one core carries, and how late tracks are: python examples/video/bench.py
+
+Compares the server of serve.py with loop.py, the same work by hand. Cameras of 25 frames per second of
+768 x 576 pixels run on the first processor with this program; server or loop runs alone on the last one.
+
+    CPU       both watch --streams videos in turn, --rounds times: CPU time per frame, and the videos that it
+              would allow on one core
+    carried   each watches more and more videos, from one less than that, until it leaves out over 1 % of
+              the frames
+    latency   one video, in turn: from when the camera sends a frame until its tracks are here
+
+It takes about five minutes, and nothing else should run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import camera
+import make_film
+import orjson
+from served import Served, models, on
+
+LOOP = Path(__file__).with_name("loop.py")
+RATE = 25
+TICKS = os.sysconf("SC_CLK_TCK")
+SETTLE_S = 2.0  # before a measurement
+LEAST = 0.99  # of the frames, for a video that is carried
+
+
+class Sends:
+    """When the camera has sent each frame to its last client, in nanoseconds."""
+
+    def __init__(self) -> None:
+        self.times: dict[int, int] = {}
+
+    def __call__(self, number: int, ns: int) -> None:
+        self.times[number] = ns
+
+
+@dataclass
+class Trial:
+    """What was measured while videos were watched.
+
+    share      answered frames, of those that the cameras have sent
+    cpu_ms     CPU time of a frame
+    late_ms    how late its tracks are, for each frame; only for one video
+    """
+
+    share: float
+    cpu_ms: float
+    late_ms: list[float]
+
+
+class Bench:
+    """Watches videos with the server or with the loop.
+
+    port    of the cameras
+    """
+
+    def __init__(self, folder: Path, seconds: float):
+        film = folder / "film.mp4"
+        make_film.render(film, 20)
+        self.sends = Sends()
+        self._port = camera.start(camera.Film(film), 0, self.sends)
+        self._models = models(folder)
+        self._seconds = seconds
+        self._processor = max(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+    def trial(self, who: str, streams: int) -> Trial:
+        """Watch videos for some seconds."""
+        videos = {f"v{number}": f"rtsp://127.0.0.1:{self._port}/film" for number in range(streams)}
+        with getattr(self, who)(videos) as (pid, events):
+            begun: set[str] = set()
+            for event in events:
+                begun.add(event["video"])
+                if "tracks" in event and len(begun) == streams:
+                    break
+            return self._measured(pid, events, streams)
+
+    def _measured(self, pid: int, events: Iterator[dict[str, Any]], streams: int) -> Trial:
+        settled = time.monotonic() + SETTLE_S
+        count, late, cpu, begin = 0, [], 0.0, 0.0
+        for event in events:
+            now_ns = time.monotonic_ns()
+            now = now_ns / 1e9
+            if now < settled or "tracks" not in event:
+                continue
+            if not begin:
+                begin, cpu = now, cpu_s(pid)
+                continue
+            count += 1
+            if streams == 1 and event["index"] in self.sends.times:
+                late.append((now_ns - self.sends.times[event["index"]]) / 1e6)
+            if now - begin >= self._seconds:
+                break
+        wall = time.monotonic() - begin
+        return Trial(count / (wall * RATE * streams), (cpu_s(pid) - cpu) / count * 1e3, late)
+
+    @contextlib.contextmanager
+    def server(self, videos: dict[str, str]) -> Iterator[tuple[int, Iterator[dict[str, Any]]]]:
+        with Served(self._models, videos, self._processor) as server:
+            yield server.process.pid, server.events()
+
+    @contextlib.contextmanager
+    def loop(self, videos: dict[str, str]) -> Iterator[tuple[int, Iterator[dict[str, Any]]]]:
+        named = [f"{name}={url}" for name, url in videos.items()]
+        command = [*on(self._processor), sys.executable, str(LOOP), *named]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as running:
+            assert running.stdout is not None
+            try:
+                yield running.pid, (orjson.loads(line) for line in running.stdout)
+            finally:
+                running.kill()
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU time of a process so far, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def allowed(cpu_ms: float) -> float:
+    """Return the videos that one core can carry by the CPU time of a frame."""
+    return 1000 / RATE / cpu_ms
+
+
+def compare_cpu(bench: Bench, streams: int, rounds: int) -> dict[str, float]:
+    """Print and return the CPU time per frame, the median of the rounds."""
+    found: dict[str, list[float]] = {"server": [], "loop": []}
+    for number in range(rounds):
+        for who in ("server", "loop") if number % 2 == 0 else ("loop", "server"):
+            trial = bench.trial(who, streams)
+            found[who].append(trial.cpu_ms)
+            print(f"  {who}: {trial.cpu_ms:.2f} ms, {trial.share:.1%} of the frames", flush=True)
+    medians = {who: statistics.median(each) for who, each in found.items()}
+    ratio = medians["loop"] / medians["server"]
+    for who, value in medians.items():
+        print(f"{who}: {value:.2f} ms of CPU per frame, {allowed(value):.1f} videos on one core")
+    print(f"the server's videos divided by the loop's: {ratio:.3f}", flush=True)
+    return medians
+
+
+def carried(bench: Bench, who: str, expected: float) -> int:
+    """Return the number of videos of which over 99 % of the frames are answered, on one core."""
+    streams = max(1, int(expected) - 1)
+    most = 0
+    while True:
+        trial = bench.trial(who, streams)
+        print(f"  {who}: {streams} videos, {trial.share:.1%} of the frames", flush=True)
+        if trial.share >= LEAST:
+            most, streams = streams, streams + 1
+        elif most or streams == 1:
+            return most
+        else:
+            streams -= 1
+        if streams == most:
+            return most
+
+
+def compare_latency(bench: Bench, rounds: int) -> None:
+    """Print how late tracks are, and what the server adds."""
+    found: dict[str, list[float]] = {"server": [], "loop": []}
+    for _ in range(rounds):
+        for who, late in found.items():
+            late += bench.trial(who, 1).late_ms
+    middle = {who: statistics.median(late) for who, late in found.items()}
+    last = {who: sorted(late)[int(0.99 * len(late))] for who, late in found.items()}
+    for who in found:
+        print(f"{who}: {middle[who]:.1f} ms from frame to tracks, 99 % within {last[who]:.1f} ms")
+    print(f"the server adds {middle['server'] - middle['loop']:.1f} ms")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.py")
+    parser.add_argument("--streams", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=6, help="of each measurement")
+    parser.add_argument("--skip-carried", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder), given.seconds)
+        print(f"CPU, {given.streams} videos")
+        medians = compare_cpu(bench, given.streams, given.rounds)
+        if not given.skip_carried:
+            print("carried, one core")
+            most = {who: carried(bench, who, allowed(each)) for who, each in medians.items()}
+            print(f"carried: {most['server']} by the server, {most['loop']} by the loop")
+        print("latency, one video", flush=True)
+        compare_latency(bench, given.rounds)
+
+
+if __name__ == "__main__":
+    main()

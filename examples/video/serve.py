@@ -1,0 +1,55 @@
+"""Watch rendered videos in the browser: python examples/video/serve.py [OPTION OF core-serve]…
+
+    film ─► camera (RTSP) ─► core-serve with the plugin of watch/ ─► http://localhost:8000/watch
+
+It renders two films in build/video, plays them as cameras, and serves examples/video/models.
+--watch=NAME=URL names other videos in their place. Ctrl-C ends it all. It needs core with the backends image,
+onnx, tracker and video.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import camera
+import make_film
+
+FOLDER = Path(__file__).parent
+FILMS = Path("build/video")
+SECONDS = 40.0
+sys.path.insert(0, str(FOLDER / "watch"))
+
+import core_watch  # noqa: E402
+
+from core import plugins, serve  # noqa: E402
+
+
+def main(arguments: list[str]) -> int:
+    plugins.hooks().register(core_watch, "watch")
+    options = list(arguments)
+    if not any(each.startswith("--model-repository") for each in arguments):
+        options.insert(0, f"--model-repository={FOLDER / 'models'}")
+    if not any(each.startswith(("--watch", "-h", "--help")) for each in arguments):
+        options += [f"--watch={name}={url}" for name, url in cameras().items()]
+    return serve.main(options)
+
+
+def cameras() -> dict[str, str]:
+    """Play two films until the process ends; return the URL of each."""
+    urls = {}
+    for name, cross in (("bouncing", False), ("crossing", True)):
+        file = FILMS / f"{name}.mp4"
+        if not file.exists():
+            print(f"rendering {file}, {SECONDS:.0f} s of film", flush=True)
+            part = file.with_name(f"part-{file.name}")
+            make_film.render(part, SECONDS, cross=cross)
+            part.rename(file)
+        port = camera.start(camera.Film(file), 0)
+        urls[name] = f"rtsp://127.0.0.1:{port}/{name}"
+        print(f"camera {urls[name]}", flush=True)
+    return urls
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
