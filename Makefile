@@ -130,6 +130,9 @@ bench-tune: .venv/.release  ## core tune beside an exhaustive search, on three m
 	CORE_TEST_TUNE=1 $(BIN)/pytest plugins/tune -k workers
 	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/exhaustive.py $(ARGS)
 
+bench-analyzer: .venv/.release build/dropin/.made  ## core tune beside NVIDIA's Model Analyzer, on one model; half an hour
+	PYTHONPATH=. $(BIN)/python plugins/tune/benchmarks/analyzer.py --tools build/dropin/tools $(ARGS)
+
 bench-fairness: .venv/.release  ## what a caller that floods costs another, with and without fair shares
 	$(BIN)/python -m benchmarks.fairness --seconds $(or $(SECONDS),20) $(ARGS)
 
