@@ -13,15 +13,24 @@ from backend_python.api.tensor import Tensor
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
     """Return the input of that name; None if the request has none."""
     if type(inference_request) is InferenceRequest and type(name) is str:
-        return _tensor(inference_request._inputs, name)
+        return _tensor(_inputs(inference_request), name)
     return _asked(inference_request.inputs(), name)
 
 
 def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
     """Return the output of that name; None if the response has none."""
     if type(inference_response) is InferenceResponse and type(name) is str:
-        return _tensor(inference_response._outputs, name)
+        return _tensor(_outputs(inference_response), name)
     return _asked(inference_response.output_tensors(), name)
+
+
+def _inputs(request: InferenceRequest) -> list[Tensor]:
+    """Return the inputs. In compiled code the argument has a C type, so that no attribute is looked up."""
+    return request._inputs
+
+
+def _outputs(response: InferenceResponse) -> list[Tensor]:
+    return response._outputs
 
 
 def _tensor(tensors: list[Tensor], name: str) -> Tensor | None:

@@ -44,7 +44,7 @@ class Tensor:
 
     def __init__(self, name: str, numpy_array: Array, /):
         self._number = plain_number(numpy_array)
-        if not self._number or type(name) is not str or name == "":
+        if not self._number or type(name) is not str or not name:
             name = _checked(name, numpy_array)
             self._number, numpy_array = _plain(numpy_array)
         self._name = name

@@ -31,5 +31,5 @@ cdef class Handover:
     cdef _answer_each(self, batch, list requests, list responses)
 
 
-@cython.locals(tensor=Tensor, found=list)
+@cython.locals(tensor=Tensor, found=list, keeps_all=cython.bint)
 cdef list _outputs(list tensors, frozenset wanted, frozenset declared)

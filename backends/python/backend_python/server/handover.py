@@ -157,8 +157,13 @@ def _outputs(
 ) -> list[Any]:
     """Return the wanted outputs, and with `declared` undeclared ones, in the form of Batch.respond_all."""
     found: list[Any] = []
+    keeps_all = wanted is declared  # an output is among the wanted ones, or undeclared
     for tensor in tensors:
-        if tensor._name in wanted or (declared is not None and tensor._name not in declared):
+        if (
+            keeps_all
+            or tensor._name in wanted
+            or (declared is not None and tensor._name not in declared)
+        ):
             if tensor._array is None or tensor._number == BYTES:
                 found.append(core_tensor_of(tensor))
             else:
