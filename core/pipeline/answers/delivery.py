@@ -108,7 +108,7 @@ class BatchDelivery:
                 continue
             tensors = answers[i]
             if context.checks_outputs and not tensors_fit(
-                tensors, self._request(i), context.signature
+                tensors, self._request(i), context.signature, context.specs
             ):
                 self._refuse(i, tensors, True)
             else:
