@@ -83,7 +83,7 @@ def signature_of(config: ModelConfig, model_directory: Path, version: int = NEWE
     cannot be read, CoreError(INVALID) for an unknown datatype and for an initial state of the wrong size.
     """
     return Signature(
-        name=config.name,
+        name=intern(config.name),
         version=version,
         inputs={intern(io.name): _input(io) for io in config.input},
         outputs={

@@ -5,6 +5,7 @@ frontend ─► [EndpointTable] ─► ModelEndpoint ─► …  Written when ve
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from core.pipeline.endpoint import ModelEndpoint
@@ -18,8 +19,7 @@ class EndpointTable:
 
     missing   called with name and version if the table has no entry: raises CoreError that says why, or
               returns an endpoint
-    front     (name, endpoints by number) → what answers requests without a version, or None for the newest
-              version; a plugin may set it
+    front     (name, endpoints by number) → endpoint of NEWEST, None for the highest; a plugin may set it
     """
 
     def __init__(self, missing: Callable[[str, int], ModelEndpoint]):
@@ -39,6 +39,7 @@ class EndpointTable:
 
     def put(self, name: str, endpoints: dict[int, ModelEndpoint]) -> None:
         """Replace all versions of a model; {} removes it. NEWEST becomes that of `front`, or the highest."""
+        name = sys.intern(name)  # as in a Signature: `find` compares no text of the same str
         for number in self._numbers.pop(name, ()):
             del self._numbered[name, number]
         self._newest.pop(name, None)

@@ -2,6 +2,7 @@ import cython
 
 from libc.stdint cimport int64_t, uint64_t
 
+from core.config.signature cimport Signature
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm
 
@@ -45,7 +46,8 @@ cdef class RepeatedRequest:
 
 
 # Return the RepeatedRequest of a parsed request and its JSON, of at most MOST_JSON bytes. None if the request
-# has parameters or shared memory, or an input that is neither binary nor a list of numbers.
+# has parameters or shared memory, or an input that is neither binary nor a list of numbers. Its inputs have the
+# names of `signature`, that of the model.
 cdef RepeatedRequest repeated_request(
-    InferenceRequest request, OutputForm form, bytes json, uint64_t most_bytes
+    InferenceRequest request, OutputForm form, bytes json, uint64_t most_bytes, Signature signature
 )

@@ -13,6 +13,7 @@ from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp
 
+from core.config.signature cimport InputSpec, Signature
 from core.native.arrays cimport length
 from core.request cimport InferenceRequest
 from core.tensor cimport Tensor, new_tensor
@@ -199,8 +200,14 @@ cdef tuple _slot(const char* begin, Text text, SlotKind kind):
     return text.data - begin, text.data - begin + <Py_ssize_t>text.size, <int>kind
 
 
+cdef str _name_in(Signature signature, str name):
+    """Return the equal name in the signature: lookups with that str compare no text. Else return `name`."""
+    cdef InputSpec spec = signature.inputs.get(name)
+    return name if spec is None else spec.name
+
+
 cdef RepeatedRequest repeated_request(
-    InferenceRequest request, OutputForm form, bytes json, uint64_t most_bytes
+    InferenceRequest request, OutputForm form, bytes json, uint64_t most_bytes, Signature signature
 ):
     cdef RepeatedRequest found
     cdef Tensor tensor
@@ -224,7 +231,7 @@ cdef RepeatedRequest repeated_request(
     found = RepeatedRequest.__new__(RepeatedRequest)
     found._request = request.copy_with({})
     found._tensors = tuple([
-        new_tensor(tensor.name, tensor.dtype, tensor.shape, None, None)
+        new_tensor(_name_in(signature, tensor.name), tensor.dtype, tensor.shape, None, None)
         for tensor in request.inputs.values()
     ])
     found._texts = tuple(texts)

@@ -1,6 +1,7 @@
 import cython
 from libc.stdint cimport uint64_t
 
+from core.config.signature cimport Signature
 from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm
@@ -58,7 +59,7 @@ cdef class RequestHead:
     cdef dict headers(self)
     cdef bytes current(self)
     cdef InferenceRequest again(self, body, Span data, Py_ssize_t json_size, uint64_t most_bytes)
-    cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes)
+    cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes, Signature signature)
     cdef go_on_from(self, RequestHead before)
     cdef bint keeps_answers(self) noexcept
 

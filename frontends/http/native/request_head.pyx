@@ -12,6 +12,7 @@ from cpython.unicode cimport PyUnicode_DecodeLatin1
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
 
+from core.config.signature cimport Signature
 from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm, read as read_body
@@ -150,16 +151,18 @@ cdef class RequestHead:
             self.form = self.request.form
         return found
 
-    cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes):
+    cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes, Signature signature):
         """Keep a request to parse similar bodies. Do not keep the first request of a head, large JSON, or any
         request after MOST_TRIED different ones.
         """
         cdef Py_ssize_t size = body.size if self.json_size == NO_JSON_SIZE else self.json_size
         if self.requests_tried > MOST_TRIED:
             return
+        if self.model == signature.name:
+            self.model = signature.name  # the str with which the table of endpoints compares no text
         if self.requests_tried and size <= MOST_JSON:
             self.request = repeated_request(
-                request, self.form, PyBytes_FromStringAndSize(body.data, size), most_bytes
+                request, self.form, PyBytes_FromStringAndSize(body.data, size), most_bytes, signature
             )
         self.requests_tried += 1
 
@@ -173,6 +176,7 @@ cdef class RequestHead:
             and before.head.version == self.head.version
             and before.model == self.model
         ):
+            self.model = before.model
             self.request, self.requests_tried = before.request, before.requests_tried
             self.answer, self.answers_tried = before.answer, before.answers_tried
 
@@ -221,7 +225,7 @@ cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, 
         return request
     request = <InferenceRequest>found[0]
     request_head.form = <OutputForm>found[1]
-    request_head.keep_request(request, data, context.most)
+    request_head.keep_request(request, data, context.most, endpoint.signature)
     return request
 
 

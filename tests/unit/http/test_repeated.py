@@ -35,11 +35,11 @@ SIGNATURE = Signature(
 class Connection:
     """A fast path whose model gives the responses of a test."""
 
-    def __init__(self):
+    def __init__(self, signature=SIGNATURE):
         self.requests = []
         self.answers = []  # those to come; without one the input comes back
         self.written = []
-        admission = Admission(SIGNATURE)
+        admission = Admission(signature)
         endpoints = EndpointTable(
             lambda name, version: ModelEndpoint(InFlightRequests(None), admission, self.infer)
         )
@@ -68,7 +68,7 @@ class Connection:
 
     def infer(self, request):
         self.requests.append(request)
-        given = Tensor.of("y", request.inputs["x"].array)
+        [given] = [Tensor.of("y", each.array) for each in request.inputs.values()]
         reply = Reply(request)
         reply.send(self.answers.pop(0) if self.answers else InferenceResponse("m", 1, [given]))
         return reply
@@ -98,11 +98,10 @@ def request(values, **more):
     )
 
 
-def text_request(data="[[1.5]]", shape="[1,1]", more="", space=""):
+def text_request(data="[[1.5]]", shape="[1,1]", more="", space="", name="x"):
     """With the numbers in the JSON, as its text has them."""
-    body = (
-        f'{{{more}"inputs":[{{"name":"x","datatype":"FP32",{space}"shape":{shape},"data":{data}}}]}}'
-    ).encode()
+    tensor = f'"name":"{name}","datatype":"FP32",{space}"shape":{shape},"data":{data}'
+    body = f'{{{more}"inputs":[{{{tensor}}}]}}'.encode()
     head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
     return head % len(body) + body
 
@@ -124,6 +123,18 @@ def test_each_request_has_its_own_values_and_gets_its_own_answer(connection, sha
     for i, each in enumerate(connection.requests):
         np.testing.assert_array_equal(each.inputs["x"].array, np.full(shape, i, np.float32))
         assert not each.inputs["x"].array.flags.writeable
+
+
+def test_names_of_repeated_requests_are_those_of_the_signature_so_that_lookups_compare_no_text():
+    name = "".join(["val", "ues"])
+    inputs = {name: InputSpec(name, dtypes.FP32, (-1, -1))}
+    connection = Connection(Signature("m", 1, inputs, SIGNATURE.outputs, 0, False))
+
+    for data in ("[[1]]", "[[2]]", "[[3]]"):
+        connection.give(text_request(data, name="values"))
+
+    assert next(iter(connection.requests[-1].inputs)) is name
+    assert connection.requests[-1].inputs[name].name is name
 
 
 def test_large_bodies_may_come_in_pieces(connection):
