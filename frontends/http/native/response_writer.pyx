@@ -98,11 +98,12 @@ cdef class ResponseWriter(ResponseSink):
             self._outgoing.add(ready, self._ready_held)
             self._ready, self._ready_held = [], 0
             self._send_more()
-        elif len(ready) == 1:
-            self._transport.write(ready.pop())
         else:
             self._ready = []
-            write_all(self._transport, ready)
+            if len(ready) == 1:
+                self._transport.write(ready[0])
+            else:
+                write_all(self._transport, ready)
         if self._finishing:
             self._end_if_idle()
 
