@@ -6,7 +6,7 @@ import pytest
 from repository_check.broken_models import BROKEN, ONNX, X, Y, onnx_model, write
 
 from frontends.commands.check.mending import mended, replace_list
-from frontends.commands.check.places.tree import tree_of
+from frontends.commands.check.places.tree import tree_of, unquoted
 
 MENDED = (
     "misspelt_field", "number_in_quotes", "text_without_quotes", "wrong_name", "unknown_backend",
@@ -211,3 +211,17 @@ def test_other_values_of_a_list_keep_the_comments_between_them(text, values, exp
 
 def test_a_list_of_another_length_with_a_field_within_is_not_mended():
     assert replace_list(tree_of("dims: 3\nb: 1\ndims: 4\n"), None, "dims", [5]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'"\303\251"', "é"),
+        (r'"caf\xc3\xa9" "s"', "cafés"),
+        (r'"a\n\x41\"é"', 'a\nA"é'),
+        (r'"\377"', "\ufffd"),
+        ("KIND_CPU", "KIND_CPU"),
+    ],
+)
+def test_a_string_has_the_value_that_protobuf_reads(text, value):
+    assert unquoted(text) == value

@@ -19,18 +19,26 @@ _TOKEN = re.compile(
 )
 _CLOSING = {"{": "}", "<": ">"}
 _DEEPEST = 100
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_ESCAPED = {
+    b"n": b"\n",
+    b"t": b"\t",
+    b"r": b"\r",
+    b"a": b"\a",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"v": b"\v",
+}
 
 
 @dataclass
 class FieldValue:
-    """One value of a field. A list `[a, b]` gives one entry for each value, with the same field.
+    """One value of a field. A list `[a, b]` gives an entry for each value, an empty list none.
 
     name             of the field
     name_start       offset of the field's name
     start, end       offsets of the value; of a message with its braces
-    whole_end        behind the value, or behind the list that it is in
+    whole_end        offset behind the value; of a value in a list, behind the list's `]`
     fields           of a message; None for a scalar
     text             of a scalar, as it is written
     """
@@ -92,14 +100,16 @@ def unquoted(text: str) -> str:
     if text[:1] not in ("'", '"'):
         return text
     parts = re.findall(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'", text)
-    return _ESCAPE.sub(_unescaped, "".join(one or other for one, other in parts))
+    joined = "".join(one or other for one, other in parts).encode()
+    return _ESCAPE.sub(_unescaped, joined).decode(errors="replace")
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    """Return the byte of a number, of which several may be one character of UTF-8, or a control character."""
     if match[1]:
-        return chr(int(match[1], 8))
+        return bytes([int(match[1], 8) & 0xFF])
     if match[2]:
-        return chr(int(match[2], 16))
+        return bytes([int(match[2], 16)])
     return _ESCAPED.get(match[3], match[3])
 
 
@@ -110,7 +120,10 @@ def _entry(name: str, start: int) -> FieldValue:
 
 
 class _TextReader:
-    """Reads tokens from left to right. `message`, `_field`, `_value` return whether the grammar is right."""
+    """Reads tokens from left to right. `message`, `_field`, `_value` return whether the grammar is right.
+
+    A character of no token ends the text: what is before it is read.
+    """
 
     def __init__(self, text: str):
         self._text = text
