@@ -39,6 +39,7 @@ ALLOWED = {
     "plugins/bench/core_bench/wire/regions.py": "core bench runs on Linux only",
     "plugins/router/benchmarks/compare.py": "measures on Linux only",
     "plugins/ray/benchmarks/paths.py": "measures on Linux only",
+    "plugins/console/benchmarks/open_page.py": "measures on Linux only",
     "plugins/tune/core_tune/command.py": "core tune runs on Linux only",
     "plugins/workers/core_workers/ports.py": "the supervisor listens in the portable form",
     "plugins/testing/core_testing/leftovers.py": "finds nothing without the files of Linux",

@@ -48,7 +48,7 @@ class ModelHooks:
 
     layers       around the handler, the outermost first
     batch_done   called after each execution; or None
-    rules        returns the rule for the next batch; or None
+    rules        function that returns the rule for the next batch; None if nothing has one
     """
 
     layers: Sequence[Layer] = ()

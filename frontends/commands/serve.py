@@ -151,7 +151,7 @@ class _FailedModels:
 
 
 def _advise(files: Sequence[Path]) -> None:
-    """Print to stderr, for each file, the `core init` command that makes a model with a config.pbtxt of it.
+    """Print to stderr, for each file, the `core init` command that makes a model with a config.pbtxt from it.
 
     files   those whose model failed to load; the server has ended
     """

@@ -151,7 +151,7 @@ class AiohttpConnection(web.RequestHandler):
             self.transport.close()
 
     def cut(self) -> None:
-        """Close now, with or without a response."""
+        """Close without waiting for a response. Bytes already written are still sent."""
         self.force_close()
 
     def handle_error(

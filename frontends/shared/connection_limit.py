@@ -21,8 +21,8 @@ _SPARE_FILES = 256  # open files that are reserved for models, logs and the othe
 def most_connections(wanted: int) -> int:
     """Return the largest number of connections of one port.
 
-    It is `wanted`, or if that is 0, the process's limit of open files less a reserve; sys.maxsize without
-    such a limit.
+    It is `wanted`. If that is 0, it is the process's limit of open files less _SPARE_FILES, but at least half
+    of it; sys.maxsize without such a limit.
     """
     if wanted:
         return wanted
@@ -39,7 +39,7 @@ def end_unread(listener: asyncio.AbstractServer, seconds: int) -> None:
 
     Connections inherit TCP_USER_TIMEOUT from the listening sockets (RFC 5482, tcp(7)). This option limits how
     long bytes stay unacknowledged, or wait for an open window. A client that reads slowly stays connected.
-    The function does nothing for Unix domain sockets, and on systems other than Linux.
+    The function does nothing for Unix domain sockets, on systems other than Linux, and in the portable form.
     """
     if not seconds or _TCP_USER_TIMEOUT is None:
         return

@@ -27,7 +27,7 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
 
     listener   of HTTP
     url        of that listener
-    Return "" if the listener demands a certificate of each client, and if a decoupled model has a datatype
+    Return "" if the listener demands a certificate of each client, or if a decoupled model has a datatype
     that JSON cannot hold or too many values for a command.
     """
     if listener.mutual:  # it needs a certificate of the client
@@ -68,9 +68,10 @@ def curl(server: InferenceServer, model: str, listener: Listener, url: str) -> s
 
 
 def _needed(signature: Signature) -> list[InputSpec]:
-    """Return the inputs that are not optional; if all are, the leading ones of the first one's datatype.
+    """Return the inputs that are not optional.
 
-    Models of engines have optional inputs only, and each of their tasks begins with its texts.
+    If all are optional, as those of language models, return the first one and those directly behind it that
+    have its datatype.
     """
     every = list(signature.inputs.values())
     needed = [each for each in every if not each.optional]

@@ -44,7 +44,7 @@ def validate(
 
     formats   of the installed backends
     gpus      ids of the GPUs that instances may use
-    least     their smallest compute capability, for error texts
+    least     compute capability that a GPU needs (--min-supported-compute-capability), for error texts
     """
     for rule in _rules(config, formats, gpus, least):
         rule()

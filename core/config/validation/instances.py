@@ -15,7 +15,7 @@ def check_instance_groups(config: ModelConfig, gpus: Sequence[int], least: float
     """Raise CoreError(INVALID) without groups, or if one has an unknown kind, wrong GPUs or a wrong profile.
 
     gpus    ids of the GPUs that instances may use
-    least   their smallest compute capability, for the error text
+    least   compute capability that a GPU needs, for the error text
     """
     if not config.instance_group:
         raise invalid(f"must specify one or more 'instance group's for {config.name}")

@@ -105,7 +105,7 @@ class Batcher(Scheduler):
     Not thread-safe: call from the event loop only.
 
     key     function of a request: only requests with equal keys share a batch; None if all may
-    rules   returns the rule of the model or a plugin for the next batch; or None
+    rules   function that returns the rule for the next batch; None if neither model nor plugin has one
     early   whether a request is refused on arrival if its estimated wait clearly exceeds the time left
     """
 

@@ -1,7 +1,7 @@
 """Change: replaces instances of a chain that serves, in one step of the event loop.
 
 specs ─► [match_specs] ─► open, warm up ─► commit.  Nothing changes before the commit. After it, the new
-instances serve with those that stay, and those that leave finish their batches.
+instances serve with those that stay; those that leave finish their batches and sequences.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class Change:
     Not thread-safe: call from the event loop only.
 
     opened   instances that are open and do not serve yet
-    kept     instances that serve and stay
-    leaving  instances that are open and not needed any more, or broken
+    kept     open instances that stay, passive ones too
+    leaving  open instances that the new configuration does not need, or that are broken
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Change:
         self._scheduler = scheduler
 
     def commit(self) -> None:
-        """Put the new instances into service, and retire those that leave."""
+        """Put the new instances into service, but passive ones. Let the others retire after their work."""
         for runner in self.leaving:
             runner.leaves = True
             if runner.spec.passive:

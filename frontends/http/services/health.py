@@ -37,8 +37,10 @@ async def ready(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def model_ready(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Return 200 if that version, or the newest, can serve; 503 while it loads; 400 if it cannot serve or is
-    unknown."""
+    """Return 200 if that version, or the newest that serves, can serve; 400 if it cannot or is unknown.
+
+    Raises Loading, which has status 503, while it loads.
+    """
     try:
         serves = await server.control.health.model_ready(call.model, call.version)
     except CoreError as error:
@@ -51,8 +53,8 @@ async def model_ready(server: InferenceServer, call: HttpRequest) -> HttpRespons
 def _loading(server: InferenceServer) -> list[dict[str, str]]:
     """Return an entry for each version that is loading, at most _MOST_LOADING.
 
-    `reason` says its step, and for how long. Name, namespace and version are there only if every caller may
-    list models, without an access policy and a restriction: health is often open to more callers.
+    `reason` says its step, and for how long. Name, namespace and version are there only if there is neither
+    an access policy nor a restriction of model-repository: more callers may ask for health than for models.
     """
     restricted = HttpOptions.of(server.options).http_restricted_api
     has_names = context_of(server).policy is None and "model-repository" not in restricted
