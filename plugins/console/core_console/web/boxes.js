@@ -26,19 +26,23 @@ export function boxesOf(found, outputs) {
   const [number, width] = shape;
   if (width < 4 || width > 7 || (width !== 4 && number === 1 && !/box|det/i.test(found.name)) || found.values.length !== number * width) return null;
   const rows = Array.from({ length: number }, (_, i) => found.values.slice(i * width, (i + 1) * width));
-  const beside = (pattern) => outputs.find((each) => each !== found && pattern.test(each.name) && each.values.length === number)?.values;
-  const scored = width > 4 && rows.every((row) => row[4] >= 0 && row[4] <= 1);
+  const beside = (pattern, fits = () => true) => outputs.find((each) => each !== found && pattern.test(each.name) && each.values.length === number && each.values.every(fits))?.values;
+  const scored = width > 4 && rows.filter(isWhole).every((row) => row[4] >= 0 && row[4] <= 1);
   return {
     rows,
-    scores: scored ? rows.map((row) => row[4]) : beside(/score|conf|prob/i),
+    scores: scored ? rows.map((row) => row[4]) : beside(/score|conf|prob/i, (each) => typeof each === "number"),
     classes: width > 5 ? rows.map((row) => row[5]) : beside(/class|label/i),
   };
 }
 
+// Detectors of a fixed size fill their last rows with zeros, -1 or NaN.
+const isWhole = (row) => row.slice(0, 4).every(Number.isFinite);
+
 /** Return an element with the picture, a canvas as the model gets it, and the boxes on it. */
 export function boxesOn(canvas, { rows, scores, classes }) {
-  const unit = rows.every((row) => row.slice(0, 4).every((each) => Math.abs(each) <= 1.5)) ? [canvas.width, canvas.height] : [1, 1];
-  let order = rows.every(([a, b, c, d]) => c >= a && d >= b) ? "x1 y1 x2 y2" : "x y width height";
+  const whole = rows.filter(isWhole);
+  const unit = whole.every((row) => row.slice(0, 4).every((each) => Math.abs(each) <= 1.5)) ? [canvas.width, canvas.height] : [1, 1];
+  let order = whole.every(([a, b, c, d]) => c >= a && d >= b) ? "x1 y1 x2 y2" : "x y width height";
   let least = scores ? 0.3 : 0;
   const size = Math.max(canvas.width, canvas.height);
   const drawing = s("svg", { class: "boxes", viewBox: `0 0 ${canvas.width} ${canvas.height}`, role: "img" });
@@ -51,7 +55,7 @@ export function boxesOn(canvas, { rows, scores, classes }) {
       text && s("text", { x: left + size / 100, y: top + size / 22, "font-size": size / 24 }, text));
   };
   const draw = () => {
-    const chosen = rows.map((row, i) => [row, i]).filter(([row, i]) => row.slice(0, 4).some(Boolean) && (!scores || scores[i] >= least));
+    const chosen = rows.map((row, i) => [row, i]).filter(([row, i]) => isWhole(row) && row.slice(0, 4).some(Boolean) && (!scores || scores[i] >= least));
     const text = chosen.length === 1 ? t("1 box on the picture") : t("{n} boxes on the picture", { n: chosen.length });
     drawing.setAttribute("aria-label", text);
     number.textContent = chosen.length > MOST ? t("The first {n} of {all} boxes", { n: MOST, all: chosen.length }) : text;

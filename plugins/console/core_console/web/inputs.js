@@ -14,12 +14,13 @@ export class InputEditor {
   /**
    * spec      { name, datatype, shape, optional }; -1 in the shape is open
    * batched   whether the first size is that of the batch
-   * closed    an AbortSignal: camera and microphone are off after it
+   * closed    an AbortSignal: camera and microphone are off after it, and after another kind of value is chosen
    */
   constructor(spec, batched, closed) {
     this.spec = spec;
     this.batched = batched;
     this.closed = closed;
+    this.device = new AbortController(); // of the camera or the microphone
     this.inner = batched ? spec.shape.slice(1) : spec.shape;
     this.picture = isText(spec.datatype) ? null : pictureOf(this.inner);
     this.sound = soundOf(this.inner, spec.datatype);
@@ -48,8 +49,16 @@ export class InputEditor {
     fill(this.trouble, text && icon("warning"), text);
   }
 
+  /** Turn camera and microphone off; return the AbortSignal of the next one. */
+  another() {
+    this.device.abort();
+    this.device = new AbortController();
+    return AbortSignal.any([this.closed, this.device.signal]);
+  }
+
   show() {
     this.error("");
+    this.device.abort();
     this.chips.hidden = this.body.hidden = !this.included;
     for (const each of this.chips.children) each.setAttribute("aria-pressed", String(each.dataset.mode === this.mode));
     this.shapeRow.hidden = !this.included || !this.open || ["image", "sound"].includes(this.mode);
@@ -78,12 +87,12 @@ export class InputEditor {
     const tick = (label, key) => { const box = h("input", { type: "checkbox", checked: this.options[key], onchange: () => { this.options[key] = box.checked; this.redraw(preview); } }); return h("label", { class: "choice" }, box, label); };
     this.redraw(preview);
     const seen = h("div", { class: "stack" });
-    const shoot = () => camera(seen, (bitmap, bytes) => { Object.assign(this, { bitmap, bytes }); this.error(""); this.redraw(preview); }, (text) => this.error(text), this.closed);
+    const shoot = () => camera(seen, (bitmap, bytes) => { Object.assign(this, { bitmap, bytes }); this.error(""); this.redraw(preview); }, (text) => this.error(text), this.another());
     return [pick, drop, hasCamera() && h("div", {}, button(t("Camera"), shoot, { class: "button" }, "camera")), seen, this.picture ? h("div", { class: "row-gap" }, choose(t("Size"), "fit", ["cover", "contain", "stretch"]), choose(t("Numbers"), "scale", Object.keys(SCALES)), this.picture.channels === 3 && tick("BGR", "bgr"), tick(t("Invert"), "invert")) : h("p", { class: "hint" }, t("The model gets the file as it is."))];
   }
 
   soundInput() {
-    this.samples ||= new SoundInput(this.spec, this.sound, (text) => this.error(text), this.closed);
+    this.samples ||= new SoundInput(this.spec, this.sound, (text) => this.error(text), () => this.another());
     return this.samples;
   }
 

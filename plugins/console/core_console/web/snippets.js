@@ -19,7 +19,7 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
  * clients   address of the port for clients
  */
 export function snippets({ model, version = "", inputs, parameters, outputs, stream, token, grpc, clients = document.baseURI }) {
-  inputs = inputs.map((each) => (each.datatype === "FP32" && each.values ? { ...each, values: Array.from(each.values, (value) => Number(Number(value).toPrecision(7))) } : each));
+  inputs = inputs.map((each) => (each.datatype === "FP32" && each.values?.length <= MOST ? { ...each, values: Array.from(each.values, (value) => Number(Number(value).toPrecision(7))) } : each));
   const short = inputs.every((each) => each.values && each.values.length <= MOST && !(each.values[0] instanceof Uint8Array));
   const auth = token ? ' -H "Authorization: Bearer $TOKEN"' : "";
   const found = [];

@@ -1,6 +1,7 @@
 // Sound as a tensor: which inputs take it, and the samples of a file or of the microphone.
 
 const SHORTEST = 400; // samples of a fixed size: fewer are no sound, but features
+const MOST = 16e6; // samples: a quarter of an hour at 16 kHz. More would hold up the page
 
 export const RATES = [8000, 16000, 22050, 24000, 44100, 48000];
 
@@ -13,9 +14,10 @@ export function soundOf(shape, datatype) {
   return { size, before };
 }
 
-/** Return the samples of a sound file, one channel from -1 to 1, at `rate` a second. Raises if the browser cannot read it. */
+/** Return the samples of a sound file, one channel from -1 to 1, at `rate` a second; null if they are too many. Raises if the browser cannot read it. */
 export async function samplesOf(bytes, rate) {
   const sound = await new OfflineAudioContext(1, 1, rate).decodeAudioData(bytes.slice().buffer);
+  if (sound.length > MOST) return null;
   const found = new Float32Array(sound.length);
   for (let channel = 0; channel < sound.numberOfChannels; channel += 1) {
     const samples = sound.getChannelData(channel);

@@ -12,10 +12,11 @@ export class SoundInput {
    * spec     { name, datatype } of the input
    * place    what soundOf returns for its shape
    * error    called with the text of what is wrong, or ""
-   * closed   an AbortSignal: the microphone is off after it
+   * opens    returns an AbortSignal: the microphone that is turned on next is off after it
    */
-  constructor({ name, datatype }, place, error, closed) {
-    Object.assign(this, { datatype, place, error, closed });
+  constructor({ name, datatype }, place, error, opens) {
+    Object.assign(this, { datatype, place, error, opens });
+    this.reads = 0;
     this.rate = 16000;
     this.preview = h("div", { class: "preview" });
     const pick = h("input", { type: "file", accept: "audio/*,video/*", id: `sound-${name}`, class: "unseen", onchange: () => this.take(pick.files[0]) });
@@ -35,18 +36,24 @@ export class SoundInput {
 
   async read() {
     if (!this.bytes) return;
+    const turn = (this.reads += 1);
+    let samples = null;
+    let trouble = "";
     try {
-      this.samples = await samplesOf(this.bytes, this.rate);
-      this.error("");
-      this.draw();
+      samples = await samplesOf(this.bytes, this.rate);
+      if (!samples) trouble = t("“{name}” is too long for this page.", { name: this.name });
     } catch {
-      this.samples = null;
-      fill(this.preview);
-      this.error(t("“{name}” is no sound that this browser reads.", { name: this.name }));
+      trouble = t("“{name}” is no sound that this browser reads.", { name: this.name });
     }
+    if (turn !== this.reads) return; // another file or rate was chosen meanwhile
+    this.samples = samples;
+    this.error(trouble);
+    if (samples) this.draw();
+    else fill(this.preview);
   }
 
   async record() {
+    const closed = this.opens();
     let stream;
     try {
       stream = await navigator.mediaDevices.getUserMedia({ audio: true });
@@ -54,17 +61,20 @@ export class SoundInput {
       this.error(t("The microphone cannot be used: {text}", { text: error.message }));
       return;
     }
+    const off = () => { for (const track of stream.getTracks()) track.stop(); };
+    if (closed.aborted) { off(); return; }
     const parts = [];
-    this.recorder = new MediaRecorder(stream);
-    this.recorder.addEventListener("dataavailable", (event) => parts.push(event.data));
-    this.recorder.addEventListener("stop", () => {
-      for (const track of stream.getTracks()) track.stop();
+    const recorder = (this.recorder = new MediaRecorder(stream));
+    recorder.addEventListener("dataavailable", (event) => parts.push(event.data));
+    recorder.addEventListener("stop", () => {
+      off();
+      if (this.recorder !== recorder) return; // another recording has begun
       this.stop.hidden = true;
       this.take(new File(parts, t("Recording")));
     });
-    this.closed.addEventListener("abort", () => { if (this.recorder.state !== "inactive") this.recorder.stop(); });
+    closed.addEventListener("abort", () => { if (recorder.state !== "inactive") recorder.stop(); });
     this.stop.hidden = false;
-    this.recorder.start();
+    recorder.start();
   }
 
   draw() {

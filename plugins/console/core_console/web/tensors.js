@@ -28,6 +28,7 @@ export function encoded(datatype, values) {
   }
   const Kind = KINDS[datatype];
   if (!Kind) throw new Error(`datatype ${datatype} is not known to this page`);
+  if (values instanceof Kind) return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
   const big = datatype.endsWith("64") && datatype !== "FP64";
   return new Uint8Array(Kind.from(values, (each) => (big ? BigInt(Math.trunc(Number(each))) : Number(each))).buffer);
 }
