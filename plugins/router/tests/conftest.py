@@ -7,6 +7,7 @@ import pytest
 from routing.certificates import Certificates
 from routing.requests import PATIENCE_S, Raw
 from routing.running import Behaving, LoopThread, RunningRouter, Scripted
+from routing.tokens import file_of_tokens
 
 # Now: the tests of plugins forget modules that were imported first within them, and areas are made once.
 import frontends.http.frontend  # noqa: F401
@@ -81,6 +82,13 @@ def copying(scripted, route):
         return servers, router
 
     return make
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text(file_of_tokens())
+    return path
 
 
 @pytest.fixture

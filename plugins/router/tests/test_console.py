@@ -1,6 +1,5 @@
 """The console of a router: what the port for operators answers its page."""
 
-import hashlib
 import json
 import urllib.request
 from types import SimpleNamespace
@@ -9,13 +8,13 @@ import pytest
 from core_router.operate.console import page_of
 from routing.requests import PATIENCE_S, ask, inputs, outputs, until
 from routing.running import good, refuse, reset, said
+from routing.tokens import ROLES, bearer
 
 from core.errors import CoreError
 
 pytest.importorskip("core_console", reason="core-web-console is not installed")
 
 INFER = "/v2/models/{}/infer"
-ROLES = {"ann": "infer", "ben": "read", "cat": "manage"}
 
 
 class Events:
@@ -50,22 +49,6 @@ def look():
         return data
 
     return whole
-
-
-@pytest.fixture
-def tokens(tmp_path):
-    path = tmp_path / "tokens"
-    path.write_text(
-        "".join(
-            f"{name} {role} sha256:{hashlib.sha256(f'token-{name}'.encode()).hexdigest()}\n"
-            for name, role in ROLES.items()
-        )
-    )
-    return path
-
-
-def bearer(name):
-    return {"Authorization": f"Bearer token-{name}"}
 
 
 def test_the_page_and_its_files_name_no_other_host(router):
@@ -208,36 +191,6 @@ def test_the_error_of_a_server_reaches_the_page(route, scripted):
 
     assert lost.status == 502 and lost.json["error"].startswith("server 127.0.0.1:")
     assert (refused.status, refused.json) == (503, {"error": "full"})
-
-
-def test_a_page_of_another_site_changes_nothing(router, three):
-    foreign = {"Sec-Fetch-Site": "cross-site"}
-    path = f"/servers/{three[0].name}/drain"
-
-    assert ask(router.admin, path, method="POST", headers=foreign).status == 403
-    assert ask(router.admin, INFER.format("who"), inputs(1.0), headers=foreign).status == 403
-    assert not router.servers()[three[0].name]["drained"]
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "statuses"),
-    [
-        ("/console", None, (200, 200, 200, 200)),
-        ("/servers", None, (401, 403, 200, 200)),
-        ("/metrics", None, (401, 403, 200, 200)),
-        ("/console/notices", None, (401, 403, 200, 200)),
-        ("/servers/m/drain", {}, (401, 403, 403, 404)),
-        ("/v2/repository/models/m/load", {}, (401, 403, 403, 200)),
-        ("/v2/models/m/infer", {}, (401, 200, 403, 403)),
-    ],
-)
-def test_tokens_have_the_roles_of_a_server(route, scripted, tokens, path, value, statuses):
-    router = route([scripted(good).name], admin_tokens=str(tokens))
-    headers = ({}, *map(bearer, ROLES))
-
-    assert (
-        tuple(ask(router.admin, path, value, headers=each).status for each in headers) == statuses
-    )
 
 
 def test_a_session_says_what_its_caller_may_do(route, scripted, tokens):

@@ -3,18 +3,21 @@
 request ─► [Access.guarded] ─► handler, or status 401 and 403
 
 Tokens and roles are those of the servers (docs/operate/security.md). Without the option every caller may do
-everything, but no page of another site: a browser sends its requests as those of the person before it.
+everything, but no page of another site: a browser sends its requests as those of the person before it. Such a
+page can also have its own name point at this machine (DNS rebinding). Then its name is in `Host`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from core.errors import CoreError, Kind
 from core_router.http.responses import error_body
+from frontends.shared.secure import is_local
 
 if TYPE_CHECKING:
     from frontends.shared.access import AccessPolicy
@@ -28,9 +31,15 @@ _STATUS = {Kind.UNAUTHENTICATED: 401, Kind.FORBIDDEN: 403}
 class Access:
     """The roles of the callers of one port. Event loop only."""
 
-    def __init__(self, path: str, files: WatchedFiles):
-        """Read the file of tokens, and again when it changes; "" for no tokens. Raises CoreError(INVALID)."""
+    def __init__(self, path: str, files: WatchedFiles, address: str):
+        """Read the file of tokens, and again when it changes.
+
+        path      of the file of tokens; "" for no tokens
+        address   where the port listens
+        Raises CoreError(INVALID).
+        """
         self._path = path
+        self._serves_local_names_only = not path and is_local(address)
         self._policy: AccessPolicy | None = None
         if path:
             self._read()
@@ -71,10 +80,19 @@ class Access:
         return True
 
     def guarded(self, handler: Handler, category: str = "", changes: bool = False) -> Handler:
-        """Return a handler that refuses what `check` refuses; "" for a category that the handler checks."""
+        """Return a handler that refuses pages of other sites, and what `check` refuses.
+
+        category   "" if the handler checks it
+        """
 
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
+                if self._serves_local_names_only and not is_local(_host_name(request.host)):
+                    return refused(
+                        403,
+                        f"Host is '{request.host}'; without --admin-tokens, a port of this machine only "
+                        "answers to localhost and loopback addresses",
+                    )
                 if request.method != "GET" and _is_of_another_site(request):
                     return refused(403, "a page of another site may not use this port")
                 if category:
@@ -94,7 +112,28 @@ def refused(status: int, text: str) -> web.Response:
 
 
 def _is_of_another_site(request: web.Request) -> bool:
-    return request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site not in ("none", "same-origin")
+    # Browsers send Sec-Fetch-Site over HTTPS and to this machine only, and Origin everywhere.
+    origin = request.headers.get("Origin")
+    return origin is not None and _authority(origin) != request.host.lower()
+
+
+def _authority(url: str) -> str:
+    """Return host and port of a URL in lower case; "" if it has none."""
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _host_name(authority: str) -> str:
+    """Return the name or address in a field `Host`, without the port; "" if it has none."""
+    try:
+        return urlsplit(f"//{authority}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _credentials(request: web.Request):  # type: ignore[no-untyped-def]

@@ -50,7 +50,7 @@ class Admin:
         cannot be used.
         """
         router = self._router
-        access = Access(router.options.admin_tokens, router.files)
+        access = Access(router.options.admin_tokens, router.files, address)
         guarded = access.guarded
         app = web.Application(client_max_size=LARGEST_BYTES)
         app.add_routes(

@@ -63,7 +63,7 @@ class RunningRouter:
         router = Router(options)
         admin = Admin(router)
         self.port, self.grpc_port = await router.open()
-        self.admin = await admin.open("127.0.0.1", 0)
+        self.admin = await admin.open(options.admin_address, 0)
         return router, admin
 
     def servers(self):

@@ -1,0 +1,91 @@
+"""Access: who may do what on the port for operators."""
+
+import pytest
+from routing.requests import ask, inputs
+from routing.running import good
+from routing.tokens import ROLES, bearer
+
+pytest.importorskip("core_console", reason="core-web-console is not installed")
+
+INFER = "/v2/models/{}/infer"
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://[evil"},
+    ],
+)
+def test_a_page_of_another_site_changes_nothing(router, three, foreign):
+    path = f"/servers/{three[0].name}/drain"
+
+    assert ask(router.admin, path, method="POST", headers=foreign).status == 403
+    assert ask(router.admin, INFER.format("who"), inputs(1.0), headers=foreign).status == 403
+    assert not router.servers()[three[0].name]["drained"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [("http://Ops.example:8003", 200), ("http://ops.example", 403), ("http://evil.example", 403)],
+)
+def test_the_page_of_a_public_address_is_known_by_its_origin(route, scripted, origin, status):
+    server = scripted(good)
+    router = route([server.name], admin_address="0.0.0.0", console=True)
+    headers = {"Host": "ops.example:8003", "Origin": origin}
+
+    answer = ask(router.admin, f"/servers/{server.name}/drain", method="POST", headers=headers)
+
+    assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example:8003", "localhost.evil.example", "[evil", "10.0.0.5"]
+)
+def test_a_name_of_another_site_that_points_at_this_machine_gets_nothing(router, three, host):
+    paths = ["/servers", "/metrics", "/console/session", "/v2/models/who"]
+
+    answers = [ask(router.admin, each, headers={"Host": host}) for each in paths]
+    drain = ask(
+        router.admin, f"/servers/{three[0].name}/drain", method="POST", headers={"Host": host}
+    )
+
+    assert [each.status for each in (*answers, drain)] == [403] * 5
+    assert f"Host is '{host}'" in drain.json["error"]
+
+
+@pytest.mark.parametrize("host", ["localhost:9000", "LOCALHOST", "127.0.0.2:8003", "[::1]:8003"])
+def test_names_of_this_machine_need_no_token(router, host):
+    assert ask(router.admin, "/servers", headers={"Host": host}).status == 200
+
+
+def test_with_tokens_a_proxy_may_have_its_own_name(route, scripted, tokens):
+    router = route([scripted(good).name], admin_tokens=str(tokens))
+
+    answer = ask(router.admin, "/servers", headers={"Host": "ops.example", **bearer("ben")})
+
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "statuses"),
+    [
+        ("/console", None, (200, 200, 200, 200)),
+        ("/servers", None, (401, 403, 200, 200)),
+        ("/metrics", None, (401, 403, 200, 200)),
+        ("/console/notices", None, (401, 403, 200, 200)),
+        ("/servers/m/drain", {}, (401, 403, 403, 404)),
+        ("/v2/repository/models/m/load", {}, (401, 403, 403, 200)),
+        ("/v2/models/m/infer", {}, (401, 200, 403, 403)),
+    ],
+)
+def test_tokens_have_the_roles_of_a_server(route, scripted, tokens, path, value, statuses):
+    router = route([scripted(good).name], admin_tokens=str(tokens))
+    headers = ({}, *map(bearer, ROLES))
+
+    assert (
+        tuple(ask(router.admin, path, value, headers=each).status for each in headers) == statuses
+    )
