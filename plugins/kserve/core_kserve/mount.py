@@ -52,10 +52,12 @@ class Mount(Repository):
         return {each for each in self._mount.names() if is_content(each)}
 
     def listing(self, name: str) -> Listing | None:
-        """Return the listing of a model's folder as core reads it; None without one.
+        """Return the listing of a model's folder as core reads it; None without one, or for another name.
 
         Raises OSError for a folder that cannot be read, and for one whose content is no model: it says why.
         """
+        if not (name == self._address.name if self._has_one else is_content(name)):
+            return None
         return FolderRepository(str(self._arranged(name))).listing(name)
 
     def read_text(self, name: str, path: str) -> str:

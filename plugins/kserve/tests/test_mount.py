@@ -1,5 +1,6 @@
 """Servers on mounts of every layout: the model has KServe's name, and answers."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -52,6 +53,31 @@ def test_a_repository_keeps_the_names_of_its_models(mount):
 
     with server(mount) as found:
         assert answers(found, "first") and answers(found, "second")
+
+
+def test_a_named_mount_has_no_model_of_another_name(mount, tmp_path):
+    put(mount, "model.onnx")
+    put(tmp_path, "other/second/1/model.onnx")
+    repositories = [f"kserve://{mount}?name=cancer", str(tmp_path / "other")]
+
+    with core.Server(model_repository=repositories) as found:
+        assert answers(found) and answers(found, "second")
+    with server(mount, model_control_mode="explicit") as found:
+        for name in ("wrong", ".hidden", "lost+found"):
+            with pytest.raises(CoreError, match=f"there is no folder '{re.escape(name)}'"):
+                found.load(name)
+        found.load("cancer")
+        assert [each["name"] for each in found.index()] == ["cancer"]
+
+
+def test_hidden_folders_of_a_repository_are_not_loaded(mount):
+    put(mount, ".hidden/model.onnx")
+
+    with (
+        server(mount, "", model_control_mode="explicit") as found,
+        pytest.raises(CoreError, match=r"there is no folder '\.hidden'"),
+    ):
+        found.load(".hidden")
 
 
 @pytest.mark.parametrize("path", ["first/1/model.onnx", "model.onnx"])
