@@ -63,7 +63,7 @@ def arrangement_of(folder: Path, name: str, formats: Formats, *, trust: bool) ->
         return Arrangement(folder=folder)
     if "config.pbtxt" in entries:
         return Arrangement(files=folder)
-    names = {f"{each}/" if (folder / each).is_dir() else each for each in entries}
+    names = _names(folder, entries)
     found = formats.found_in(names)
     if found is None:
         return Arrangement(file=_only_file(folder, entries, name, formats, trust))
@@ -81,11 +81,23 @@ def _check_trust(path: Path, trust: bool) -> None:
         )
 
 
-def holds_models(folder: Path) -> bool:
-    """Return whether a folder is a repository: no model itself, but with the folder of a model in it."""
+def holds_models(folder: Path, formats: Formats) -> bool:
+    """Return whether a folder is a repository: no model itself, but with the folder of a model in it.
+
+    A folder with a file that a format names is a model, whatever its other folders hold.
+    """
     if is_model(folder):
         return False
-    return any(is_model(each) for each in content(folder) if each.is_dir())
+    found = content(folder)
+    names = _names(folder, [each.name for each in found])
+    if any(each.is_in(names) for each in formats):
+        return False
+    return any(is_model(each) for each in found if each.is_dir())
+
+
+def _names(folder: Path, entries: list[str]) -> set[str]:
+    """Return the entries as formats name them: folders end with "/"."""
+    return {f"{each}/" if (folder / each).is_dir() else each for each in entries}
 
 
 def content(folder: Path) -> list[Path]:

@@ -37,7 +37,7 @@ class Mount(Repository):
         """Find out whether the mount is a repository. Raises CoreError(INTERNAL) if it cannot be listed."""
         try:
             folder = self._address.folder
-            is_repository = not content(folder) or holds_models(folder)
+            is_repository = not content(folder) or holds_models(folder, plugins.formats())
         except OSError as error:
             raise internal(
                 f"failed to open model repository '{self.location}': {error.strerror}; KServe mounts the "

@@ -80,6 +80,16 @@ def test_hidden_folders_of_a_repository_are_not_loaded(mount):
         found.load(".hidden")
 
 
+def test_folders_beside_the_file_make_no_repository(mount):
+    put(mount, "model.onnx")
+    (mount / "assets" / "1").mkdir(parents=True)
+    (mount / "assets" / "1" / "labels.txt").touch()
+
+    with server(mount) as found:
+        assert [each["name"] for each in found.index()] == ["cancer"]
+        assert answers(found)
+
+
 @pytest.mark.parametrize("path", ["first/1/model.onnx", "model.onnx"])
 def test_folders_of_the_file_system_are_no_models(mount, path):
     put(mount, path)
