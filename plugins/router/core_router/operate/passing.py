@@ -8,8 +8,10 @@ One request is sent once: an operator sees what a server says, also if it refuse
 from __future__ import annotations
 
 import asyncio
+import re
 from time import monotonic
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 import aiohttp
 from aiohttp import web
@@ -32,21 +34,31 @@ LARGEST_BYTES = 64 << 20
 """Largest body of a request."""
 
 _OF_ALL = (Purpose.EVERY, Purpose.INDEX, Purpose.STATISTICS)
-# Purpose → category of its roles, and whether it is a change. Others are metadata.
+# Purpose → category of its roles, and whether it is a change. For others, the path says it.
 _NEEDS = {
     Purpose.EVERY: ("model-repository", True),
     Purpose.INDEX: ("model-repository", False),
     Purpose.STATISTICS: ("statistics", False),
     Purpose.INFERENCE: ("inference", True),
 }
+_MODEL = rb"/models/[^/]+(?:/versions/[^/]+)?"
+_METADATA = re.compile(
+    rb"/v2/?(?:openapi\.json|health/(?:live|ready))?|/v2" + _MODEL + rb"(?:/(?:config|ready))?"
+)
+_SETTINGS = re.compile(
+    rb"/v2(?:/models|/logging|/(?:system|cuda)sharedmemory(?:/region/[^/]+)?/status|/trace/setting|"
+    + _MODEL
+    + rb"/(?:settings|traffic|trace/setting))"
+)
 _OF_CONNECTION = {"connection", "keep-alive", "content-length", "transfer-encoding", "upgrade"}
 
 
 async def pass_on(router: Router, access: Access, request: web.Request) -> web.StreamResponse:
     """Answer with what the servers answer. Raises CoreError if the caller may not ask for it."""
     method, path = request.method.encode(), request.raw_path.encode("latin-1", "replace")
-    target = target_of(method, path.partition(b"?")[0])
-    access.check(request, *_NEEDS.get(target.purpose, ("metadata", request.method != "GET")))
+    bare = path.partition(b"?")[0]
+    target = target_of(method, bare)
+    access.check(request, *(_NEEDS.get(target.purpose) or _needs_of(method, bare)))
     lines = [b"%b: %b\r\n" % each for each in request.raw_headers]
     try:
         head = request_head(b"%b %b HTTP/1.1\r\n%b\r\n" % (method, path, b"".join(lines)))
@@ -60,6 +72,18 @@ async def pass_on(router: Router, access: Access, request: web.Request) -> web.S
     if chosen is None:
         return refused(503, f"no server takes the request; {router.table.status()}")
     return await _answer_of(router, chosen, request, head, body)
+
+
+def _needs_of(method: bytes, path: bytes) -> tuple[str, bool]:
+    """Return the category of a request for one server, and whether its roles are those for changes.
+
+    Routes that the router does not know count as changes: one may show what clients have sent.
+    """
+    path = unquote_to_bytes(path)
+    reads = method in (b"GET", b"HEAD")
+    if reads and _METADATA.fullmatch(path):
+        return "metadata", False
+    return "model-repository", not (reads and _SETTINGS.fullmatch(path))
 
 
 def _chosen(router: Router, target: Target, head: RequestHead, body: bytes) -> ServerModel | None:
