@@ -258,7 +258,7 @@ class Backend:
     instance           the ModelInstance class
     complete           complete(config, directory of the version, backend): writes what the model file knows
                        into the config (names, datatypes, dims, max_batch_size); None if it knows nothing
-    instances          default `count` of an instance group, by device kind
+    instances          default `count` of a group, by device kind; with CPU alone no group gets GPUs by itself
     known_parameters   names of the `parameters` in config.pbtxt of its models; "session.*" stands for all
                        with this beginning. core warns of other names, and of one under a * that resembles a
                        known name. None: core does not warn

@@ -56,7 +56,8 @@ def _normalise_groups(
         if not group.name:
             group.name = f"{config.name}_{index}"
         if group.kind == ModelInstanceGroup.KIND_AUTO:
-            on_gpu = gpus and set(group.gpus) <= set(gpus)
+            only_cpu = "CPU" in backend_instances and "GPU" not in backend_instances
+            on_gpu = gpus and not only_cpu and set(group.gpus) <= set(gpus)
             group.kind = ModelInstanceGroup.KIND_GPU if on_gpu else ModelInstanceGroup.KIND_CPU
         if group.count < 1:
             group.count = _default_count(group, backend_instances)

@@ -83,7 +83,7 @@ backend = Backend(
     model=JaxModel,
     instance=JaxInstance,
     complete=complete,
-    instances={"CPU": 1},
+    instances={"CPU": 1, "GPU": 1},
     known_parameters=PARAMETERS,
     known_settings=(),
 )

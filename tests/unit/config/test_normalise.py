@@ -119,3 +119,15 @@ def test_twice_is_the_same_as_once(text):
     normalise(config, {}, [0])
 
     assert config == before
+
+
+@pytest.mark.parametrize("text", ["", "instance_group { }", "instance_group { kind: KIND_AUTO }"])
+@pytest.mark.parametrize(
+    ("instances", "kind"),
+    [({"CPU": 2}, "CPU"), ({"CPU": 2, "GPU": 1}, "GPU"), ({"GPU": 1}, "GPU"), ({}, "GPU")],
+)
+def test_a_backend_that_runs_on_cpus_alone_gets_no_gpu_instances(text, instances, kind):
+    [(_, found, _, gpus)] = groups(normal(text, instances, gpus=[0]))
+
+    assert found == kind
+    assert gpus == ([0] if kind == "GPU" else [])
