@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from core_router.choice.budget import RetryBudget
 from core_router.choice.hedging import Hedging
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from frontends.shared.tls import Certificates
 
 logger = logging.getLogger("core_router")
+
+_T = TypeVar("_T")
 
 _TICK_S = 1.0
 # Servers close idle connections too, after 75 s in core; a request must not meet that.
@@ -91,7 +93,7 @@ class Router:
         self.ports = Ports(0, 0)
         self.grpc = _grpc_port(self) if options.grpc_port is not None else None
         self._listener: asyncio.AbstractServer | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._looked_s = 0.0
 
     # life -----------------------------------------------------------------
@@ -196,7 +198,7 @@ class Router:
                 self.grpc.tick(self.now_s)
             self.sequences.expire(self.now_s - IDLE_S)
 
-    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def run(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Run a coroutine in the background; `close` cancels it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)

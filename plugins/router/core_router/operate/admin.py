@@ -69,7 +69,11 @@ class Admin:
             passing = guarded(partial(pass_on, router, access))
             app.router.add_route("*", "/v2/{path:.*}", passing)
         self._runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=_GOODBYE_S
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=_GOODBYE_S,
+            handler_cancellation=True,  # a caller that leaves ends its request
         )
         await self._runner.setup()
         secure = self._router.listening(self._router.options.admin_certificates, "http/1.1")

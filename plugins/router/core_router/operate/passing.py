@@ -66,7 +66,10 @@ async def pass_on(router: Router, access: Access, request: web.Request) -> web.S
         return refused(error.status, error.text)
     body = await request.read()
     if target.purpose in _OF_ALL:
-        status, answer = await router.answer_of_all(target, head, body)
+        asking = router.run(router.answer_of_all(target, head, body))
+        # A change goes on without its caller: it must not end on some of the servers.
+        is_change = target.purpose is Purpose.EVERY
+        status, answer = await (asyncio.shield(asking) if is_change else asking)
         return web.Response(status=status, body=answer, content_type="application/json")
     chosen = _chosen(router, target, head, body)
     if chosen is None:
