@@ -1,11 +1,13 @@
 """Passing: requests of the v2 protocol on the port for operators."""
 
 import asyncio
+import gzip
+import json
 import threading
 
 import pytest
-from routing.requests import until
-from routing.running import said, silent
+from routing.requests import ask, inputs, outputs, until
+from routing.running import good, said, silent
 
 pytest.importorskip("core_console", reason="core-web-console is not installed")
 
@@ -57,3 +59,26 @@ def test_a_load_goes_on_without_its_caller(route, scripted, raw):
 
     until(lambda: len(kept) == 2)
     assert kept == [f"POST {path} HTTP/1.1"] * 2
+
+
+def test_a_compressed_body_passes_as_it_is(route, scripted, router):
+    packed = gzip.compress(json.dumps(inputs(3.0)).encode())
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    echo = route([scripted(good).name])
+
+    assert ask(echo.admin, INFER.format("m"), packed, headers=headers).body == b"good:" + packed
+    assert outputs(ask(router.admin, INFER.format("who"), packed, headers=headers))[0] == 3.0
+
+
+def test_an_upgrade_is_refused_with_the_port_that_has_it(router, raw):
+    caller = raw(router.admin)
+    caller.send(
+        b"GET /v2/models/who/generate_stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+        b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+
+    status, _, body = caller.receive()
+
+    assert status == 501
+    assert f"port {router.port}" in json.loads(body)["error"]

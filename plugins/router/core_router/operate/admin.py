@@ -74,6 +74,7 @@ class Admin:
             handle_signals=False,
             shutdown_timeout=_GOODBYE_S,
             handler_cancellation=True,  # a caller that leaves ends its request
+            auto_decompress=False,  # compressed bodies pass to the servers as they are
         )
         await self._runner.setup()
         secure = self._router.listening(self._router.options.admin_certificates, "http/1.1")

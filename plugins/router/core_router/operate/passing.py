@@ -64,6 +64,9 @@ async def pass_on(router: Router, access: Access, request: web.Request) -> web.S
         head = request_head(b"%b %b HTTP/1.1\r\n%b\r\n" % (method, path, b"".join(lines)))
     except BadHead as error:
         return refused(error.status, error.text)
+    if head.upgrades:
+        port = router.ports.http
+        return refused(501, f"WebSockets and other upgrades pass on port {port} for clients only")
     body = await request.read()
     if target.purpose in _OF_ALL:
         asking = router.run(router.answer_of_all(target, head, body))
