@@ -1,11 +1,17 @@
 """The console of a router: what the port for operators answers its page."""
 
+import asyncio
 import json
 import urllib.request
 from types import SimpleNamespace
 
 import pytest
 from core_router.operate.console import page_of
+from core_router.operate.fleet import Fleet
+from core_router.options import RouterOptions
+from core_router.router import Router
+from core_router.servers.server import Address, Server
+from core_router.servers.server_model import ServerModel
 from routing.requests import PATIENCE_S, ask, inputs, outputs, until
 from routing.running import good, refuse, reset, said
 from routing.tokens import ROLES, bearer
@@ -108,6 +114,33 @@ def test_a_model_of_drained_servers_alone_says_where_it_is(route, scripted, look
     assert row["state"] == "UNAVAILABLE"
     assert row["reason"] == f"no server takes requests for it; it is on {server.name}"
     assert drained["since_s"] == router.servers()[server.name]["since_s"]
+
+
+def test_requests_go_on_while_the_router_looks_at_many_models():
+    async def turns():
+        turns = 0
+
+        async def count():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count())
+        found = await Fleet(router).look()
+        counting.cancel()
+        return len(found["rows"]), turns
+
+    server = Server(Address("gpu1", 8000))
+    for number in range(200):
+        name = f"m{number}"
+        model = server.models[name] = ServerModel(server, name)
+        model.versions = frozenset({"1"})
+    router = Router(RouterOptions((), grpc_port=None))
+    router.table.servers[server.name] = server
+    router.servers.since_s = lambda server: 0.0
+
+    assert asyncio.run(turns()) == (200, pytest.approx(20, abs=5))
 
 
 def test_a_page_gets_only_models_that_have_changed(router):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-_AT_ONCE = 100  # models after which requests go on
+_AT_ONCE = 10  # models after which requests go on; each may be on many servers
 _BOUNDS_US = [round(bound * 1e6) for bound in BUCKETS_S]
 
 
