@@ -1,9 +1,16 @@
 """The requests of a job count in the limits of its caller: they wait where others are refused."""
 
+import asyncio
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from core_jobs.http import services
+from core_jobs.running import allowance
+from core_jobs.running.allowance import JobAllowance
+
+from frontends.shared.access.limits import Allowances, Limits
 
 from .conftest import LINES, batch, request
 
@@ -52,6 +59,50 @@ def test_a_caller_may_always_ask_for_its_job_and_cancel_it(serve):
     assert client.until(id, lambda job: job["state"] == "cancelled")
 
 
+async def test_requests_begin_in_their_order_as_soon_as_one_before_has_left(inner, monkeypatch):
+    monkeypatch.setattr(allowance, "_LEAST_PAUSE_S", 60.0)
+    monkeypatch.setattr(allowance, "_LONGEST_PAUSE_S", 60.0)
+    limited = Allowances(time.monotonic).of("ann", Limits(concurrent=2), known=True)
+    found = JobAllowance(inner.server, SimpleNamespace(id="1", caller="ann"), lambda: False)
+    found._policy = SimpleNamespace(allowance_of=lambda caller: limited)
+    begun, slots = [], asyncio.Semaphore(4)
+
+    async def one(index):
+        async with found.one():
+            begun.append(index)
+            await asyncio.sleep(0)
+        slots.release()
+
+    async with asyncio.timeout(30):
+        tasks = []
+        for index in range(20):  # as JobRun does
+            await slots.acquire()
+            tasks.append(asyncio.ensure_future(one(index)))
+        await asyncio.gather(*tasks)
+
+    assert begun == list(range(20))
+
+
+async def test_a_request_that_waits_for_its_turn_can_be_cancelled(inner):
+    limited = Allowances(time.monotonic).of("ann", Limits(concurrent=2), known=True)
+    found = JobAllowance(inner.server, SimpleNamespace(id="1", caller="ann"), lambda: False)
+    found._policy = SimpleNamespace(allowance_of=lambda caller: limited)
+
+    async def one():
+        async with found.one():
+            await asyncio.sleep(60)
+
+    tasks = [asyncio.ensure_future(one()) for _ in range(3)]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [type(each) for each in ended] == [asyncio.CancelledError] * 3
+    async with asyncio.timeout(30), found.one():
+        pass
+
+
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_call_that_waits_for_a_job_takes_no_place_of_it(serve, most):
     client = serve(limit_concurrency=most)
@@ -65,6 +116,21 @@ def test_a_call_that_waits_for_a_job_takes_no_place_of_it(serve, most):
     while (followed := client.results(id, "?follow=true")).status == 429:
         assert time.monotonic() < end
     assert len(followed.lines) == 9
+
+
+def test_a_download_of_an_ended_job_keeps_its_place(serve, monkeypatch):
+    client = serve()
+    waits, real = [], services._waits
+    monkeypatch.setattr(services, "_waits", lambda call: (waits.append(call.path), real(call)))
+    id = client.submit("gate", batch(1, 2), LINES)["id"]
+    client.until(id, lambda job: client.models.asked)
+    assert waits == []
+    client.models.opened.set()
+    client.ended(id)
+    waits.clear()
+
+    assert len(client.results(id, "?follow=true").lines) == 2
+    assert waits == []
 
 
 @pytest.mark.parametrize("ends", ["cancel", "stop"])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from core_jobs.job import BATCH, Item, Submission
-from core_jobs.running import answering
+from core_jobs.running import allowance, answering
 from core_jobs.running.answering import Answering, ModelAway
 from core_jobs.running.reading import JobReader
 from core_jobs.store import submitting
@@ -14,7 +14,7 @@ from core_jobs.store.database import Database
 from core_jobs.store.submitting import CallerLimits
 
 import core
-from core.errors import unavailable
+from core.errors import Exhausted, unavailable
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -25,7 +25,8 @@ from .conftest import LINES, VECTOR, batch, request
 def clock(monkeypatch):
     """The clock of the patience; pauses take no time."""
     found = SimpleNamespace(now_s=1000.0)
-    monkeypatch.setattr(answering, "time", SimpleNamespace(monotonic=lambda: found.now_s))
+    for module in (allowance, answering):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: found.now_s))
     monkeypatch.setattr(answering, "_LONGEST_PAUSE_S", 0.001)
     monkeypatch.setattr(answering, "_FIRST_PAUSE_S", 0.001)
     return found
@@ -95,3 +96,33 @@ async def test_the_patience_begins_anew_when_the_model_takes_a_request(inner, tm
         await second
     inner.gate.set()
     assert (await first).status == 200
+
+
+@pytest.mark.parametrize(("wait_s", "tries"), [(1, 11), (2, 6), (600, 6)])
+async def test_a_wait_for_a_limit_is_two_seconds_of_patience(inner, tmp_path, clock, wait_s, tries):
+    wanted = Submission("", "gone", -1, BATCH, [request(0)], b"", 60.0)
+    db = Database(tmp_path, 1 << 20)
+    job, _ = submitting.submit(db, wanted, CallerLimits(9, 0))
+    db.close()
+    asked = []
+
+    class Limited:
+        usage = None
+
+        def enter(self, spare):
+            asked.append(spare)
+            if len(asked) % 2:
+                clock.now_s += wait_s
+                raise Exhausted("a limit", 0.01)
+            return 0
+
+        def leave(self, slot):
+            pass
+
+    limited = Limited()
+    found = Answering(inner.server, JobReader(inner.server), job, 10.0, lambda: None, lambda: False)
+    found._allowance._policy = SimpleNamespace(allowance_of=lambda caller: limited)
+    with pytest.raises(ModelAway, match="taken no request for 10 s"):
+        await found.answer(Item(0, request(0)))
+
+    assert len(asked) == 2 * tries

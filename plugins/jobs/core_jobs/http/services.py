@@ -101,7 +101,7 @@ async def results(server: InferenceServer, call: HttpRequest) -> HttpResponse:
             f"job {job.id} is {job.state}: {answered} of {job.total} requests have a result; wait for its "
             f"end with GET /v2/jobs/{job.id}?wait=30, or read the results as they come with ?follow=true",
         )
-    if follows:
+    if not job.has_ended:  # the download of an ended job is a request like any other
         _waits(call)
     if job.kind == REQUEST:
         return await _only_result(jobs, job)

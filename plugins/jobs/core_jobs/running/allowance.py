@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ logger = logging.getLogger("core")
 
 _SPARE = 1  # requests that a caller may always send beside its jobs
 _LEAST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
+# Of each wait: a limit that lets a request through now and then must not keep a job alive without a model.
+_MOST_COUNTED_S = 2.0
 
 
 class _Meter(UsageMeter):
@@ -40,7 +43,11 @@ class _Meter(UsageMeter):
 class JobAllowance:
     """Counts the requests of one job in the limits of its caller, in all workers. Event loop only.
 
+    Requests begin in the order of their calls of `one`.
+
     stopping   whether the server stops: a request that waits then waits for the end of its task
+
+    excused_s  seconds of waits for limits that do not count as patience
     """
 
     def __init__(self, server: InferenceServer, job: Job, stopping: Callable[[], bool]):
@@ -49,6 +56,9 @@ class JobAllowance:
         self._job = job
         self._stopping = stopping
         self._told = False  # whether the log says that the job waits
+        self._turn = asyncio.Lock()  # held by the request that begins next
+        self._again = asyncio.Event()  # set when that request should ask its limits again
+        self.excused_s = 0.0
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[UsageMeter | None]:
@@ -57,7 +67,7 @@ class JobAllowance:
         Yields what counts its tokens and names its caller; None if nothing needs that.
         """
         allowance = None if self._policy is None else self._policy.allowance_of(self._job.caller)
-        slot = -1 if allowance is None else await self._entered(allowance)
+        slot = -1 if allowance is None else await self._in_turn(allowance)
         try:
             usage = None if allowance is None else allowance.usage
             number = self._names.number_of_text(self._job.caller) if self._names.wanted else 0
@@ -65,6 +75,15 @@ class JobAllowance:
         finally:
             if allowance is not None:
                 allowance.leave(slot)
+                self._again.set()
+
+    async def _in_turn(self, allowance: Allowance) -> int:
+        """Return the slot of a request, after those that came before it have theirs."""
+        async with self._turn:
+            begun_s = time.monotonic()
+            slot = await self._entered(allowance)
+            self.excused_s += max(0.0, time.monotonic() - begun_s - _MOST_COUNTED_S)
+            return slot
 
     async def _entered(self, allowance: Allowance) -> int:
         """Return the slot in which a request is counted, once all limits permit it."""
@@ -77,9 +96,18 @@ class JobAllowance:
                 return allowance.enter(_SPARE)
             except Exhausted as refused:
                 self._tell(refused)
-                await asyncio.sleep(
-                    min(max(refused.retry_after_s, _LEAST_PAUSE_S), _LONGEST_PAUSE_S)
-                )
+                await self._pause(refused.retry_after_s)
+
+    async def _pause(self, wanted_s: float) -> None:
+        """Wait until a request of the job has left, at most for a time: others share its limits."""
+        pause_s = min(max(wanted_s, _LEAST_PAUSE_S), _LONGEST_PAUSE_S)
+        self._again.clear()
+        # Not wait_for: before Python 3.12 it loses a cancellation that comes together with the event.
+        timer = asyncio.get_running_loop().call_later(pause_s, self._again.set)
+        try:
+            await self._again.wait()
+        finally:
+            timer.cancel()
 
     def _tell(self, refused: Exhausted) -> None:
         if not self._told:

@@ -69,7 +69,8 @@ class Answering:
         self._on_retry = on_retry
         self._stopping = stopping
         self._allowance = JobAllowance(server, job, stopping)
-        self._refused_s: float | None = None  # since when the model has taken no request
+        # By `_now_s`, since when the model has taken no request.
+        self._refused_s: float | None = None
 
     async def answer(self, item: Item) -> Result:
         """Return the result of a request; its error is a result, too.
@@ -99,7 +100,7 @@ class Answering:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _check_patience(self, refused: Refused) -> None:
-        now_s = time.monotonic()
+        now_s = self._now_s()
         if self._refused_s is None:
             self._refused_s = now_s
         if now_s - self._refused_s >= self._patience_s:
@@ -107,6 +108,10 @@ class Answering:
                 f"model '{self._job.model}' has taken no request for {self._patience_s:g} s "
                 f"(--jobs-patience-secs): {refused}"
             ) from None
+
+    def _now_s(self) -> float:
+        """Return the time by a clock that stands still while the job waits long for a limit."""
+        return time.monotonic() - self._allowance.excused_s
 
     async def _once(self, item: Item, meter: UsageMeter | None) -> Result:
         """Send a request and return its result. Raises Refused, and CoreError for other errors."""
