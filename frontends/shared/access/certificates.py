@@ -6,9 +6,11 @@ Only certificates count that the TLS library has verified: those of other client
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 from typing import Any
 
-LONGEST_NAME = 128  # characters; a longer name is cut
+LONGEST_NAME = 128  # characters; a longer name ends with its digest
+_DIGEST_BYTES = 8
 _ALTERNATIVES = ("URI", "DNS", "email")
 
 
@@ -29,5 +31,11 @@ def first_name(names: Iterable[str]) -> str:
     """Return the first of some names that is not empty, without characters that break lines of logs."""
     for name in names:
         if text := "".join(each if each.isprintable() else "?" for each in name.strip()):
-            return text[:LONGEST_NAME]
+            return text if len(text) <= LONGEST_NAME else _shortened(text)
     return ""
+
+
+def _shortened(text: str) -> str:
+    """Return a name of LONGEST_NAME characters, another one for each long text."""
+    end = "~" + blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return text[: LONGEST_NAME - len(end)] + end

@@ -1,5 +1,7 @@
 """The name in a client certificate, and what callers with one may."""
 
+from hashlib import blake2b
+
 import pytest
 
 from core.errors import CoreError
@@ -31,11 +33,23 @@ def subject(**fields):
         ({**subject(commonName="alice"), "subjectAltName": (("DNS", "a.example"),)}, "alice"),
         ({"subjectAltName": (("IP Address", "10.0.0.7"),)}, ""),
         (subject(commonName="a\nb\x1b[0m"), "a?b?[0m"),
-        (subject(commonName="x" * 200), "x" * 128),
+        (subject(commonName="x" * 128), "x" * 128),
+        (
+            subject(commonName="x" * 200),
+            "x" * 111 + "~" + blake2b(b"x" * 200, digest_size=8).hexdigest(),
+        ),
     ],
 )
 def test_the_name_is_the_common_name_or_an_alternative(certificate, name):
     assert certificate_name(certificate) == name
+
+
+def test_long_names_that_differ_late_are_different_callers():
+    long = "spiffe://acme/" + "x" * 200
+    names = {certificate_name(subject(commonName=long + end)) for end in ("", "a", "b", "\u00e4")}
+
+    assert len(names) == 4
+    assert {len(name) for name in names} == {128}
 
 
 def test_a_certificate_has_the_limits_of_the_options():
