@@ -68,14 +68,27 @@ def test_a_connection_that_has_ended_leaves_nothing(serve, mutual, channel, infe
     until(lambda: not ClientCertificates.of(served.server)._names)
 
 
-def test_a_peer_that_has_another_connection_keeps_its_name():
+def test_a_peer_with_connections_of_different_names_has_none():
     names = ClientCertificates()
-    first = names.enter("ipv4:10.0.0.7:50000", "alice")
-    second = names.enter("ipv4:10.0.0.7:50000", "bob")
+    peer = "ipv4:10.0.0.7:50000"  # at two addresses of the server
+    alice, bob = names.enter(peer, "alice"), names.enter(peer, "bob")
+    assert names.name_of(peer) == ""
+    names.leave(peer, alice)
+    assert names.name_of(peer) == "bob"
 
-    names.leave("ipv4:10.0.0.7:50000", first)
-    assert names.name_of("ipv4:10.0.0.7:50000") == "bob"
-    names.leave("ipv4:10.0.0.7:50000", second)
-    assert names.name_of("ipv4:10.0.0.7:50000") == ""
-    names.enter("unix:", "carol")
+    unnamed = names.enter(peer, "")
+    assert names.name_of(peer) == ""
+    names.leave(peer, unnamed)
+    again = names.enter(peer, "bob")
+    names.leave(peer, bob)
+    assert names.name_of(peer) == "bob"
+    names.leave(peer, again)
+    assert names.name_of(peer) == ""
+
+
+def test_clients_of_a_unix_domain_socket_have_no_name():
+    names = ClientCertificates()
+    carol = names.enter("unix:", "carol")
+
     assert names.name_of("unix:") == ""
+    names.leave("unix:", carol)
