@@ -123,28 +123,21 @@ class Machine:
         self._device, self._on_cpu, self._threads = device, on_cpu, threads
 
     def run(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        """Return the results; they share no memory with the arrays. The GIL is released meanwhile.
+        """Return the results in memory of their own: a function may return an input, a constant or weights.
 
-        Raises the errors of TVM.
+        The GIL is released meanwhile. Raises the errors of TVM.
         """
         self._size_pool()
         arguments = self._arguments[:]
-        given = []
         for place, array in zip(self._places, arrays, strict=True):
             if self._on_cpu:
-                array = aligned(array)
-                arguments[place] = self._from_dlpack(array)
-                given.append(array)
+                arguments[place] = self._from_dlpack(aligned(array))
             else:
                 arguments[place] = self._tensor(np.ascontiguousarray(array), device=self._device)
         results = _flat(self._function(*arguments))
         if not self._on_cpu:
             return [each.numpy() for each in results]
-        found = [np.from_dlpack(each) for each in results]
-        return [
-            each.copy() if any(np.may_share_memory(each, one) for one in given) else each
-            for each in found
-        ]
+        return [np.from_dlpack(each).copy() for each in results]
 
     def _size_pool(self) -> None:
         """Set the number of threads of TVM's pool, of which each thread of the process has its own."""

@@ -92,6 +92,16 @@ def test_an_input_that_is_returned_is_not_the_memory_of_the_request(serve):
     assert answer.tolist() == x.tolist() and not np.may_share_memory(answer, x)
 
 
+def test_a_constant_that_is_returned_is_not_the_memory_of_the_model(serve):
+    constant = relax.const(np.ones(3, np.float32))
+    model = serve(lambda folder: save(folder, lambda x: (x + x, constant), x=ROW))
+    x = np.ones((2, 3), np.float32)
+
+    model(x=x)["output1"].fill(7)
+
+    assert model(x=x)["output1"].tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     "array",
     [
