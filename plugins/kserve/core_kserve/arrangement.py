@@ -22,18 +22,22 @@ _MOST_SHOWN = 5  # entries of a folder in an error
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How the folder of a model is made: exactly one of the three is set.
+    """How the folder of a model is made: exactly one of the first three is set.
 
-    folder    the folder of a model, with its versions
-    files     a folder with the files of a version
-    file      one file
-    trust     whether the files are trusted to hold code
+    folder       the folder of a model, with its versions
+    files        a folder with the files of a version
+    file         one file
+    trust        whether a config.pbtxt is written that trusts the files to hold code
+    entries      names in the mounted folder on which the links depend, sorted
+    changed_ns   time of the file's last change: it names others that get links
     """
 
     folder: Path | None = None
     files: Path | None = None
     file: ModelFile | None = None
     trust: bool = False
+    entries: tuple[str, ...] = ()
+    changed_ns: int = 0
 
     def make(self, target: Path) -> None:
         """Make the folder `target`, which must not exist, with links. Raises OSError."""
@@ -44,9 +48,9 @@ class Arrangement:
         elif self.files is not None:
             target.mkdir()
             (target / "1").symlink_to(self.files, target_is_directory=True)
-            if (config := self.files / "config.pbtxt").is_file():
-                (target / "config.pbtxt").symlink_to(config)
-            elif self.trust:
+            for each in self.entries:
+                (target / each).symlink_to(self.files / each)
+            if self.trust:
                 (target / "config.pbtxt").write_text(TRUSTED)
 
 
@@ -57,16 +61,18 @@ def arrangement_of(folder: Path, name: str, formats: Formats, *, trust: bool) ->
     Raises CoreError(INVALID), with what the folder holds: no file of a known format, or several.
     """
     entries = sorted(each.name for each in content(folder))
-    if any(version_number(each) is not None and (folder / each).is_dir() for each in entries):
-        return Arrangement(folder=folder)
-    if "model-settings.json" in entries:  # MLServer's layout has no versions
+    # MLServer's layout has no versions.
+    if "model-settings.json" in entries or _has_versions(folder, entries):
         return Arrangement(folder=folder)
     if "config.pbtxt" in entries:
-        return Arrangement(files=folder)
+        return Arrangement(files=folder, entries=("config.pbtxt",))
     names = _names(folder, entries)
     found = formats.found_in(names)
     if found is None:
-        return Arrangement(file=_only_file(folder, entries, name, formats, trust))
+        file = _only_file(folder, entries, name, formats, trust)
+        return Arrangement(
+            file=file, entries=tuple(entries), changed_ns=file.path.stat().st_mtime_ns
+        )
     present = [each for each in formats if each.is_in(names) and each.backend == found.backend]
     if holds_code := all(each.trust for each in present):
         _check_trust(folder / present[0].file, trust)
@@ -93,6 +99,10 @@ def holds_models(folder: Path, formats: Formats) -> bool:
     if any(each.is_in(names) for each in formats):
         return False
     return any(is_model(each) for each in found if each.is_dir())
+
+
+def _has_versions(folder: Path, entries: list[str]) -> bool:
+    return any(version_number(each) is not None and (folder / each).is_dir() for each in entries)
 
 
 def _names(folder: Path, entries: list[str]) -> set[str]:

@@ -1,11 +1,15 @@
 """Servers on mounts of every layout: the model has KServe's name, and answers."""
 
+import contextlib
+import os
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from core_kserve.address import Address
+from core_kserve.mount import Mount
 
 import core
 from core.errors import CoreError
@@ -24,6 +28,20 @@ def mount(tmp_path):
 def server(mount, query="?name=cancer", **options):
     pytest.importorskip("backend_onnx")
     return core.Server(model_repository=f"kserve://{mount}{query}", **options)
+
+
+@pytest.fixture
+def opened(mount):
+    """Return a function that opens the mount as the model of a name, without a server."""
+    with contextlib.ExitStack() as open_ones:
+
+        def open_as(name):
+            found = Mount(Address.of(f"kserve://{mount}?name={name}"))
+            open_ones.callback(found.close)
+            found.check()
+            return found
+
+        yield open_as
 
 
 def put(mount, path):
@@ -107,6 +125,43 @@ def test_a_configuration_beside_the_file_counts(mount):
     with server(mount) as found:
         assert answers(found)
         assert found.config("cancer")["max_batch_size"] == 17
+
+
+def test_a_load_sees_what_has_come_to_the_folder_and_what_has_gone(mount):
+    put(mount, "late/model.onnx")
+    config = mount / "late" / "config.pbtxt"
+
+    with server(mount, "", model_control_mode="explicit") as found:
+        for text, size in (("", 4), ("max_batch_size: 17", 17), ("", 4)):
+            if text:
+                config.write_text(text)
+            else:
+                config.unlink(missing_ok=True)
+            found.load("late")
+            assert found.config("late")["max_batch_size"] == size
+            found.unload("late")
+
+
+def test_files_that_come_later_get_links_like_the_first_one(mount, opened):
+    put(mount, "w.onnx")
+    found = opened("net")
+
+    assert set(found.listing("net")) == {"1/", "1/model.onnx"}
+    (mount / "w.onnx.data").touch()
+    assert set(found.listing("net")) == {"1/", "1/model.onnx", "1/w.onnx.data"}
+
+
+def test_a_changed_file_gets_links_to_what_it_imports_now(mount, opened):
+    file = mount / "net.py"
+    file.touch()
+    os.utime(file, ns=(1, 1))
+    (mount / "layers").mkdir()
+    (mount / "layers" / "__init__.py").touch()
+    found = opened("net")
+
+    assert set(found.listing("net")) == {"1/", "1/model.py"}
+    file.write_text("import layers")
+    assert "1/layers/__init__.py" in found.listing("net")
 
 
 def test_the_mount_is_only_read_and_no_link_stays(mount, tmp_path, monkeypatch):
