@@ -41,8 +41,13 @@ class Arrangement:
 
     def make(self, target: Path) -> None:
         """Make the folder `target`, which must not exist, with links. Raises OSError."""
-        if self.folder is not None:
+        if self.folder is not None and not self.trust:
             target.symlink_to(self.folder, target_is_directory=True)
+        elif self.folder is not None:
+            target.mkdir()
+            for each in self.entries:
+                (target / each).symlink_to(self.folder / each, (self.folder / each).is_dir())
+            (target / "config.pbtxt").write_text(TRUSTED)
         elif self.file is not None:
             make_model(self.file, target, link=True)
         elif self.files is not None:
@@ -63,6 +68,8 @@ def arrangement_of(folder: Path, name: str, formats: Formats, *, trust: bool) ->
     entries = sorted(each.name for each in content(folder))
     # MLServer's layout has no versions.
     if "model-settings.json" in entries or _has_versions(folder, entries):
+        if trust and "config.pbtxt" not in entries:
+            return Arrangement(folder=folder, trust=True, entries=tuple(entries))
         return Arrangement(folder=folder)
     if "config.pbtxt" in entries:
         return Arrangement(files=folder, entries=("config.pbtxt",))

@@ -199,12 +199,14 @@ def test_a_folder_that_is_gone_is_no_model(mount):
         found.load("late")
 
 
-def test_a_pickle_needs_trust(mount):
+@pytest.mark.parametrize("path", ["model.joblib", "1/model.joblib"])
+def test_a_pickle_needs_trust(mount, path):
     joblib = pytest.importorskip("joblib")
     tree = pytest.importorskip("sklearn.tree")
     pytest.importorskip("core_adapters")
     model = tree.DecisionTreeClassifier().fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
-    joblib.dump(model, mount / "model.joblib")
+    (mount / path).parent.mkdir(exist_ok=True)
+    joblib.dump(model, mount / path)
 
     with pytest.raises(CoreError):
         server(mount, "?name=tree").start()
