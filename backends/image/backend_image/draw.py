@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from backend_image.colours import turned
 from backend_image.decode import Decode
 from backend_image.headers import NoPicture
 from backend_image.opencv import cv2
@@ -57,9 +58,7 @@ class Encode(RequestStage):
         for pixels in self.rows(request, self._input):
             if not pixels.size:
                 raise NoPicture(f"'{self._input}' of shape {list(pixels.shape)} has no pixel")
-            found.append(
-                {PICTURE: _as_tensor(self._encoder(np.ascontiguousarray(pixels[..., ::-1])))}
-            )
+            found.append({PICTURE: _as_tensor(self._encoder(turned(pixels)))})
         return self.joined(found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from backend_image.colours import turned
 from backend_image.decode import Decode
 from backend_image.headers import NoPicture
 from backend_image.shape import GEOMETRY, Geometry, Step
@@ -99,7 +100,7 @@ class Prepare(RequestStage):
         else:
             if not image.size:
                 raise NoPicture(f"'{IMAGE}' of shape {list(image.shape)} has no pixel")
-            picture = np.ascontiguousarray(image[..., ::-1] if self._red_first else image)
+            picture = turned(image) if self._red_first else np.ascontiguousarray(image)
         geometry = Geometry(picture.shape[1], picture.shape[0])
         for step in self._steps:
             picture = step(picture, geometry)

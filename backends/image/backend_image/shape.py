@@ -157,6 +157,7 @@ class Letterbox(Step):
         self._fill = (
             np.array(options.floats("fill", 114, channels)[::-1]).clip(0, 255).astype(np.uint8)
         )
+        self._one_fill = len(set(self._fill.tolist())) == 1
         self._enlarge = options.flag("enlarge", True)
         self._scaler = Scaler(options)
 
@@ -168,7 +169,12 @@ class Letterbox(Step):
         to_height, to_width = max(1, round(height * scale)), max(1, round(width * scale))
         top, left = (self.size[0] - to_height) // 2, (self.size[1] - to_width) // 2
         canvas = np.empty((*self.size, *picture.shape[2:]), np.uint8)
-        canvas[...] = self._fill if picture.ndim == 3 else self._fill[0]
+        if (to_height, to_width) == self.size:
+            pass  # the picture covers it
+        elif picture.ndim == 2 or self._one_fill:
+            canvas.fill(self._fill[0])
+        else:
+            canvas[...] = self._fill
         self._scaler(
             picture, to_height, to_width, canvas[top : top + to_height, left : left + to_width]
         )
