@@ -112,7 +112,10 @@ class Meter:
         return _fields(self._own / "status", ("VmHWM",)).get("VmHWM", 0)
 
     def mapped(self, folder: Path) -> int:
-        """Return the bytes of files below a folder that this process has mapped."""
+        """Return the bytes of files below a folder that this process has mapped.
+
+        A part of a file that is mapped twice counts once: both have the same pages.
+        """
         # `maps` has a line for each mapping, `smaps` more than twenty: their parsing would hold up requests.
         beginning = os.fsencode(f"{folder.resolve()}/")
         try:
@@ -122,7 +125,10 @@ class Meter:
         if beginning not in text:
             return 0
         words = (line.split(maxsplit=5) for line in text.splitlines())
-        return sum(_length(each[0]) for each in words if each[5:] and each[5].startswith(beginning))
+        found = [each for each in words if each[5:] and each[5].startswith(beginning)]
+        # The offset in the file, its device, its inode, and the length
+        parts = {(each[2], each[3], each[4], _length(each[0])) for each in found}
+        return sum(part[-1] for part in parts)
 
     def of_process(self, pid: int) -> int:
         """Return the proportional set size of another process; 0 if it has ended.

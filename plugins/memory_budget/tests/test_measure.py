@@ -1,6 +1,8 @@
 """The figures of the kernel, from a folder in the form of /proc, and those of a simulated NVML."""
 
+import mmap
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -69,6 +71,20 @@ def test_files_that_are_mapped_from_the_folder_of_the_model_count_in_full(proc, 
     )
 
     assert Meter(proc, visible=lambda: ()).mapped(folder) == 120 * 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="without proc(5)")
+def test_a_file_that_two_instances_have_mapped_counts_once(tmp_path):
+    (tmp_path / "weights.bin").write_bytes(bytes(8 * MIB))
+    meter = Meter(visible=lambda: ())
+
+    with (tmp_path / "weights.bin").open("rb") as file:
+        first = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        second = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with first, second:
+        assert meter.mapped(tmp_path) == 8 * MIB
+
+    assert meter.mapped(tmp_path) == 0
 
 
 @pytest.mark.parametrize(
